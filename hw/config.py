@@ -107,15 +107,14 @@ def config_schema(engine: Engine[Any, Any]) -> dict[str, Any]:
 
 
 def _field_docs(config_type: type[Any]) -> dict[str, str]:
-    """Take the texts of the fields from the numpydoc sections of a class docstring."""
-    docs: dict[str, list[str]] = {}
-    names: list[str] = []
-    for line in inspect.cleandoc(config_type.__doc__ or "").splitlines():
-        if header := re.fullmatch(r"([a-z_0-9]+(?:, [a-z_0-9]+)*)(?: *:.*)?", line):
-            names = header[1].split(", ")
-        elif line.startswith("    ") and names:
-            for name in names:
-                docs.setdefault(name, []).append(line.strip())
-        elif line:
-            names = []
-    return {name: " ".join(texts) for name, texts in docs.items()}
+    """Read the ``#:`` comments of the fields, above them or on their lines, from the source of a class."""
+    docs: dict[str, str] = {}
+    texts: list[str] = []
+    for line in inspect.getsource(config_type).splitlines():
+        code, _, text = line.partition("#:")
+        texts.append(text.strip())
+        if code.strip():
+            if field := re.match(r"    (\w+):", code):
+                docs[field[1]] = " ".join(filter(None, texts))
+            texts = []
+    return {name: text for name, text in docs.items() if text}

@@ -44,76 +44,48 @@ OUTPUT_WIDTHS = {"int8": 8, "int16": 16, "bfloat16": 16}
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionConfig:
-    """Shape of the attention engine; numbers of tokens and heads are launch arguments, not part of it.
+    """Shape of the attention engine; numbers of tokens and heads are launch arguments, not part of it."""
 
-    Parameters
-    ----------
-    rows
-        R, query rows held by the arrays: 1 to 64.
-    lanes
-        D, multipliers of each array in a row: a multiple of 16 from 16 to 128.  A key or value of up to D
-        elements takes a cycle.
-    folds
-        F, most cycles a key or a value may take: 1 to 4.  Heads have up to ``folds * lanes`` elements.
-    tile_keys
-        T, keys after which partial sums are merged: a power of two from 16 to 128.
-    streams
-        S, streams of keys and values, each with arrays of its own: a power of two from 1 to 16.
-    ports_per_stream
-        Memory ports that the keys (and again the values) of one stream are spread over: a power of two from 1
-        to 16; P is this or, with ``decode``, `ports`.
-    query_ports
-        Ports that queries are spread over by units of 16 bytes: 1, 2 or 4, a divisor of D / 16; Q is this or,
-        with ``decode``, `query_port_count`.
-    result_ports
-        W, memory ports that results are spread over: a power of two from 1 to 4.  A pass of fewer cycles than
-        its results have beats waits for them.
-    port_bits
-        Bits of a beat of each port: a power of two from 128 to 1024, or 0 for those of the board's memory.
-    merge_lanes
-        Lanes that the merge and the normalizer of a row take a cycle: a power of two up to ``lanes / 8``, and
-        at least ``lanes / tile_keys`` so that a merge ends within a tile.
-    cached_keys
-        Entries, each a part of D lanes, of the cache that a stream has for keys, and again for values: a
-        power of two from ``2 * tile_keys`` to 262,144, or 0 for no cache.
-    probability_bits
-        B: probabilities are in units of 2^-B.  8 lets two lanes of values share a multiplier.
-    exp_segments
-        Straight lines that make up 2^-x on [0, 1).
-    output
-        What results are: int16 with fraction bits, or int8 or bfloat16 with a multiplier.
-    logit_cap
-        Whether a launch may bend logits by ``cap * tanh(t / cap)``.
-    alibi
-        Whether a launch may give each head a slope: logits fall with the distance of their key.
-    paged
-        Whether keys and values of a launch may lie in pages, which a table names.
-    decode
-        Whether jobs may decode, with keys and values for each pair of rows in every stream, so that up to 16
-        keys come a cycle to two queries.  It counts where a shape has two streams or more of two rows or
-        more, lanes that are a power of two, a cache, and no fewer such pairs than ports of results: `decodes`
-        tells.  There are as many ports then as such pairs, for keys and again for values, each as wide as a
-        part, and up to four of them for queries, whatever ``ports_per_stream``, ``port_bits`` and
-        ``query_ports`` say.
-    """
-
-    rows: int = 32
+    rows: int = 32  #: R, query rows held by the arrays: 1 to 64.
+    #: D, multipliers of each array in a row: a multiple of 16 from 16 to 128.  A key or value of up to D
+    #: elements takes a cycle.
     lanes: int = 64
+    #: F, most cycles a key or a value may take: 1 to 4.  Heads have up to ``folds * lanes`` elements.
     folds: int = 2
-    tile_keys: int = 64
+    tile_keys: int = 64  #: T, keys after which partial sums are merged: a power of two from 16 to 128.
+    #: S, streams of keys and values, each with arrays of its own: a power of two from 1 to 16.
     streams: int = 1
+    #: Memory ports that the keys (and again the values) of one stream are spread over: a power of two from 1
+    #: to 16; P is this or, with ``decode``, `ports`.
     ports_per_stream: int = 2
+    #: Ports that queries are spread over by units of 16 bytes: 1, 2 or 4, a divisor of D / 16; Q is this or,
+    #: with ``decode``, `query_port_count`.
     query_ports: int = 1
+    #: W, memory ports that results are spread over: a power of two from 1 to 4.  A pass of fewer cycles than
+    #: its results have beats waits for them.
     result_ports: int = 1
+    #: Bits of a beat of each port: a power of two from 128 to 1024, or 0 for those of the board's memory.
     port_bits: int = 0
+    #: Lanes that the merge and the normalizer of a row take a cycle: a power of two up to ``lanes / 8``, and
+    #: at least ``lanes / tile_keys`` so that a merge ends within a tile.
     merge_lanes: int = 2
+    #: Entries, each a part of D lanes, of the cache that a stream has for keys, and again for values: a power
+    #: of two from ``2 * tile_keys`` to 262,144, or 0 for no cache.
     cached_keys: int = 1024
+    #: B: probabilities are in units of 2^-B.  8 lets two lanes of values share a multiplier.
     probability_bits: Literal[8, 12, 16, 20] = 20
-    exp_segments: Literal[8, 16, 32] = 16
+    exp_segments: Literal[8, 16, 32] = 16  #: Straight lines that make up 2^-x on [0, 1).
+    #: What results are: int16 with fraction bits, or int8 or bfloat16 with a multiplier.
     output: Literal["int8", "int16", "bfloat16"] = "int16"
-    logit_cap: bool = False
+    logit_cap: bool = False  #: Whether a launch may bend logits by ``cap * tanh(t / cap)``.
+    #: Whether a launch may give each head a slope: logits fall with the distance of their key.
     alibi: bool = False
-    paged: bool = False
+    paged: bool = False  #: Whether keys and values of a launch may lie in pages, which a table names.
+    #: Whether jobs may decode, with keys and values for each pair of rows in every stream, so that up to 16
+    #: keys come a cycle to two queries.  It counts where a shape has two streams or more of two rows or more,
+    #: lanes that are a power of two, a cache, and no fewer such pairs than ports of results: `decodes` tells.
+    #: There are as many ports then as such pairs, for keys and again for values, each as wide as a part, and
+    #: up to four of them for queries, whatever ``ports_per_stream``, ``port_bits`` and ``query_ports`` say.
     decode: bool = False
 
     def __post_init__(self) -> None:

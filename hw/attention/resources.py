@@ -46,15 +46,7 @@ _RAM_BITS, _BLOCK_WORDS, _ULTRA_WORDS = 72, 512, 4096
 
 
 def estimate(config: AttentionConfig, data_width: int) -> Resources:
-    """Estimate a kernel.
-
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    data_width
-        Bits of a beat of the memory ports.
-    """
+    """Estimate a kernel."""
     lut, ff, dsp = _row(config)
     result_lut, result_ff, result_dsp = _result(config, config.result_ports * config.result_slice(data_width))
     rows, streams = config.rows, config.streams

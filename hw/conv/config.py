@@ -37,83 +37,53 @@ _CHANNEL_BITS = 14
 
 @dataclass(frozen=True, kw_only=True)
 class ConvConfig:
-    """Shape of the convolution engine; sizes of maps and kernels are launch arguments, not part of it.
+    """Shape of the convolution engine; sizes of maps and kernels are launch arguments, not part of it."""
 
-    Parameters
-    ----------
-    lanes
-        L, channels of a word: a power of two from 8 to 128.  A word enters or leaves a cycle.
-    taps
-        T, taps of a word that are sampled and multiplied a cycle: 1, or 2 with a second copy of the line
-        buffer.
-    strip
-        Whether plain depthwise 3 x 3 layers have nine multipliers a lane and take a cycle a word.
-    strip_words
-        Words of each delay line of a strip: dilation times the words of a pixel may be as many.  A power of
-        two from 16 to 512.
-    generators
-        G, address generators: slices of L / G lanes have offsets of their own.  A power of two up to L / 8.
-    bank_words
-        Words of each of the four banks of the line buffer: a power of two from 64 to 65,536.
-    memory
-        RAMs of the line buffer: "ultra", or "block".
-    fraction_bits
-        F, bits of an offset behind the point: 0 to 8.
-    mask
-        Whether a launch may weigh each sample (deformable convolution v2).
-    dot_words
-        Words of weights, of two numbers each, of the 1 x 1 convolution that computes offsets on chip: a power
-        of two from 16 to 4,096, or 0 where offsets are always read.
-    offset_entries
-        Offsets, of T taps each, that wait for their pixel: a power of two from 64 to 65,536.
-    tap_words
-        Words of weights, T taps each, of a depthwise layer; those of the next layer load meanwhile.  A power
-        of two from 64 to 4,096.
-    inputs, outputs
-        PA and PE, input and output channels of the pointwise array: powers of two from 8 to L.
-    weight_bits
-        Bits of a weight: 8, or 4 for -7 ... 7, of which three share a multiplier.
-    block_pixels
-        Most pixels that pass while the pointwise array keeps its weights: a power of two from 16 to 512.
-    block_words
-        Words of each half of the buffers before and behind the pointwise array: a power of two from 64 to
-        65,536.
-    bypass_words
-        Words of each half of the buffer of the map that is shuffled into the output: a power of two from 64
-        to 65,536.
-    samples
-        Whether samples can go to the pointwise array: kernels larger than 1 x 1 that are not depthwise.
-    ports
-        P, memory ports that maps are spread over: a power of two up to L / 8.
-    port_bits
-        Bits of a beat of each port: a power of two from 128 to 512, or 0 for those of the board's memory.
-    gather_words
-        Words of each neighbour that are fetched from memory for samples outside the line buffer, for each of
-        T taps: as many as a pixel has of words times steps, or more.  A power of two from 64 to 4,096, or 0
-        for an engine that cannot.
-    """
-
-    lanes: int = 64
+    lanes: int = 64  #: L, channels of a word: a power of two from 8 to 128.  A word enters or leaves a cycle.
+    #: T, taps of a word that are sampled and multiplied a cycle: 1, or 2 with a second copy of the line
+    #: buffer.
     taps: Literal[1, 2] = 2
+    #: Whether plain depthwise 3 x 3 layers have nine multipliers a lane and take a cycle a word.
     strip: bool = True
+    #: Words of each delay line of a strip: dilation times the words of a pixel may be as many.  A power of
+    #: two from 16 to 512.
     strip_words: int = 64
+    #: G, address generators: slices of L / G lanes have offsets of their own.  A power of two up to L / 8.
     generators: int = 1
+    #: Words of each of the four banks of the line buffer: a power of two from 64 to 65,536.
     bank_words: int = 4096
-    memory: Literal["ultra", "block"] = "ultra"
-    fraction_bits: int = 5
-    mask: bool = True
+    memory: Literal["ultra", "block"] = "ultra"  #: RAMs of the line buffer: "ultra", or "block".
+    fraction_bits: int = 5  #: F, bits of an offset behind the point: 0 to 8.
+    mask: bool = True  #: Whether a launch may weigh each sample (deformable convolution v2).
+    #: Words of weights, of two numbers each, of the 1 x 1 convolution that computes offsets on chip: a power
+    #: of two from 16 to 4,096, or 0 where offsets are always read.
     dot_words: int = 256
+    #: Offsets, of T taps each, that wait for their pixel: a power of two from 64 to 65,536.
     offset_entries: int = 1024
+    #: Words of weights, T taps each, of a depthwise layer; those of the next layer load meanwhile.  A power
+    #: of two from 64 to 4,096.
     tap_words: int = 512
+    #: PA, input channels of the pointwise array: a power of two from 8 to L.
     inputs: int = 64
-    outputs: int = 64
+    outputs: int = 64  #: PE, output channels of the pointwise array: a power of two from 8 to L.
+    #: Bits of a weight: 8, or 4 for -7 ... 7, of which three share a multiplier.
     weight_bits: Literal[4, 8] = 8
+    #: Most pixels that pass while the pointwise array keeps its weights: a power of two from 16 to 512.
     block_pixels: int = 256
+    #: Words of each half of the buffers before and behind the pointwise array: a power of two from 64 to
+    #: 65,536.
     block_words: int = 8192
+    #: Words of each half of the buffer of the map that is shuffled into the output: a power of two from 64 to
+    #: 65,536.
     bypass_words: int = 1024
+    #: Whether samples can go to the pointwise array: kernels larger than 1 x 1 that are not depthwise.
     samples: bool = True
-    ports: int = 4
+    ports: int = 4  #: P, memory ports that maps are spread over: a power of two up to L / 8.
+    #: Bits of a beat of each port: a power of two from 128 to 512, or 0 for those of the board's memory.
     port_bits: int = 0
+    #: Words of each neighbour that are fetched from memory for samples outside the line buffer, for each of T
+    #: taps: as many as a pixel has of words times steps, or more.  A power of two from 64 to 4,096, or 0 for
+    #: an engine that cannot.
     gather_words: int = 512
 
     def __post_init__(self) -> None:

@@ -48,70 +48,37 @@ _CHOICES: dict[str, tuple[object, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class OramConfig:
-    """Shape of the map; keys to the ciphers and addresses are launch arguments, not part of it.
+    """Shape of the map; keys to the ciphers and addresses are launch arguments, not part of it."""
 
-    Parameters
-    ----------
-    key_bits
-        Bits of a key: 32 or 64.
-    value_bytes
-        V, bytes of a value: 8, 16, 32, or a multiple of 64 up to 512.
-    log_n
-        The map holds N = 2^log_n keys at most: 8 to 30.
-    items_per_label
-        C, keys a label on average when the map is full: a power of two from 2 to 32. M = N / C labels.
-    slots
-        Z, keys a page of host memory holds: 4 to 62.
-    list_slots
-        E, keys that wait in HBM for one page, or lie in one HBM bin: 4 to 62.
-    bin_split
-        S, bins of a label that lies in HBM: a power of two from 1 to 16.
-    alpha
-        Share of the labels that lie in HBM: 0 to less than 1; rounded to whole labels.
-    touch
-        "one": a key has one label, whose page an operation touches. "both": it has two, as in BOLT, both
-        pages are touched and the item goes to the one with fewer.
-    pad
-        "skip": a label in HBM touches no page of the host. "always": it touches a page drawn at random.
-    mac_bits
-        Bits of a page's tag that are checked: 64, 96 or 128.
-    aes_lanes
-        AES-128 pipelines that open pages, and as many that seal them: 1, 2 or 4.
-    position_ports, record_ports
-        HBM ports of the two tables of the position map together, and of the records: powers of two, the
-        former from 2, the latter from 1, each up to 16.
-    inflight
-        Operations between the issue of their page's read and their turn: a power of two from 4 to 256.
-    overflow_entries
-        Items on chip that found their list full: a power of two from 4 to 256.
-    interval_cycles
-        Cycles between operations at least, or 0 for the least the engine can do.
-    position_cycles, touch_cycles, settle_cycles
-        Cycles that the HBM has for an operation's reads of the position map; for those of its records, from
-        the issue of the page's read; and for its writes. 16 to 4,096; of the latter two 0 stands for what the
-        calibrated HBM needs for records of this size.
-    """
-
-    key_bits: Literal[32, 64] = 64
-    value_bytes: int = 8
-    log_n: int = 20
+    key_bits: Literal[32, 64] = 64  #: Bits of a key: 32 or 64.
+    value_bytes: int = 8  #: V, bytes of a value: 8, 16, 32, or a multiple of 64 up to 512.
+    log_n: int = 20  #: The map holds N = 2^log_n keys at most: 8 to 30.
+    #: C, keys a label on average when the map is full: a power of two from 2 to 32. M = N / C labels.
     items_per_label: int = 8
-    slots: int = 12
-    list_slots: int = 14
-    bin_split: int = 4
-    alpha: float = 0.2
+    slots: int = 12  #: Z, keys a page of host memory holds: 4 to 62.
+    list_slots: int = 14  #: E, keys that wait in HBM for one page, or lie in one HBM bin: 4 to 62.
+    bin_split: int = 4  #: S, bins of a label that lies in HBM: a power of two from 1 to 16.
+    alpha: float = 0.2  #: Share of the labels that lie in HBM: 0 to less than 1; rounded to whole labels.
+    #: "one": a key has one label, whose page an operation touches. "both": it has two, as in BOLT, both pages
+    #: are touched and the item goes to the one with fewer.
     touch: Literal["one", "both"] = "one"
+    #: "skip": a label in HBM touches no page of the host. "always": it touches a page drawn at random.
     pad: Literal["skip", "always"] = "skip"
-    mac_bits: Literal[64, 96, 128] = 128
-    aes_lanes: int = 4
+    mac_bits: Literal[64, 96, 128] = 128  #: Bits of a page's tag that are checked: 64, 96 or 128.
+    aes_lanes: int = 4  #: AES-128 pipelines that open pages, and as many that seal them: 1, 2 or 4.
+    #: HBM ports of the two tables of the position map together: a power of two from 2 to 16.
     position_ports: int = 8
-    record_ports: int = 8
+    record_ports: int = 8  #: HBM ports of the records: a power of two from 1 to 16.
+    #: Operations between the issue of their page's read and their turn: a power of two from 4 to 256.
     inflight: int = 128
-    overflow_entries: int = 128
-    interval_cycles: int = 0
+    overflow_entries: int = 128  #: Items on chip that found their list full: a power of two from 4 to 256.
+    interval_cycles: int = 0  #: Cycles between operations at least, or 0 for the least the engine can do.
+    #: Cycles that the HBM has for an operation's reads of the position map: 16 to 4,096.
     position_cycles: int = 288
+    #: Cycles that the HBM has for an operation's reads of its records, from the issue of the page's read: 16
+    #: to 4,096, or 0 for the cycles that the calibrated HBM needs for records of this size.
     touch_cycles: int = 0
-    settle_cycles: int = 0
+    settle_cycles: int = 0  #: Cycles that the HBM has for an operation's writes: as for ``touch_cycles``.
 
     def __post_init__(self) -> None:
         check_field_types(self)

@@ -21,45 +21,23 @@ from hw.scheduler.program.program import MAX_CORES, Program
 
 @dataclass(frozen=True, kw_only=True)
 class SchedulerConfig:
-    """Shape of the scheduler's hardware.
+    """Shape of the scheduler's hardware."""
 
-    Parameters
-    ----------
-    scratchpad_bytes : int
-        Size of the scratchpad, a multiple of ``banks`` words.
-    word_bytes : int
-        Width of the scratchpad and of the memory port: the board's. A power of two from 4 to 128.
-    banks : int
-        Banks of the scratchpad, each with a read and a write a cycle; word ``a`` lies in bank ``a % banks``.
-        A power of two from 2 to 32; twice the ``cores`` plus two or more keep every client at its rate.
-    memory : str
-        ``"ultra"`` or ``"block"``: what the banks are made of.
-    cores : int
-        Operator ports, 1 to 4; those of a pipelined step form a chain.
-    max_steps : int
-        Most steps of a program.
-    max_operands : int
-        Most operands of a program that one core reads, and that it writes.
-    max_transfers : int
-        Most transfers of a program in one direction.
-    max_operator_bytes : int
-        Most bytes that an operator reads, that it writes, and of a transfer.
-    max_region_bytes : int
-        Most bytes of a program's region of the memory.
-    program : Program or None
-        A program that is fixed before synthesis, in ROMs; None for a kernel that loads one at each launch.
-    """
-
-    scratchpad_bytes: int = 1 << 20
+    scratchpad_bytes: int = 1 << 20  #: Size of the scratchpad, a multiple of ``banks`` words.
+    #: Width of the scratchpad and of the memory port: the board's. A power of two from 4 to 128.
     word_bytes: int = 32
+    #: Banks of the scratchpad, each with a read and a write a cycle; word ``a`` lies in bank ``a % banks``. A
+    #: power of two from 2 to 32; twice the ``cores`` plus two or more keep every client at its rate.
     banks: int = 8
-    memory: Literal["ultra", "block"] = "ultra"
-    cores: int = 2
-    max_steps: int = 1024
-    max_operands: int = 2048
-    max_transfers: int = 2048
+    memory: Literal["ultra", "block"] = "ultra"  #: ``"ultra"`` or ``"block"``: what the banks are made of.
+    cores: int = 2  #: Operator ports, 1 to 4; those of a pipelined step form a chain.
+    max_steps: int = 1024  #: Most steps of a program.
+    max_operands: int = 2048  #: Most operands of a program that one core reads, and that it writes.
+    max_transfers: int = 2048  #: Most transfers of a program in one direction.
+    #: Most bytes that an operator reads, that it writes, and of a transfer.
     max_operator_bytes: int = 1 << 27
-    max_region_bytes: int = 1 << 32
+    max_region_bytes: int = 1 << 32  #: Most bytes of a program's region of the memory.
+    #: A program that is fixed before synthesis, in ROMs; None for a kernel that loads one at each launch.
     program: Program | None = None
 
     def __post_init__(self) -> None:

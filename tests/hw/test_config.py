@@ -14,23 +14,14 @@ from tests.support.boards import small_board
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Shape:
-    """A shape.
+    """A shape."""
 
-    Parameters
-    ----------
-    rows
-        Rows: 1 to 64,
-        or fewer.
-    mode
-        How.
-    sizes
-        Sizes.
-    """
-
+    #: Rows: 1 to 64,
+    #: or fewer.
     rows: int = 4
-    mode: str = "dense"
+    mode: str = "dense"  #: How.
     scale: float = 1.0
-    sizes: tuple[int, ...] = (1, 2)
+    sizes: tuple[int, ...] = (1, 2)  #: Sizes.
 
     def __post_init__(self):
         if not 1 <= self.rows <= 64:

@@ -35,91 +35,58 @@ PART_LATENCY = 4
 
 
 class QueryCommand(data.StructLayout):
-    """A pass, as the side of queries and of results sees it.
-
-    Members
-    -------
-    rows
-        Rows that are used, 1 ... R; the others idle.
-    last_key_part, last_value_part
-        Parts (of D elements) of a query or key, and of a value or result, less 1.
-    value_units
-        Elements of a value and of a result by `UNIT_ELEMENTS`: 1 ... F D / 16.
-    scale : OutputScale
-        Of its results.
-    """
+    """A pass, as the side of queries and of results sees it."""
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__(
             {
-                "rows": range(config.rows + 1),
+                "rows": range(config.rows + 1),  #: Rows that are used, 1 ... R; the others idle.
+                #: ``last_key_part``, ``last_value_part``: parts (of D elements) of a query or key, and of a
+                #: value or result, less 1.
                 "last_key_part": range(config.folds),
                 "last_value_part": range(config.folds),
+                #: Elements of a value and of a result by `UNIT_ELEMENTS`: 1 ... F D / 16.
                 "value_units": range(config.max_head_dim // UNIT_ELEMENTS + 1),
-                "scale": OutputScale(config),
+                "scale": OutputScale(config),  #: Of its results.
             }
         )
 
 
 class TileCommand(data.StructLayout):
-    """A tile of keys and values of one stream.
-
-    Members
-    -------
-    first : 17
-        Index of its first key in the head; the others follow, every S-th key.
-    last_index
-        Its keys, less 1.
-    opens, closes : 1
-        It is the first, the last one that this stream has in its pass.
-    dummy : 1
-        It is there only for every stream to have a tile in every pass that is not empty: its one key has the
-        index `NO_KEY`, which no row sees, and parts without meaning (but there are parts, as for every other
-        tile).
-    last_key_part, last_value_part
-        See `QueryCommand`.
-    cap : 23
-        With ``logit_cap`` only: c, 0 for none.
-    keep : 1
-        With the configuration's ``decode`` only: the next pass has the same keys and values.
-    """
+    """A tile of keys and values of one stream."""
 
     def __init__(self, config: AttentionConfig) -> None:
         members = {
-            "first": KEY_BITS,
-            "last_index": config.index_bits,
+            "first": KEY_BITS,  #: Index of its first key in the head; the others follow, every S-th key.
+            "last_index": config.index_bits,  #: Its keys, less 1.
+            #: ``opens``, ``closes``: it is the first, the last one that this stream has in its pass.
             "opens": 1,
             "closes": 1,
+            #: It is there only for every stream to have a tile in every pass that is not empty: its one key
+            #: has the index `NO_KEY`, which no row sees, and parts without meaning (but there are parts, as
+            #: for every other tile).
             "dummy": 1,
             "last_key_part": range(config.folds),
             "last_value_part": range(config.folds),
         }
         if config.logit_cap:
-            members["cap"] = CAP_BITS
+            members["cap"] = CAP_BITS  #: c, 0 for none.
         if config.decodes:
-            members["keep"] = 1
+            members["keep"] = 1  #: The next pass has the same keys and values.
         super().__init__(members)
 
 
 class Tile(data.StructLayout):
-    """A tile of keys whose logits and maximum lie in the buffer.
-
-    Members
-    -------
-    last_index
-        Index of its last key: one less than its keys.
-    opens, closes : 1
-        It is the first, the last of its pass.
-    last_value_part, keep
-        Of its command.
-    """
+    """A tile of keys whose logits and maximum lie in the buffer."""
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__(
             {
-                "last_index": config.index_bits,
+                "last_index": config.index_bits,  #: Index of its last key: one less than its keys.
+                #: ``opens``, ``closes``: it is the first, the last of its pass.
                 "opens": 1,
                 "closes": 1,
+                #: ``last_value_part``, ``keep``: of its command.
                 "last_value_part": range(config.folds),
                 **({"keep": 1} if config.decodes else {}),
             }
@@ -127,30 +94,21 @@ class Tile(data.StructLayout):
 
 
 class PartSource(wiring.Signature):
-    """Parts of keys, or of values, of a job that decodes, from the movers to the core.
-
-    Members
-    -------
-    valid : Out(1)
-        There is a part for every two rows of every stream.
-    take : In(1)
-        They are taken; only in cycles in which ``valid`` is high.
-    last, keep : In(1)
-        With ``take``: they are the last ones of a pass; and those of the pass are to come again for the next
-        one, before any others.  ``keep`` is low while no pass decodes.
-    parts : Out(D x int8 for each of the S P ports)
-        `PART_LATENCY` cycles later, those of values when their probabilities come (``step`` of
-        `hw.attention.core.row.cell.Timing`): key ``n`` of the head is at place ``n mod (S P)``.
-    """
+    """Parts of keys, or of values, of a job that decodes, from the movers to the core."""
 
     def __init__(self, config: AttentionConfig) -> None:
         part = data.ArrayLayout(signed(8), config.lanes)
         super().__init__(
             {
-                "valid": Out(1),
-                "take": In(1),
+                "valid": Out(1),  #: There is a part for every two rows of every stream.
+                "take": In(1),  #: They are taken; only in cycles in which ``valid`` is high.
+                #: ``last``, ``keep``: with ``take``: they are the last ones of a pass; and those of the pass
+                #: are to come again for the next one, before any others.  ``keep`` is low while no pass
+                #: decodes.
                 "last": In(1),
                 "keep": In(1),
+                #: `PART_LATENCY` cycles later, those of values when their probabilities come (``step`` of
+                #: `hw.attention.core.row.cell.Timing`): key ``n`` of the head is at place ``n mod (S P)``.
                 "parts": Out(data.ArrayLayout(part, config.decode_streams)),
             }
         )

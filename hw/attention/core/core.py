@@ -25,48 +25,27 @@ from hw.lib.place import Placer
 
 
 class Activity(data.StructLayout):
-    """What the key arrays did in a cycle; at most one bit is set, and none when there was nothing to do.
-
-    Members
-    -------
-    busy : 1
-        A stream took a part of a key.
-    query, key, value, output : 1
-        None did, for want of queries; of a key; of values, so that logits could not leave; or of room for
-        results.  The first of these that holds for any stream.
-    """
+    """What the key arrays did in a cycle; at most one bit is set, and none when there was nothing to do."""
 
     def __init__(self) -> None:
-        super().__init__({"busy": 1, "key": 1, "value": 1, "query": 1, "output": 1})
+        super().__init__(
+            {
+                "busy": 1,  #: A stream took a part of a key.
+                #: ``query``, ``key``, ``value``, ``output``: none did, for want of queries; of a key; of
+                #: values, so that logits could not leave; or of room for results.  The first of these that
+                #: holds for any stream.
+                "key": 1,
+                "value": 1,
+                "query": 1,
+                "output": 1,
+            }
+        )
 
 
 class AttentionCore(wiring.Component):
     """Attention of query tiles, one after another.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    placer
-        How the rows enter the core.
-    beat_width
-        Bits of an output beat: a power of two, at least those of ``merge_lanes`` results.
-
-    Members
-    -------
-    i_command, i_row, i_query, i_empty, i_tile, i_key, i_value
-        See `hw.attention.core.command`; the last three are arrays of S streams.
-    o : Out(stream of OutputBeat)
-        Results of each pass, row by row, lowest lane in the low bits.
-    activity : Out(Activity)
-    saturated_logits, saturated_results : Out
-        How many logits of visible pairs, and results, were cut to their formats in a cycle.
-    decode : In(1)
-        With ``decode`` of the configuration only, as the next: passes decode.  It changes while nothing is
-        under way, and nothing comes in the next two cycles.
-    i_own_key, i_own_value : In(PartSource)
-        Parts of passes that decode; valid only while ``decode`` is high, as streams of keys and values are
-        only while it is low.
+    ``beat_width``: bits of an output beat: a power of two, at least those of ``merge_lanes`` results.
 
     Behaviour
     ---------
@@ -88,6 +67,7 @@ class AttentionCore(wiring.Component):
         self._beat_width = beat_width
         elements = data.ArrayLayout(signed(8), config.lanes)
         members: dict[str, Any] = {
+            #: See `hw.attention.core.command`; ``i_tile``, ``i_key`` and ``i_value`` are arrays of S streams.
             "i_command": In(stream.Signature(QueryCommand(config))),
             "i_row": In(stream.Signature(RowSettings(config))),
             "i_query": In(stream.Signature(elements)),
@@ -95,14 +75,25 @@ class AttentionCore(wiring.Component):
             "i_tile": In(stream.Signature(TileCommand(config))).array(config.streams),
             "i_key": In(stream.Signature(elements)).array(config.streams),
             "i_value": In(stream.Signature(elements)).array(config.streams),
+            #: Results of each pass, row by row, lowest lane in the low bits.
             "o": Out(stream.Signature(OutputBeat(beat_width))),
             "activity": Out(Activity()),
+            #: ``saturated_logits``, ``saturated_results``: how many logits of visible pairs, and results,
+            #: were cut to their formats in a cycle.
             "saturated_logits": Out(range(config.streams * config.rows + 1)),
             "saturated_results": Out(range(config.rows * config.merge_lanes + 1)),
         }
         if config.decodes:
             own = PartSource(config)
-            members |= {"decode": In(1), "i_own_key": In(own), "i_own_value": In(own)}
+            members |= {
+                #: Passes decode.  It changes while nothing is under way, and nothing comes in the next
+                #: two cycles.
+                "decode": In(1),
+                #: ``i_own_key``, ``i_own_value``: parts of passes that decode; valid only while
+                #: ``decode`` is high, as streams of keys and values are only while it is low.
+                "i_own_key": In(own),
+                "i_own_value": In(own),
+            }
         super().__init__(members)
 
     def elaborate(self, platform: Any) -> Module:

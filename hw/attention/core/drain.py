@@ -23,21 +23,17 @@ PASSES_AHEAD = 30
 
 
 class PassResult(data.StructLayout):
-    """What leaves the rows for a pass.
-
-    Members
-    -------
-    rows
-        How many of them count.
-    units
-        Elements of each by `UNIT_ELEMENTS`.
-    empty : 1
-        Zeros, as no row sees a key: nothing was computed.
-    """
+    """What leaves the rows for a pass."""
 
     def __init__(self, config: AttentionConfig) -> None:
         command = QueryCommand(config)
-        super().__init__({"rows": command["rows"].shape, "units": command["value_units"].shape, "empty": 1})
+        super().__init__(
+            {
+                "rows": command["rows"].shape,  #: How many of them count.
+                "units": command["value_units"].shape,  #: Elements of each by `UNIT_ELEMENTS`.
+                "empty": 1,  #: Zeros, as no row sees a key: nothing was computed.
+            }
+        )
 
 
 class OutputBeat(data.StructLayout):
@@ -50,27 +46,7 @@ class OutputBeat(data.StructLayout):
 class Drain(wiring.Component):
     """Reads results out of the rows' buffers.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    beat_width
-        Bits of a beat.
-
-    Members
-    -------
-    passes : In(stream of PassResult)
-        Every pass in order; see `LATENCY` and `PASSES_AHEAD`.
-    i : In(stream of a bank)
-        For each that is not empty, where its results are complete; always ready, as there is a place for each
-        bank of them.
-    read : Out(OutputRead), row : Out(rows)
-        To all rows: what is read, and a bit for the row that reads it.
-    cells : In(beat_width) array of cells
-        What the rows of each cell read, 0 where another one does: see `ResultRows`.
-    o : Out(stream of OutputBeat)
-    freed : Out(1)
-        The last beat of a bank is read in this cycle.
+    ``beat_width``: bits of a beat.
 
     Behaviour
     ---------
@@ -95,13 +71,18 @@ class Drain(wiring.Component):
         self._beats = config.output_beats(beat_width)
         super().__init__(
             {
+                #: Every pass in order; see `LATENCY` and `PASSES_AHEAD`.
                 "passes": In(stream.Signature(PassResult(config))),
+                #: For each that is not empty, where its results are complete; always ready, as there is a
+                #: place for each bank of them.
                 "i": In(stream.Signature(range(RESULT_BANKS), always_ready=True)),
+                #: ``read``, ``row``: to all rows: what is read, and a bit for the row that reads it.
                 "read": Out(OutputRead(config, beat_width)),
                 "row": Out(config.rows),
+                #: What the rows of each cell read, 0 where another one does: see `ResultRows`.
                 "cells": In(beat_width).array(len(row_cells(config))),
                 "o": Out(stream.Signature(OutputBeat(beat_width))),
-                "freed": Out(1),
+                "freed": Out(1),  #: The last beat of a bank is read in this cycle.
             }
         )
 

@@ -25,32 +25,6 @@ from hw.lib.steps import count_steps
 class Finish(wiring.Component):
     """Steps the results of all rows through combination, division and normalization.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    i : In(stream of QueryCommand)
-        Each pass that has tiles, before it is closed.
-    closed : In(streams)
-        The stream has read the last logit of its pass.
-    final, sum_bank
-        To the rows of all streams, see `hw.attention.core.row.cell.RowControl`.
-    combine, divide, normalize
-        To the rows' results, see `hw.attention.core.result.cell.ResultControl`.
-    result : Out(stream of a bank)
-        Where results lie in the output buffers.  Valid for a cycle; a queue that takes one cycle gives it
-        when the last result is there.
-    drained : In(1)
-        Results of a pass have left their bank.
-    bank_freed : Out(1)
-        To the streams, see `hw.attention.core.value_side.ValueSide`.
-    decode, restart : In(1), gather : Out(GatherStep)
-        With ``decode`` of the configuration only: see `hw.attention.core.core.AttentionCore`; and to the
-        results of the first rows.
-
     Behaviour
     ---------
     With one stream everything takes a fixed time from ``closed`` on and cannot wait: `ValueSide` sees to it.
@@ -61,19 +35,32 @@ class Finish(wiring.Component):
     def __init__(self, config: AttentionConfig) -> None:
         self._config = config
         members = {
+            #: Each pass that has tiles, before it is closed.
             "i": In(stream.Signature(QueryCommand(config))),
-            "closed": In(config.streams),
+            "closed": In(config.streams),  #: The stream has read the last logit of its pass.
+            #: ``final``, ``sum_bank``: to the rows of all streams, see
+            #: `hw.attention.core.row.cell.RowControl`.
             "final": Out(FinalRead(config)),
             "sum_bank": Out(1),
+            #: ``combine``, ``divide``, ``normalize``: to the rows' results, see
+            #: `hw.attention.core.result.cell.ResultControl`.
             "combine": Out(1),
             "divide": Out(Divide(config)),
             "normalize": Out(NormalizeStep(config)),
+            #: Where results lie in the output buffers.  Valid for a cycle; a queue that takes one cycle gives
+            #: it when the last result is there.
             "result": Out(stream.Signature(range(RESULT_BANKS), always_ready=True)),
-            "drained": In(1),
-            "bank_freed": Out(1),
+            "drained": In(1),  #: Results of a pass have left their bank.
+            "bank_freed": Out(1),  #: To the streams, see `hw.attention.core.value_side.ValueSide`.
         }
         if config.decodes:
-            members |= {"decode": In(1), "restart": In(1), "gather": Out(GatherStep(config))}
+            members |= {
+                #: ``decode``, ``restart``, ``gather``: see `hw.attention.core.core.AttentionCore`;
+                #: ``gather`` goes to the results of the first rows.
+                "decode": In(1),
+                "restart": In(1),
+                "gather": Out(GatherStep(config)),
+            }
         super().__init__(members)
 
     def elaborate(self, platform: Any) -> Module:

@@ -24,35 +24,6 @@ _STEPS_AHEAD = 2
 class Gathering(wiring.Component):
     """Steps the groups of cells through `Gather`.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine, with ``decode``.
-
-    Members
-    -------
-    start : In(1)
-        A pass's sums are final in all cells.  Only in cycles in which it is ``free``.
-    free : Out(1)
-        A pass may start.
-    opens : Out(1)
-        Its lanes are read from the next cycle on.
-    last_step : In
-        The last step of its normalization; constant from the cycle after ``opens`` to ``ends``.
-    step : Out(GatherStep)
-        To the cells of results, `STEP_LATENCY` cycles ahead.
-    final : Out(FinalRead)
-        To all rows, but for ``bank``.
-    summed : Out(1)
-        The sums have been read for the last time.
-    divide : Out(1)
-        The division begins.
-    normalize : Out(1)
-        The last group of a step is read: its normalization follows, `Gather.lane_latency` cycles later than
-        that of a pass that does not decode.
-    ends : Out(1)
-        It is the last step.
-
     Behaviour
     ---------
     From ``start``: all maxima, then all sums, a group a cycle; the division `divide_at` cycles after
@@ -65,16 +36,20 @@ class Gathering(wiring.Component):
         self._config = config
         super().__init__(
             {
+                #: A pass's sums are final in all cells.  Only in cycles in which it is ``free``.
                 "start": In(1),
-                "free": Out(1),
-                "opens": Out(1),
+                "free": Out(1),  #: A pass may start.
+                "opens": Out(1),  #: Its lanes are read from the next cycle on.
+                #: The last step of its normalization; constant from the cycle after ``opens`` to ``ends``.
                 "last_step": In(range(config.merge_steps)),
-                "step": Out(GatherStep(config)),
-                "final": Out(FinalRead(config)),
-                "summed": Out(1),
-                "divide": Out(1),
+                "step": Out(GatherStep(config)),  #: To the cells of results, `STEP_LATENCY` cycles ahead.
+                "final": Out(FinalRead(config)),  #: To all rows, but for ``bank``.
+                "summed": Out(1),  #: The sums have been read for the last time.
+                "divide": Out(1),  #: The division begins.
+                #: The last group of a step is read: its normalization follows, `Gather.lane_latency` cycles
+                #: later than that of a pass that does not decode.
                 "normalize": Out(1),
-                "ends": Out(1),
+                "ends": Out(1),  #: It is the last step.
             }
         )
 

@@ -19,39 +19,8 @@ from hw.lib.delay import delay
 class KeySide(wiring.Component):
     """Issues parts of keys.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    leads
-        With ``decode`` of the configuration: whether the cells of all streams follow this one in passes that
-        decode.
-
-    Members
-    -------
-    loaded : In(1)
-        A pass has its queries loaded.
-    take : Out(1)
-        It becomes the current one: in this cycle at the earliest, and with the last part of the pass before.
-    i_tile : In(stream of TileCommand), i_key : In(stream of D x int8)
-        See `hw.attention.core.command`.
-    key : Out(D x int8)
-        To the rows: the part taken in the cycle before, or anything when none was.
-    pick, accumulate, first, adopt, index, cap, write
-        To the rows, each at its stage (`Timing`); ``index`` is the ``key`` of its `RowControl`.
-    freed : In(1)
-        A logit has been read for the last time.
-    ended : In(1)
-        It was the last of its tile.
-    tile : Out(stream of Tile)
-        Complete tiles, valid for a cycle: the receiver must always have room for `LOGIT_TILES` of them.
-    issue, blocked, starved, idle : Out(1)
-        In this cycle a part is taken; or there is none because the logit buffers are full, or because none
-        has come, or because there is no pass.
-    restart : In(1)
-        With ``decode`` of the configuration only: see `hw.attention.core.core.AttentionCore`.
-    decode, own_valid : In(1), own_take, own_last, own_keep : Out(1)
-        With ``leads`` only: passes decode; parts of keys, one for each cell, of a `PartSource`.
+    ``leads``: with ``decode`` of the configuration: whether the cells of all streams follow this one in
+    passes that decode.
 
     Behaviour
     ---------
@@ -65,11 +34,17 @@ class KeySide(wiring.Component):
         self._leads = leads
         elements = data.ArrayLayout(signed(8), config.lanes)
         members = {
-            "loaded": In(1),
+            "loaded": In(1),  #: A pass has its queries loaded.
+            #: It becomes the current one: in this cycle at the earliest, and with the last part of the pass
+            #: before.
             "take": Out(1),
+            #: ``i_tile``, ``i_key``: see `hw.attention.core.command`.
             "i_tile": In(stream.Signature(TileCommand(config))),
             "i_key": In(stream.Signature(elements)),
+            #: To the rows: the part taken in the cycle before, or anything when none was.
             "key": Out(elements),
+            #: ``pick``, ``accumulate``, ``first``, ``adopt``, ``index``, ``cap``, ``write``: to the rows,
+            #: each at its stage (`Timing`); ``index`` is the ``key`` of its `RowControl`.
             "pick": Out(QueryPick(config)),
             "accumulate": Out(1),
             "first": Out(1),
@@ -77,18 +52,26 @@ class KeySide(wiring.Component):
             "index": Out(KEY_BITS),
             "cap": Out(CAP_BITS if config.logit_cap else 0),
             "write": Out(LogitWrite(config)),
-            "freed": In(1),
-            "ended": In(1),
+            "freed": In(1),  #: A logit has been read for the last time.
+            "ended": In(1),  #: It was the last of its tile.
+            #: Complete tiles, valid for a cycle: the receiver must always have room for `LOGIT_TILES` of
+            #: them.
             "tile": Out(stream.Signature(Tile(config), always_ready=True)),
+            #: ``issue``, ``blocked``, ``starved``, ``idle``: in this cycle a part is taken; or there is none
+            #: because the logit buffers are full, or because none has come, or because there is no pass.
             "issue": Out(1),
             "blocked": Out(1),
             "starved": Out(1),
             "idle": Out(1),
         }
         if config.decodes:
-            members["restart"] = In(1)
+            members["restart"] = In(1)  #: See `hw.attention.core.core.AttentionCore`.
         if leads:
-            members |= {"decode": In(1), "own_valid": In(1)}
+            members |= {
+                #: Passes decode; ``own_*``: parts of keys, one for each cell, of a `PartSource`.
+                "decode": In(1),
+                "own_valid": In(1),
+            }
             members |= {name: Out(1) for name in ("own_take", "own_last", "own_keep")}
         super().__init__(members)
 

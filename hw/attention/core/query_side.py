@@ -24,34 +24,6 @@ _PASSES = 8
 class QuerySide(wiring.Component):
     """Loads queries.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    i_command : In(stream of QueryCommand), i_row : In(stream of RowSettings)
-        See `hw.attention.core.command`.
-    i_query : In(stream of D x int8), i_empty : In(stream of 1 bit)
-        See `hw.attention.core.command`.
-    query : Out(D x int8), place : Out(QueryPlace), load : Out(rows)
-        To the rows of all streams; a query of an even row goes to the row behind it, too.
-    settings : Out(RowSettings), configure : Out(rows)
-        Likewise, ``timing.adopt + 1`` cycles later.
-    loaded : Out(streams)
-        There is a pass, ready to compute, that this stream has not taken.
-    take : In(streams)
-        The stream takes it.
-    waiting : Out(1)
-        There is a command that is not loaded.
-    o : Out(stream of QueryCommand)
-        Every pass once it is loaded, but for empty ones.
-    results : Out(stream of PassResult)
-        Every pass likewise.
-    decode, restart : In(1)
-        With ``decode`` of the configuration only: see `hw.attention.core.core.AttentionCore`.
-
     Behaviour
     ---------
     A part a cycle.  A pass is offered to all streams in the cycle after its last part has come; the next one
@@ -67,23 +39,34 @@ class QuerySide(wiring.Component):
         self._config = config
         elements = data.ArrayLayout(signed(8), config.lanes)
         members = {
+            #: ``i_*``: see `hw.attention.core.command`.
             "i_command": In(stream.Signature(QueryCommand(config))),
             "i_row": In(stream.Signature(RowSettings(config))),
             "i_query": In(stream.Signature(elements)),
             "i_empty": In(stream.Signature(1)),
+            #: ``query``, ``place``, ``load``: to the rows of all streams; a query of an even row goes to the
+            #: row behind it, too.
             "query": Out(elements),
             "place": Out(QueryPlace(config)),
             "load": Out(config.rows),
+            #: ``settings``, ``configure``: to the rows of all streams, ``timing.adopt + 1`` cycles after the
+            #: query.
             "settings": Out(RowSettings(config)),
             "configure": Out(config.rows),
+            #: There is a pass, ready to compute, that this stream has not taken.
             "loaded": Out(config.streams),
-            "take": In(config.streams),
-            "waiting": Out(1),
+            "take": In(config.streams),  #: The stream takes it.
+            "waiting": Out(1),  #: There is a command that is not loaded.
+            #: Every pass once it is loaded, but for empty ones.
             "o": Out(stream.Signature(QueryCommand(config))),
-            "results": Out(stream.Signature(PassResult(config))),
+            "results": Out(stream.Signature(PassResult(config))),  #: Every pass once it is loaded.
         }
         if config.decodes:
-            members |= {"decode": In(1), "restart": In(1)}
+            members |= {
+                #: ``decode``, ``restart``: see `hw.attention.core.core.AttentionCore`.
+                "decode": In(1),
+                "restart": In(1),
+            }
         super().__init__(members)
 
     def elaborate(self, platform: Any) -> Module:

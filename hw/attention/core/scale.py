@@ -8,18 +8,17 @@ from hw.attention.config import FRACTION_BITS, MULTIPLIER_BITS, OUTPUT_SHIFT_BIT
 
 
 class OutputScale(data.StructLayout):
-    """What a launch says of its results' scale; members depend on the configuration's ``output``.
-
-    Members
-    -------
-    fraction : 4
-        int16: fraction bits of the results.
-    multiplier : 17, shift : 7
-        int8 and bfloat16: m_o and s_o, results are O / l times ``m_o * 2^(17 - s_o)``; s_o is at least 19.
-    """
+    """What a launch says of its results' scale; members depend on the configuration's ``output``."""
 
     def __init__(self, config: AttentionConfig) -> None:
         if config.output == "int16":
-            super().__init__({"fraction": FRACTION_BITS})
+            super().__init__({"fraction": FRACTION_BITS})  #: Fraction bits of the results.
         else:
-            super().__init__({"multiplier": MULTIPLIER_BITS, "shift": OUTPUT_SHIFT_BITS})
+            super().__init__(
+                {
+                    #: ``multiplier``, ``shift``: m_o and s_o, results are O / l times
+                    #: ``m_o * 2^(17 - s_o)``; s_o is at least 19.
+                    "multiplier": MULTIPLIER_BITS,
+                    "shift": OUTPUT_SHIFT_BITS,
+                }
+            )

@@ -16,21 +16,22 @@ from hw.attention.config import (
 
 
 class RowSettings(data.StructLayout):
-    """Which keys a query sees, and how its scores become logits.
-
-    Members
-    -------
-    first, end : 17
-        It sees keys ``first <= j < end``; none if ``end <= first``.
-    multiplier : 17, shift : 6
-        Raw score to log2 units.
-    position : signed 18, slope : 26
-        With ``alibi`` only: the index of the key at distance zero, ``i + keys - queries``, and the slope of
-        the query's head, 0 for none.
-    """
+    """Which keys a query sees, and how its scores become logits."""
 
     def __init__(self, config: AttentionConfig) -> None:
-        members = {"first": KEY_BITS, "end": KEY_BITS, "multiplier": MULTIPLIER_BITS, "shift": SHIFT_BITS}
+        members = {
+            #: ``first``, ``end``: it sees keys ``first <= j < end``; none if ``end <= first``.
+            "first": KEY_BITS,
+            "end": KEY_BITS,
+            #: ``multiplier``, ``shift``: raw score to log2 units.
+            "multiplier": MULTIPLIER_BITS,
+            "shift": SHIFT_BITS,
+        }
         if config.alibi:
-            members |= {"position": signed(POSITION_BITS), "slope": SLOPE_BITS}
+            members |= {
+                #: ``position``, ``slope``: the index of the key at distance zero, ``i + keys - queries``,
+                #: and the slope of the query's head, 0 for none.
+                "position": signed(POSITION_BITS),
+                "slope": SLOPE_BITS,
+            }
         super().__init__(members)

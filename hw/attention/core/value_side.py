@@ -48,35 +48,7 @@ class TileEnd(data.StructLayout):
 class ValueSide(wiring.Component):
     """Issues parts of values.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    leads
-        As of `hw.attention.core.key_side.KeySide`.
-
-    Members
-    -------
-    i_tile : In(stream of Tile)
-        Complete tiles; always ready.
-    i_value : In(stream of D x int8)
-        See `hw.attention.core.command`.
-    read, exponent, value, step, merge
-        To the rows, each at its stage (`Timing`); ``value`` is the part, ``step`` the ``value`` of
-        `hw.attention.core.row.cell.RowControl`.
-    freed : Out(1), ended : Out(1)
-        In this cycle a logit is read for the last time, and it is the last of its tile.
-    closed : Out(1)
-        The tile that closes a pass has ended, and its merge waits for no other.
-    bank_freed : In(1)
-        A pass has left its bank: with one stream that of results, else of finals (`Finals`).
-    blocked, starved : Out(1)
-        In this cycle the last key of a tile had to wait as all banks are full; or there was no value.
-    restart : In(1)
-        With ``decode`` of the configuration only: see `hw.attention.core.core.AttentionCore`.
-    decode, own_valid : In(1), own_take, own_last, own_keep : Out(1)
-        With ``leads`` only: passes decode; parts of values, one for each cell, of a `PartSource`, which come
-        to the cells as late as `value` would.
+    ``leads``: as of `hw.attention.core.key_side.KeySide`.
 
     Behaviour
     ---------
@@ -95,24 +67,37 @@ class ValueSide(wiring.Component):
         self._leads = leads
         elements = data.ArrayLayout(signed(8), config.lanes)
         members = {
-            "i_tile": In(stream.Signature(Tile(config), always_ready=True)),
-            "i_value": In(stream.Signature(elements)),
+            "i_tile": In(stream.Signature(Tile(config), always_ready=True)),  #: Complete tiles; always ready.
+            "i_value": In(stream.Signature(elements)),  #: See `hw.attention.core.command`.
+            #: ``read``, ``exponent``, ``value``, ``step``, ``merge``: to the rows, each at its stage
+            #: (`Timing`); ``value`` is the part, ``step`` the ``value`` of
+            #: `hw.attention.core.row.cell.RowControl`.
             "read": Out(LogitRead(config)),
             "exponent": Out(1),
             "value": Out(elements),
             "step": Out(ValueStep(config)),
             "merge": Out(MergeStep(config)),
+            #: ``freed``, ``ended``: in this cycle a logit is read for the last time, and it is the last of
+            #: its tile.
             "freed": Out(1),
             "ended": Out(1),
-            "closed": Out(1),
+            "closed": Out(1),  #: The tile that closes a pass has ended, and its merge waits for no other.
+            #: A pass has left its bank: with one stream that of results, else of finals (`Finals`).
             "bank_freed": In(1),
+            #: ``blocked``, ``starved``: in this cycle the last key of a tile had to wait as all banks are
+            #: full; or there was no value.
             "blocked": Out(1),
             "starved": Out(1),
         }
         if config.decodes:
-            members["restart"] = In(1)
+            members["restart"] = In(1)  #: See `hw.attention.core.core.AttentionCore`.
         if leads:
-            members |= {"decode": In(1), "own_valid": In(1)}
+            members |= {
+                #: Passes decode; ``own_*``: parts of values, one for each cell, of a `PartSource`, which
+                #: come to the cells as late as `value` would.
+                "decode": In(1),
+                "own_valid": In(1),
+            }
             members |= {name: Out(1) for name in ("own_take", "own_last", "own_keep")}
         super().__init__(members)
 

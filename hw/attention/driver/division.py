@@ -24,22 +24,13 @@ DESCRIPTOR_CYCLES = 128
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Share:
-    """A launch's share of one job: heads of one sequence that have everything but their tensors in common.
+    """A launch's share of one job: heads of one sequence that have everything but their tensors in common."""
 
-    Members
-    -------
-    sequence
-        Its number.
-    heads, kv_heads
-        Of the launch.
-    shape : JobShape
-        The job; its bitmap is in blocks of the engine.
-    """
-
-    sequence: int
+    sequence: int  #: Its number.
+    #: ``heads``, ``kv_heads``: of the launch.
     heads: slice
     kv_heads: slice
-    shape: JobShape
+    shape: JobShape  #: The job; its bitmap is in blocks of the engine.
 
 
 def divide(workload: AttentionWorkload, config: AttentionConfig) -> tuple[Share, ...]:

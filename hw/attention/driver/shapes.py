@@ -19,30 +19,18 @@ DECODE_ROWS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class PassShape:
-    """What of a pass decides its cycles.
+    """What of a pass decides its cycles."""
 
-    Members
-    -------
-    rows
-        Rows in use.
-    keys
-        Keys in all tiles that a stream has of the pass: only the first and the last one may be short; a dummy
-        has 1, and an empty pass none.  The streams of a job that decodes go in lockstep, and one number
-        stands for all of them.
-    leads
-        Keys that the first of these tiles is given without.
-    key_parts, value_parts
-        Parts of a query or key, and of a value.
-    value_units
-        Elements of a value by `UNIT_ELEMENTS`.
-    """
-
-    rows: int
+    rows: int  #: Rows in use.
+    #: Keys in all tiles that a stream has of the pass: only the first and the last one may be short; a dummy
+    #: has 1, and an empty pass none.  The streams of a job that decodes go in lockstep, and one number stands
+    #: for all of them.
     keys: tuple[int, ...]
-    leads: tuple[int, ...]
+    leads: tuple[int, ...]  #: Keys that the first of these tiles is given without.
+    #: ``key_parts``, ``value_parts``: parts of a query or key, and of a value.
     key_parts: int = 1
     value_parts: int = 1
-    value_units: int
+    value_units: int  #: Elements of a value by `UNIT_ELEMENTS`.
 
     @property
     def empty(self) -> bool:
@@ -52,90 +40,52 @@ class PassShape:
 
 @dataclass(frozen=True, kw_only=True)
 class Tiles:
-    """The tiles of one stream in a pass, in order; none where it has a dummy for which nothing is read.
+    """The tiles of one stream in a pass, in order; none where it has a dummy for which nothing is read."""
 
-    Members
-    -------
-    numbers
-        Of the tiles.
-    leads
-        Leading keys that each is given without: of the first tile only, if any.
-    keys
-        In each of them.
-    """
-
-    numbers: NDArray[np.int_]
-    leads: NDArray[np.int_]
-    keys: NDArray[np.int_]
+    numbers: NDArray[np.int_]  #: Of the tiles.
+    leads: NDArray[np.int_]  #: Leading keys that each is given without: of the first tile only, if any.
+    keys: NDArray[np.int_]  #: In each of them.
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobPass:
-    """A pass and its place in a job.
+    """A pass and its place in a job."""
 
-    Members
-    -------
-    shape
-        What decides its cycles.
-    tiles
-        Of each stream; of a job that decodes one list for all.
-    heads
-        Query heads packed into its rows.
-    first, opens_head, opens_set
-        Whether it is the first of the job, of a K/V head, of a set of packed heads.
-    entries
-        Entries of a page table that are read for it.
-    again, keep
-        Whether its keys and values are those of the pass before, which readers have kept, or those of the
-        next one.
-    """
-
-    shape: PassShape
-    tiles: tuple[Tiles, ...]
-    heads: int
+    shape: PassShape  #: What decides its cycles.
+    tiles: tuple[Tiles, ...]  #: Of each stream; of a job that decodes one list for all.
+    heads: int  #: Query heads packed into its rows.
+    #: ``first``, ``opens_head``, ``opens_set``: whether it is the first of the job, of a K/V head, of a set
+    #: of packed heads.
     first: bool
     opens_head: bool
     opens_set: bool
-    entries: range
+    entries: range  #: Entries of a page table that are read for it.
+    #: ``again``, ``keep``: whether its keys and values are those of the pass before, which readers have kept;
+    #: whether the next one has the same.
     again: bool
     keep: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobShape:
-    """What of a job decides its cycles and bytes.
+    """What of a job decides its cycles and bytes."""
 
-    Parameters
-    ----------
-    queries, keys, heads, kv_group, pack, causal, reuse_kv
-        As the launch says.
-    query_size, value_size
-        Elements of a query or key and of a value.
-    window
-        Newest keys that a query sees, 0 for all.
-    bitmap
-        Bool, ``[blocks of queries, tiles of keys]``, or None.
-    slopes
-        Whether heads have slopes.
-    page_keys
-        Keys of a page, 0 for no pages.
-    decode
-        Whether every two rows of every stream have keys of their own, see `hw.attention.walk.job.Flags`.
-    """
-
+    #: ``queries``, ``keys``, ``heads``, ``kv_group``, ``pack``, ``causal``, ``reuse_kv``: as the launch says.
     queries: int
     keys: int
     heads: int = 1
     kv_group: int = 1
     pack: int = 1
+    #: ``query_size``, ``value_size``: elements of a query or key and of a value.
     query_size: int
     value_size: int
     causal: bool = False
-    window: int = 0
-    bitmap: NDArray[np.bool_] | None = None
-    slopes: bool = False
+    window: int = 0  #: Newest keys that a query sees, 0 for all.
+    bitmap: NDArray[np.bool_] | None = None  #: Bool, ``[blocks of queries, tiles of keys]``, or None.
+    slopes: bool = False  #: Whether heads have slopes.
     reuse_kv: bool = False
-    page_keys: int = 0
+    page_keys: int = 0  #: Keys of a page, 0 for no pages.
+    #: Whether every two rows of every stream have keys of their own, see `hw.attention.walk.job.Flags`.
     decode: bool = False
 
     @property

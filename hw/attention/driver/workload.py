@@ -19,55 +19,39 @@ Bitmap = tuple[str, ...]
 class AttentionWorkload:
     """One launch of the attention engine, of any configuration.
 
-    Parameters
-    ----------
-    heads, kv_heads
-        Query heads, and heads of keys and values, which as many query heads share each; 0 for one each.
-    queries, keys
-        Tokens of each packed sequence; one number each for a launch of one sequence.
-    query_size, value_size
-        Elements of a query or key, and of a value or result; in memory, with zeros behind them, as many as
-        `size_in_memory` says.
-    causal
-        Keys after a query's position are hidden.
-    window
-        Newest keys that a query sees; 0 for no window.
-    bitmaps
-        For each sequence its bitmaps, one for all heads or one for each; none where all tiles are seen.
-        Empty when no sequence has one.
-    bitmap_queries, bitmap_keys
-        Queries and keys of a bit; 0 for the engine's own blocks.
-    pack
-        Query heads of a group in one query tile; 0 for the best.
-    page_keys
-        Keys of a page, a power of two, where keys and values of each sequence lie in pages; 0 for none.
-    logit_cap, alibi
-        Whether logits are capped, and whether heads have slopes.
-    settings
-        A number for each query head; neighbours with equal numbers have the same scales and formats, so that
-        they can be one job of the engine.  Empty when all have.
-
     Raises
     ------
     InputError
         For the first field out of its range.
     """
 
+    #: ``heads``, ``kv_heads``: query heads, and heads of keys and values, which as many query heads share
+    #: each; 0 for one each.
     heads: int
     kv_heads: int = 0
+    #: ``queries``, ``keys``: tokens of each packed sequence; one number each for a launch of one sequence.
     queries: tuple[int, ...]
     keys: tuple[int, ...]
+    #: ``query_size``, ``value_size``: elements of a query or key, and of a value or result; in memory, with
+    #: zeros behind them, as many as `size_in_memory` says.
     query_size: int
     value_size: int
-    causal: bool = False
-    window: int = 0
+    causal: bool = False  #: Keys after a query's position are hidden.
+    window: int = 0  #: Newest keys that a query sees; 0 for no window.
+    #: For each sequence its bitmaps, one for all heads or one for each; none where all tiles are seen. Empty
+    #: when no sequence has one.
     bitmaps: tuple[tuple[Bitmap, ...], ...] = ()
+    #: ``bitmap_queries``, ``bitmap_keys``: queries and keys of a bit; 0 for the engine's own blocks.
     bitmap_queries: int = 0
     bitmap_keys: int = 0
-    pack: int = 0
+    pack: int = 0  #: Query heads of a group in one query tile; 0 for the best.
+    #: Keys of a page, a power of two, where keys and values of each sequence lie in pages; 0 for none.
     page_keys: int = 0
+    #: ``logit_cap``, ``alibi``: whether logits are capped, and whether heads have slopes.
     logit_cap: bool = False
     alibi: bool = False
+    #: A number for each query head; neighbours with equal numbers have the same scales and formats, so that
+    #: they can be one job of the engine.  Empty when all have.
     settings: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:

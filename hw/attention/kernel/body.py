@@ -28,17 +28,6 @@ from hw.lib.place import Placer
 class AttentionBody(wiring.Component):
     """The body of the attention kernel.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    placer
-        How the rows enter the core.
-    data_width
-        Bits of a beat of every memory port.
-
-    Members
-    -------
     See `hw.lib.kernel.BodySignature`; the arguments are those of `argument_table`.
 
     Behaviour

@@ -16,12 +16,7 @@ class PieceTimes:
     finds for the row at hand in its window of requests, the next passes' pieces among it, it moves before it
     opens the next one.
 
-    Parameters
-    ----------
-    board
-        Where the engine runs.
-    write
-        Whether the pieces are written.
+    ``write``: whether the pieces are written.
     """
 
     def __init__(self, board: Board, *, write: bool) -> None:

@@ -29,27 +29,9 @@ from hw.attention.model.supply import Known, ResultChannel, Source, Supply
 class Schedule:
     """The core's schedule, pass after pass.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    beat_width
-        Bits of a beat of results.
-    queries, keys, values
-        What the streams of parts give at most.  Cycle 0 is the first in which the core has a command.
-    channel
-        What queries and results go through; None for one that is never behind.
-    decode
-        Whether the jobs decode.
-
-    Members
-    -------
-    loaded : int
-        Cycle in which the last part of the queries of the last pass was loaded.
-    last_output : int
-        Cycle in which the last beat of results is transferred, or sent by a channel that is behind.
-    waits : Waits
-        Cycles of all passes up to the last part of the last key of any stream.
+    ``beat_width``: bits of a beat of results. ``queries``, ``keys``, ``values``: what the streams of parts
+    give at most.  Cycle 0 is the first in which the core has a command. ``channel``: what queries and results
+    go through; None for one that is never behind. ``decode``: whether the jobs decode.
     """
 
     def __init__(
@@ -71,7 +53,7 @@ class Schedule:
         self._streams = [
             StreamSchedule(config, self._phase, keys=keys, values=values) for _ in range(self._phase.sides)
         ]
-        self.loaded = -1
+        self.loaded = -1  #: Cycle in which the last part of the queries of the last pass was loaded.
         self._adopted = 0  # when the rows had the last pass's queries
         self._waits_from = sys.maxsize  # since when queries of empty passes have waited
         # Of the last passes: when their results had left; and of those with tiles, and when their streams'
@@ -80,8 +62,9 @@ class Schedule:
         self._drained: list[int] = []
         self._read: list[int] = []
         self._combined = -sys.maxsize, 0  # when the last pass was, and its steps
+        #: Cycle in which the last beat of results is transferred, or sent by a channel that is behind.
         self.last_output = 0
-        self.waits = Waits()
+        self.waits = Waits()  #: Cycles of all passes up to the last part of the last key of any stream.
 
     def add(
         self,
@@ -93,16 +76,8 @@ class Schedule:
     ) -> None:
         """Schedule one pass.
 
-        Parameters
-        ----------
-        shape
-            The pass.
-        runs
-            Tiles of each stream; None if all come from memory.
-        known
-            When what it needs is known; None for as early as anyone asks.
-        query_beats
-            Beats that its queries take of the channel.
+        ``runs``: tiles of each stream; None if all come from memory. ``known``: when what it needs is known;
+        None for as early as anyone asks. ``query_beats``: beats that its queries take of the channel.
         """
         known = known or Known()
         config, timing, phase = self._config, self._timing, self._phase
@@ -161,16 +136,8 @@ def core_cycles(
 ) -> int:
     """Give the cycles of the core alone, exactly, when no stream ever makes it wait.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    passes
-        See `hw.attention.driver.shapes.pass_shapes`.
-    beat_width
-        Bits of a beat of results.
-    decode
-        Whether the passes are those of jobs that decode.
+    ``passes``: see `hw.attention.model.shapes.pass_shapes`. ``beat_width``: bits of a beat of results.
+    ``decode``: whether the passes are those of jobs that decode.
 
     Returns
     -------

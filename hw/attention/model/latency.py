@@ -28,49 +28,8 @@ class Latency:
     A pass, a job or a beat is at a place in the cycle in which it is transferred there.  Parts begin with a
     beat.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    data_width
-        Bits of a beat of the memory ports.
-    memory_cycles
-        From a read address to its first beat.
-    table_cycles
-        The same of tables, which may not fill a beat; `memory_cycles` by default.
-
-    Members
-    -------
-    first_pass
-        From a job to its first pass.
-    queue
-        From a pass to the core's command.
-    next_set, next_job, next_pass
-        From a pass to the first one of the next set of heads, or of the next job, and to any other next one.
-    descriptor
-        From its request to the job: all its words have come.
-    query
-        From a pass to the first part of its queries, if a beat holds it.
-    bitmap
-        From a pass to the first bits of its bitmap.
-    entry
-        From a pass to the first tile by its page table.
-    key
-        From a tile that clears the caches to the first part of keys or values out of memory, likewise.
-    part
-        From a tile to the first parts of keys or values of a job that decodes, likewise.
-    fetch, join
-        From a tile that clears the caches to its read's address, and what a port adds that several share.
-    replay
-        From a tile that clears the caches to the first part of keys out of them, or of a dummy.
-    tile
-        From a pass to its first tile without a bitmap; ``tiles`` from a tile to the next.
-    empty
-        From where a walk over tiles finds whether a pass is empty to the core.
-    cleared
-        What a tile that clears the caches saves of ``key`` and ``replay``, and of ``tiles`` behind it.
-    done
-        From the last response to the end.
+    ``memory_cycles``: from a read address to its first beat. ``table_cycles``: the same of tables, which may
+    not fill a beat; `memory_cycles` by default.
     """
 
     def __init__(
@@ -86,22 +45,36 @@ class Latency:
             cut = 0  # rows are whole parts
             join = ReadJoin.ADDRESS_LATENCY  # tables and queries share their ports with values
             query = join + QueryParts.ADDRESS_LATENCY + memory_cycles + QueryParts.DATA_LATENCY
-        self.first_pass = JobSetup.LATENCY + PassWalker.LATENCY
+        self.first_pass = JobSetup.LATENCY + PassWalker.LATENCY  #: From a job to its first pass.
+        #: ``next_set``, ``next_job``, ``next_pass``: from a pass to the first one of the next set of heads,
+        #: or of the next job, and to any other next one.
         self.next_set, self.next_job = PassWalker.SET_INTERVAL, PassWalker.JOB_INTERVAL
         self.next_pass = PassWalker.INTERVAL
         self.descriptor_words = 8 * USED_BYTES // data_width
-        self.queue = Fifo.LATENCY + Skid.LATENCY
+        self.queue = Fifo.LATENCY + Skid.LATENCY  #: From a pass to the core's command.
+        #: From its request to the job: all its words have come.
         self.descriptor = join + table + Fifo.LATENCY + self.descriptor_words
-        self.query = self.queue + query
+        self.query = self.queue + query  #: From a pass to the first part of its queries, if a beat holds it.
+        #: From a pass to the first bits of its bitmap.
         self.bitmap = self.queue + join + table + WidthConverter.LATENCY + Fifo.LATENCY
+        #: From a pass to the first tile by its page table.
         self.entry = self.bitmap + PageLookup.ENTRY_LATENCY
+        #: From a pass to its first tile without a bitmap; ``tiles`` from a tile to the next.
         self.tile = self.queue + TileWalker.LATENCY
+        #: From where a walk over tiles finds whether a pass is empty to the core.
         self.empty = TileWalker.EMPTY_LATENCY + Fifo.LATENCY
         self.tiles = CacheTags.interval(config)
+        #: What a tile that clears the caches saves of ``key`` and ``replay``, and of ``tiles`` behind it.
         self.cleared = CacheTags.latency(config, clears=False) - CacheTags.latency(config, clears=True)
         plan = Skid.LATENCY + CacheTags.latency(config, clears=True) + TileFetch.LATENCY
+        #: From a tile that clears the caches to the first part of keys or values out of memory, if a beat
+        #: holds it.
         self.key = plan + read + cut + PartCache.latency(config)
+        #: From a tile to the first parts of keys or values of a job that decodes, if a beat holds them.
         self.part = plan + read + Lockstep.latency(config) - 1
+        #: ``fetch``, ``join``: from a tile that clears the caches to its read's address, and what a port adds
+        #: that several share.
         self.join, self.fetch = join, plan + ReadDMA.ADDRESS_LATENCY
+        #: From a tile that clears the caches to the first part of keys out of them, or of a dummy.
         self.replay = plan + Skid.LATENCY + PartCache.latency(config)
-        self.done = ResultWriter.DONE_LATENCY
+        self.done = ResultWriter.DONE_LATENCY  #: From the last response to the end.

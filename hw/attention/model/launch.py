@@ -41,12 +41,7 @@ from hw.lib.skid import Skid
 def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape]) -> Waits:
     """Give the cycles of a launch, from ``start`` to ``done``, by where they go.
 
-    Parameters
-    ----------
-    config, board
-        The engine and where it runs.
-    jobs
-        All jobs of the launch in order.
+    ``jobs``: all jobs of the launch in order.
     """
     waits = Waits()
     for _, alike in groupby(jobs, key=lambda job: job.decode):
@@ -89,18 +84,7 @@ def _run_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape],
 
 
 class Results:
-    """Results on their way from the core to the buses of their ports, which are alike.
-
-    Parameters
-    ----------
-    config, board
-        The engine and where it runs.
-
-    Members
-    -------
-    sent, written : int
-        Cycle of the last beat on the bus, and of the response to it.
-    """
+    """Results on their way from the core to the buses of their ports, which are alike."""
 
     def __init__(self, config: AttentionConfig, board: Board) -> None:
         self._config, self._board = config, board
@@ -112,6 +96,7 @@ class Results:
         granule_cycles = board.cycles(1e3 * timing.data_ck / timing.command_clock_mhz)
         # What a beat takes longer of the channel than of the bus.
         self._behind = max(0.0, self._beat_bytes / timing.granule_bytes * granule_cycles - 1)
+        #: ``sent``, ``written``: cycle of the last beat on the bus, and of the response to it.
         self.sent = self.written = 0
 
     def add(self, job: JobShape, this: JobPass) -> float:

@@ -13,26 +13,16 @@ from hw.attention.core.row.cell import Timing
 class Phase:
     """Times of jobs that decode, or of jobs that do not; the core never has both.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    decode
-        Which of the two.
-
-    Members
-    -------
-    sides
-        Sides of keys and values, each with a schedule: one for each stream, or one for all in lockstep.
-    behind
-        Cycles by which a part of a key is later at the rows than one that a stream broadcasts.
+    ``decode``: which of the two.
     """
 
     def __init__(self, config: AttentionConfig, *, decode: bool) -> None:
         self._config, self._timing, self._decode = config, Timing(config), decode
         # Cycles by which lanes of all cells are behind those of all streams.
         self._lanes = Gather.lane_latency(config) - Combine.lane_latency(config) if decode else 0
+        #: Sides of keys and values, each with a schedule: one for each stream, or one for all in lockstep.
         self.sides = 1 if decode else config.streams
+        #: Cycles by which a part of a key is later at the rows than one that a stream broadcasts.
         self.behind = PART_LATENCY - 1 if decode else 0
         self._rounds = config.ports if decode else 1  # cycles of a step
 

@@ -18,30 +18,18 @@ _PORT_BYTES = 1 << 48
 
 @dataclass(frozen=True, kw_only=True)
 class Pieces:
-    """What a pass has at a port: pieces of equal length at equal distances, in bytes.
+    """What a pass has at a port: pieces of equal length at equal distances, in bytes."""
 
-    Members
-    -------
-    first, stride, count
-        Address of the first one, the bytes from one to the next, and how many there are.
-    length
-        Of each.
-    """
-
+    #: ``first``, ``stride``, ``count``: address of the first one, the bytes from one to the next, and how
+    #: many there are.
     first: int
     stride: int
     count: int
-    length: int
+    length: int  #: Of each.
 
 
 class Places:
-    """Addresses of passes in what a launch has at a port, one head of a job behind the other.
-
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    """
+    """Addresses of passes in what a launch has at a port, one head of a job behind the other."""
 
     def __init__(self, config: AttentionConfig) -> None:
         self._config = config
@@ -97,14 +85,8 @@ class Reads:
 
     A row stays open until the next refresh.
 
-    Parameters
-    ----------
-    board
-        Where the engine runs.
-    refreshes
-        Of its memory.
-    channels
-        What is read lies in all of them alike; the places are those of the first one.
+    ``refreshes``: of its memory. ``channels``: what is read lies in all of them alike; the places are those
+    of the first one.
     """
 
     def __init__(self, board: Board, refreshes: Refreshes, channels: Sequence[int] = (0,)) -> None:

@@ -30,12 +30,7 @@ class Refreshes:
     On a card the kernel starts at any time between them; here, and in co-simulation, memory starts with the
     host's first write.
 
-    Parameters
-    ----------
-    board
-        Where the engine runs.
-    start
-        Cycles from memory's start to the cycle that is called 0.
+    ``start``: cycles from memory's start to the cycle that is called 0.
     """
 
     def __init__(self, board: Board, *, start: int) -> None:

@@ -31,16 +31,9 @@ def sent(
 ) -> int:
     """Give the cycle of the last beat of a pass's results on the bus of a port.
 
-    Parameters
-    ----------
-    drained
-        Cycle in which the core gives the last one; it gives one a cycle.
-    free
-        Cycle of the last beat before them on the bus.
-    pieces, row_bytes
-        Where they lie, and the bytes of a row.
-    beat_bytes, burst_beats
-        Of the port, and of its longest burst.
+    ``drained``: cycle in which the core gives the last one; it gives one a cycle. ``free``: cycle of the last
+    beat before them on the bus. ``pieces``, ``row_bytes``: where they lie, and the bytes of a row.
+    ``beat_bytes``, ``burst_beats``: of the port, and of its longest burst.
     """
     row_beats = -(-row_bytes // beat_bytes)
     rows = pieces.length // row_bytes

@@ -65,21 +65,11 @@ class _Tile(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Tiles of a pass that follow one another in a stream and are alike.
+    """Tiles of a pass that follow one another in a stream and are alike."""
 
-    Members
-    -------
-    tiles
-        How many.
-    keys
-        In each.
-    fetched
-        Keys of each that come from memory: the others, its leading ones, are in the caches.
-    """
-
-    tiles: int
-    keys: int
-    fetched: int
+    tiles: int  #: How many.
+    keys: int  #: In each.
+    fetched: int  #: Keys of each that come from memory: the others, its leading ones, are in the caches.
 
 
 def uncached_runs(config: AttentionConfig, keys: int, lead: int) -> list[Run]:
@@ -93,25 +83,16 @@ def uncached_runs(config: AttentionConfig, keys: int, lead: int) -> list[Run]:
 
 
 class Waits(NamedTuple):
-    """Where the cycles of a stream's keys go, or some of them.
+    """Where the cycles of a stream's keys go, or some of them."""
 
-    Members
-    -------
-    idle
-        Nothing was known that could be done.
-    query, key, value, output
-        No part of a key was taken for want of queries; of the key; of values, so that logits could not leave;
-        or of room for results.
-    busy
-        A part of a key was taken.
-    """
-
-    idle: int = 0
+    idle: int = 0  #: Nothing was known that could be done.
+    #: ``query``, ``key``, ``value``, ``output``: no part of a key was taken for want of queries; of the key;
+    #: of values, so that logits could not leave; or of room for results.
     query: int = 0
     key: int = 0
     value: int = 0
     output: int = 0
-    busy: int = 0
+    busy: int = 0  #: A part of a key was taken.
 
     def plus(self, other: Waits, times: int = 1) -> Waits:
         """Add others, so many times."""
@@ -129,25 +110,7 @@ class Waits(NamedTuple):
 class StreamSchedule:
     """The schedule of one stream's two sides.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    phase
-        Of the jobs.
-    keys, values
-        What the streams of parts give at most.
-
-    Members
-    -------
-    taken : int
-        Cycle in which the last pass became the current one.
-    closed : int
-        Cycle from which on the merge of its last tile waited for no other.
-    ended : int
-        Cycle in which the last part of its keys was taken.
-    waits : Waits
-        Cycles of the last pass, from the end of the one before.
+    ``phase``: of the jobs. ``keys``, ``values``: what the streams of parts give at most.
     """
 
     def __init__(self, config: AttentionConfig, phase: Phase, *, keys: Supply, values: Supply) -> None:
@@ -156,8 +119,8 @@ class StreamSchedule:
         self._keys, self._values = Source(keys), Source(values)
         self._logits = 0  # so far
         self._tiles: list[_Tile] = []  # the last ones
-        self.taken = 0
-        self.waits = self._tile_waits = Waits()
+        self.taken = 0  #: Cycle in which the last pass became the current one.
+        self.waits = self._tile_waits = Waits()  #: Cycles of the last pass, from the end of the one before.
 
     @property
     def ended(self) -> int:

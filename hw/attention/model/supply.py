@@ -17,29 +17,19 @@ _ITEMS_READY = 1 + Skid.CAPACITY
 
 @dataclass(frozen=True, kw_only=True)
 class Supply:
-    """A stream: an item every ``interval`` cycles at the most, ``latency`` after it is known at the earliest.
+    """A stream: an item every ``interval`` cycles at most, ``latency`` after it is known at the earliest."""
 
-    Members
-    -------
-    latency, interval
-        What memory gives, in cycles.
-    gap
-        Between items even when memory is ahead: a converter behind the DMA's buffer takes a beat a cycle.
-    depth
-        Items that memory may be ahead of what was taken.
-    turn, beats
-        Items that all ports give together, and the beats of an item: what is asked for at once begins a new
-        turn, and so ends in a whole number of them.
-    lockstep
-        Where an item is one of every port: when these refresh.  ``interval`` is that between refreshes then.
-    """
-
+    #: ``latency``, ``interval``: what memory gives, in cycles.
     latency: float = 0.0
     interval: float = 1.0
+    #: Between items even when memory is ahead: a converter behind the DMA's buffer takes a beat a cycle.
     gap: float = 1.0
-    depth: float = math.inf
+    depth: float = math.inf  #: Items that memory may be ahead of what was taken.
+    #: ``turn``, ``beats``: items that all ports give together, and the beats of an item: what is asked for at
+    #: once begins a new turn, and so ends in a whole number of them.
     turn: int = 1
     beats: float = 0.0
+    #: Where an item is one of every port: when these refresh.  ``interval`` is that between refreshes then.
     lockstep: Lockstep | None = None
 
     @property
@@ -50,27 +40,13 @@ class Supply:
 
 @dataclass(frozen=True, kw_only=True)
 class Lockstep:
-    """Ports of which each gives a part of every item.
+    """Ports of which each gives a part of every item."""
 
-    Members
-    -------
-    channels
-        A port's each.
-    refreshes
-        Of these.
-    behind
-        Cycles from a request to its part.
-    interval
-        Cycles that a channel takes for a part, between refreshes.
-    ahead
-        Parts that memory holds for a port whose bus is slower than its channel.
-    """
-
-    channels: Sequence[int]
-    refreshes: Refreshes
-    behind: int
-    interval: float = math.inf
-    ahead: float = 0.0
+    channels: Sequence[int]  #: A port's each.
+    refreshes: Refreshes  #: Of these.
+    behind: int  #: Cycles from a request to its part.
+    interval: float = math.inf  #: Cycles that a channel takes for a part, between refreshes.
+    ahead: float = 0.0  #: Parts that memory holds for a port whose bus is slower than its channel.
 
     def moved(self, channel: int, cycle: float, cycles: float) -> float:
         """Give when the part is there that a port gives so many cycles of moving after this cycle."""
@@ -105,33 +81,23 @@ class Lockstep:
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """When what a pass needs is known, in cycles.
+    """When what a pass needs is known, in cycles."""
 
-    Members
-    -------
-    queries, keys
-        From when on memory can be asked for its queries, and for its keys and values.
-    empty
-        From when on it is whether it is empty.
-    cached
-        From when on its keys can come from the caches.
-    later, keys_later, values_later
-        By how many cycles the first of its queries, keys and values comes later than memory's latency says.
-    query_cycles, result_cycles
-        What the channels of its queries, and of its results, take for them at least.
-    again, keep
-        See `hw.attention.driver.shapes.JobPass`.
-    """
-
+    #: ``queries``, ``keys``: from when on memory can be asked for its queries, and for its keys and values.
     queries: int = 0
     keys: int = 0
-    empty: int = 0
-    cached: int = 0
+    empty: int = 0  #: From when on it is whether it is empty.
+    cached: int = 0  #: From when on its keys can come from the caches.
+    #: ``later``, ``keys_later``, ``values_later``: by how many cycles the first of its queries, keys and
+    #: values comes later than memory's latency says.
     later: int = 0
     keys_later: int = 0
     values_later: int = 0
+    #: ``query_cycles``, ``result_cycles``: what the channels of its queries, and of its results, take for
+    #: them at least.
     query_cycles: float = 0.0
     result_cycles: float = 0.0
+    #: ``again``, ``keep``: see `hw.attention.model.shapes.JobPass`.
     again: bool = False
     keep: bool = False
 
@@ -141,20 +107,13 @@ class ResultChannel:
 
     It is behind only when these are more than it moves; the `WriteDMA` then takes results until it is full.
 
-    Parameters
-    ----------
-    read_interval, write_interval
-        Cycles that the channel takes for a beat of queries, and for one of results, of all their ports.
-
-    Members
-    -------
-    free : float
-        When it has moved all that it was given.
+    ``read_interval``, ``write_interval``: cycles that the channel takes for a beat of queries, and for one of
+    results, of all their ports.
     """
 
     def __init__(self, *, read_interval: float = 0.0, write_interval: float = 0.0) -> None:
         self._read_interval, self._write_interval = read_interval, write_interval
-        self.free = 0.0
+        self.free = 0.0  #: When it has moved all that it was given.
 
     def read(self, beats: float, *, first: int) -> None:
         """Read queries, asked for in the cycle ``first``."""
@@ -174,20 +133,12 @@ class ResultChannel:
 class Source:
     """Items of a `Supply`, asked for in runs.
 
-    Parameters
-    ----------
-    supply
-        What memory gives.
-
-    Members
-    -------
-    count : int
-        Items that were asked for.
+    ``supply``: what memory gives.
     """
 
     def __init__(self, supply: Supply) -> None:
         self.supply = supply
-        self.count = 0
+        self.count = 0  #: Items that were asked for.
         self._next = self._moved = 0.0
         ports = len(supply.lockstep.channels) if supply.lockstep else 0
         self._ports = [0.0] * ports  # as `_next`

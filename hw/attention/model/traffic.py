@@ -20,25 +20,14 @@ _SLOPE_BYTES = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Traffic:
-    """Bytes of one or more jobs.
+    """Bytes of one or more jobs."""
 
-    Members
-    -------
-    key_bytes, value_bytes
-        Of keys, and of values.
-    query_bytes
-        Of queries.
-    table_bytes
-        Of bitmaps, slopes, page tables and descriptors.
-    write_bytes
-        Of results.
-    """
-
+    #: ``key_bytes``, ``value_bytes``: of keys, and of values.
     key_bytes: int
     value_bytes: int
-    query_bytes: int
-    table_bytes: int
-    write_bytes: int
+    query_bytes: int  #: Of queries.
+    table_bytes: int  #: Of bitmaps, slopes, page tables and descriptors.
+    write_bytes: int  #: Of results.
 
     @property
     def read_bytes(self) -> int:
@@ -112,12 +101,7 @@ def cache_slots(config: AttentionConfig, job: JobShape) -> tuple[int, bool]:
 def traffic(config: AttentionConfig, jobs: Iterable[JobShape]) -> Traffic:
     """Count what the jobs of a launch move, one after the other.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    jobs
-        The first is that of the registers, the others have descriptors in memory.
+    ``jobs``: the first is that of the registers, the others have descriptors in memory.
     """
     jobs = list(jobs)
     keys = values = queries = results = 0

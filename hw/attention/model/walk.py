@@ -30,16 +30,8 @@ PortNumber = Callable[[AttentionConfig, int, int], int]
 class Walk:
     """When passes and tiles are known: both walks, and `JOBS_AHEAD` descriptors asked for ahead of their use.
 
-    Parameters
-    ----------
-    config, board
-        The engine and where it runs.
-    latency
-        Of its movers.
-    refreshes
-        Of the board's memory.
-    goes_on
-        Jobs of the other phase were before: descriptors that may be asked for ahead have come meanwhile.
+    ``latency``: of its movers. ``refreshes``: of the board's memory. ``goes_on``: jobs of the other phase
+    were before: descriptors that may be asked for ahead have come meanwhile.
     """
 
     def __init__(

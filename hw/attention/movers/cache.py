@@ -29,21 +29,6 @@ _DECODE_PLACES = 16
 class PartCache(wiring.Component):
     """Puts the parts of tiles together.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    command : In(stream of PartCommand)
-    i : In(P streams of RowPart)
-        Without ``decode`` only.  Rows of the keys that are not held: of key n of a tile, from port n % P.
-    available : In(P), take : Out(P), part : In(P x 8 D bits)
-        With ``decode`` only, and instead: of the `PartReader` of each port.
-    o : Out(stream of D x int8)
-        The keys of each tile in order, from the ``lead`` on.
-
     Behaviour
     ---------
     A part a cycle, whatever comes from where.  A dummy's parts are whatever the memory has at its slot 0, or
@@ -61,14 +46,21 @@ class PartCache(wiring.Component):
     def __init__(self, config: AttentionConfig) -> None:
         self._config = config
         ports = config.ports
+        #: Rows of the keys that are not held: of key n of a tile, from port n % P.
         source: dict[str, Any] = {"i": In(stream.Signature(RowPart(config.part_bits))).array(ports)}
         if config.decodes:
             parts = data.ArrayLayout(config.part_bits, ports)
-            source = {"available": In(ports), "take": Out(ports), "part": In(parts)}
+            source = {
+                #: ``available``, ``take``, ``part``: of the `PartReader` of each port.
+                "available": In(ports),
+                "take": Out(ports),
+                "part": In(parts),
+            }
         super().__init__(
             {
                 "command": In(stream.Signature(PartCommand(config))),
                 **source,
+                #: The keys of each tile in order, from the ``lead`` on.
                 "o": Out(stream.Signature(data.ArrayLayout(signed(8), config.lanes))),
             }
         )

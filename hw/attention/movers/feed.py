@@ -27,36 +27,7 @@ from hw.lib.skid import Skid
 class StreamFeed(wiring.Component):
     """Feeds one stream of the core.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    index
-        Number of the stream.
-    data_width
-        Bits of a beat of every memory port.
-
-    Members
-    -------
-    i : In(stream of KeyPass)
-    words : In(stream of WORD_TILES bits)
-        See `TileWalker`.
-    entries : In(stream of PageEntry)
-        With ``paged`` only: see `PageLookup`.
-    k_base, v_base : In(P x 64)
-        See `TileFetch`.
-    empty : Out(stream of 1 bit)
-        Of stream 0 only: see `TileWalker`.
-    tile : Out(stream of TileCommand)
-    k, v : Out(stream of D x int8)
-        To the core, see `hw.attention.core.command`.
-    k_axi, v_axi : Out(P x axi.ReadSignature)
-    k_bytes, v_bytes : Out(P x 48)
-        Bytes read through each port since reset.
-    k_arrived, v_arrived : Out(P), k_part, v_part : Out(P x 8 D bits)
-    k_take, k_last, k_keep, v_take, v_last, v_keep : In(P)
-        With ``decode`` only: of each port's `PartReader`, whose parts are for the core and not for the cache
-        in a job that decodes.
+    ``index``: number of the stream.
     """
 
     def __init__(self, config: AttentionConfig, *, index: int, data_width: int) -> None:
@@ -68,24 +39,30 @@ class StreamFeed(wiring.Component):
         port = axi.ReadSignature(data_width=data_width, addr_width=ADDRESS_BITS)
         members: dict[str, Any] = {
             "i": In(stream.Signature(KeyPass(config))),
-            "words": In(stream.Signature(WORD_TILES)),
+            "words": In(stream.Signature(WORD_TILES)),  #: See `TileWalker`.
+            #: See `TileFetch`.
             **{f"{side}_base": In(data.ArrayLayout(ADDRESS_BITS, ports)) for side in "kv"},
             "tile": Out(stream.Signature(TileCommand(config))),
+            #: To the core, see `hw.attention.core.command`.
             **{side: Out(stream.Signature(elements)) for side in "kv"},
             **{f"{side}_axi": Out(port).array(ports) for side in "kv"},
+            #: Bytes read through each port since reset.
             **{f"{side}_bytes": Out(data.ArrayLayout(48, ports)) for side in "kv"},
         }
         if not index:
+            #: Of stream 0 only: see `TileWalker`.
             members["empty"] = Out(stream.Signature(1, always_ready=True))
         if config.decodes:
             for side in "kv":
                 members |= {
+                    #: Of each port's `PartReader`, whose parts are for the core and not for the cache in a
+                    #: job that decodes.
                     f"{side}_arrived": Out(ports),
                     **{f"{side}_{name}": In(ports) for name in ("take", "last", "keep")},
                     f"{side}_part": Out(data.ArrayLayout(config.part_bits, ports)),
                 }
         if config.paged:
-            members["entries"] = In(stream.Signature(PageEntry()))
+            members["entries"] = In(stream.Signature(PageEntry()))  #: See `PageLookup`.
         super().__init__(members)
 
     def elaborate(self, platform: Any) -> Module:

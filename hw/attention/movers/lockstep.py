@@ -18,23 +18,8 @@ from hw.lib.delay import delay
 class Lockstep(wiring.Component):
     """Makes one source of the readers of all ports of keys, or of values.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine, which has ``decode``.
-    part_latency
-        Cycles from ``o.take`` to ``o.parts``, at least `PART_LATENCY`.
-
-    Members
-    -------
-    enable : In(1)
-        What arrives counts; low while parts arrive that somebody else takes.
-    arrived : In(S P)
-        Of each `PartReader`: that of port p of stream s is number ``s + S p``.
-    take, last, keep : Out(S P)
-        To each of them.
-    part : In(8 D bits for each)
-    o : Out(PartSource)
+    ``config``: shape of the engine, which has ``decode``. ``part_latency``: cycles from ``o.take`` to
+    ``o.parts``, at least `PART_LATENCY`.
 
     Behaviour
     ---------
@@ -58,8 +43,10 @@ class Lockstep(wiring.Component):
         ports = config.decode_streams
         super().__init__(
             {
-                "enable": In(1),
+                "enable": In(1),  #: What arrives counts; low while parts arrive that somebody else takes.
+                #: Of each `PartReader`: that of port p of stream s is number ``s + S p``.
                 "arrived": In(ports),
+                #: ``take``, ``last``, ``keep``: to each of them.
                 **{name: Out(ports) for name in ("take", "last", "keep")},
                 "part": In(data.ArrayLayout(config.part_bits, ports)),
                 "o": Out(PartSource(config)),

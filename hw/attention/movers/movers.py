@@ -52,39 +52,7 @@ _ROWS_AHEAD = 32
 class AttentionMovers(wiring.Component):
     """Feeds an `hw.attention.core.core.AttentionCore` from memory.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    data_width
-        Bits of a beat of every memory port: a power of two from 128 to 1024.
-
-    Members
-    -------
-    start : In(1)
-        One-cycle pulse; not before the last ``done``.
-    job : In(Job), jobs : In(64), job_count : In(32)
-        The first job, and where descriptors of how many further ones are; constant from ``start`` to
-        ``done``.
-    k_base, v_base : In(S x P x 64)
-        Address of each port's keys and values.
-    o_base : In(W x 64)
-        Address of each port's results.
-    q_base : In(Q x 64)
-        Address of each port's queries.
-    done : Out(1)
-        One-cycle pulse: every result is in memory.
-    o_command, o_row, o_query, o_empty, o_tile, o_key, o_value
-        To the core, see `hw.attention.core.command`; the last three are arrays of S streams.
-    o_decode : Out(1)
-        With ``decode`` only: what the core is given is of jobs that decode.
-    o_own_key, o_own_value : Out(PartSource)
-        With ``decode`` only: of these jobs; those have a stream of tiles only, ``o_tile[0]``.
-    i : In(stream of W x `AttentionConfig.result_slice` bits)
-        Beats of results, a slice for each port.
-    moved : Out(Moved)
-    gmem0, ... : Out(axi.Signature)
-        See `hw.attention.movers.ports`.
+    ``data_width``: bits of a beat of every memory port: a power of two from 128 to 1024.
 
     Behaviour
     ---------
@@ -101,19 +69,27 @@ class AttentionMovers(wiring.Component):
         port = axi.Signature(data_width=data_width, addr_width=ADDRESS_BITS)
         own: dict[str, Any] = {}
         if config.decodes:
-            own = {"o_decode": Out(1)}
+            own = {"o_decode": Out(1)}  #: Passes to the core are of jobs that decode.
+            #: ``o_own_key``, ``o_own_value``: of these jobs; their only stream of tiles is ``o_tile[0]``.
             own |= {name: Out(PartSource(config)) for name in ("o_own_key", "o_own_value")}
         super().__init__(
             {
-                "start": In(1),
+                "start": In(1),  #: One-cycle pulse; not before the last ``done``.
+                #: ``job``, ``jobs``, ``job_count``: the first job, and where descriptors of how many further
+                #: ones are; constant from ``start`` to ``done``.
                 "job": In(Job(config)),
                 "jobs": In(ADDRESS_BITS),
                 "job_count": In(COUNT_BITS),
+                #: ``k_base``, ``v_base``: address of each port's keys and values.
                 "k_base": In(bases),
                 "v_base": In(bases),
+                #: Address of each port's results.
                 "o_base": In(data.ArrayLayout(ADDRESS_BITS, config.result_ports)),
+                #: Address of each port's queries.
                 "q_base": In(data.ArrayLayout(ADDRESS_BITS, config.query_port_count)),
-                "done": Out(1),
+                "done": Out(1),  #: One-cycle pulse: every result is in memory.
+                #: ``o_*``: to the core, see `hw.attention.core.command`; ``o_tile``, ``o_key`` and
+                #: ``o_value`` are arrays of S streams.
                 "o_command": Out(stream.Signature(QueryCommand(config))),
                 "o_row": Out(stream.Signature(RowSettings(config))),
                 "o_query": Out(stream.Signature(elements)),
@@ -122,8 +98,10 @@ class AttentionMovers(wiring.Component):
                 "o_key": Out(stream.Signature(elements)).array(config.streams),
                 "o_value": Out(stream.Signature(elements)).array(config.streams),
                 **own,
+                #: Beats of results, a slice for each port.
                 "i": In(stream.Signature(config.result_ports * config.result_slice(data_width))),
                 "moved": Out(Moved(config)),
+                #: See `hw.attention.movers.ports`.
                 **{f"gmem{n}": Out(port) for n in range(port_count(config))},
             }
         )

@@ -21,32 +21,8 @@ from hw.lib.skid import Skid
 class PartReader(wiring.Component):
     """Reads rows, and gives their parts a fixed time after they are taken.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine, which has ``decode``: a beat of the port is a part, and rows are whole parts.
-    ahead
-        Parts that may be asked for and not yet taken, up to `PARTS`.
-
-    Members
-    -------
-    fetch : In(stream of RowsFetch)
-        The address is a multiple of a part's bytes, the length one of a part's units.
-    arrived : Out(1)
-        A part came: from the next cycle on it counts as ``available``.
-    available : Out(1)
-        There is a part that was not taken.
-    take : In(1)
-        It is taken; only in cycles in which it is available.
-    last, keep : In(1)
-        With ``take``: with this part a pass ends; and the parts of the pass are kept, and with its last one
-        become available again, before those that came behind them.  ``keep`` is the same for all of a pass,
-        which has at most `hw.attention.walk.geometry.KEPT_PARTS` then: as many have room behind them.
-    part : Out(8 D bits)
-        `LATENCY` cycles after ``take``, in that cycle.
-    axi : Out(axi.ReadSignature)
-    bytes_useful : Out(48)
-        Bytes read since reset.
+    ``config``: shape of the engine, which has ``decode``: a beat of the port is a part, and rows are whole
+    parts. ``ahead``: parts that may be asked for and not yet taken, up to `PARTS`.
 
     Behaviour
     ---------
@@ -75,15 +51,20 @@ class PartReader(wiring.Component):
         self._ahead = ahead
         super().__init__(
             {
+                #: The address is a multiple of a part's bytes, the length one of a part's units.
                 "fetch": In(stream.Signature(RowsFetch(config))),
-                "arrived": Out(1),
-                "available": Out(1),
-                "take": In(1),
+                "arrived": Out(1),  #: A part came: from the next cycle on it counts as ``available``.
+                "available": Out(1),  #: There is a part that was not taken.
+                "take": In(1),  #: It is taken; only in cycles in which it is available.
+                #: ``last``, ``keep``: with ``take``: with this part a pass ends; and the parts of the pass
+                #: are kept, and with its last one become available again, before those that came behind them.
+                #: ``keep`` is the same for all of a pass, which has at most
+                #: `hw.attention.walk.geometry.KEPT_PARTS` then: as many have room behind them.
                 "last": In(1),
                 "keep": In(1),
-                "part": Out(config.part_bits),
+                "part": Out(config.part_bits),  #: `LATENCY` cycles after ``take``, in that cycle.
                 "axi": Out(axi.ReadSignature(data_width=config.part_bits, addr_width=ADDRESS_BITS)),
-                "bytes_useful": Out(48),
+                "bytes_useful": Out(48),  #: Bytes read since reset.
             }
         )
         # A beat that found no place: never, says the reservation, and the tests look.

@@ -26,22 +26,8 @@ _PIECES = 256
 class QueryParts(wiring.Component):
     """Reads the queries of passes, whose parts lie at Q ports in turn.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine, which has ``decode``: a beat of a port is a part, and queries are whole parts.
-
-    Members
-    -------
-    i : In(stream of QueryPass)
-        Addresses and lengths are those of all ports together.
-    base : In(Q x 64)
-        Address of what each port has of the queries; constant from a cycle before anything is asked for.
-    o : Out(stream of D x int8)
-        The parts of the queries of all passes in order.
-    axi : Out(axi.ReadSignature) array of Q
-    bytes_useful : Out(Q x 48)
-        Bytes read through each port since reset.
+    ``config``: shape of the engine, which has ``decode``: a beat of a port is a part, and queries are whole
+    parts.
 
     Behaviour
     ---------
@@ -70,10 +56,15 @@ class QueryParts(wiring.Component):
         port = axi.ReadSignature(data_width=config.part_bits, addr_width=ADDRESS_BITS)
         super().__init__(
             {
+                #: Addresses and lengths are those of all ports together.
                 "i": In(stream.Signature(QueryPass(config))),
+                #: Address of what each port has of the queries; constant from a cycle before anything is
+                #: asked for.
                 "base": In(data.ArrayLayout(ADDRESS_BITS, config.query_port_count)),
+                #: The parts of the queries of all passes in order.
                 "o": Out(stream.Signature(self._elements)),
                 "axi": Out(port).array(config.query_port_count),
+                #: Bytes read through each port since reset.
                 "bytes_useful": Out(data.ArrayLayout(48, config.query_port_count)),
             }
         )

@@ -27,24 +27,6 @@ PARTS_AHEAD = 64
 class QueryReader(wiring.Component):
     """Reads the queries of passes through one port.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    data_width
-        Bits of a beat of the memory port.
-
-    Members
-    -------
-    i : In(stream of QueryPass)
-    base : In(64)
-        Address of what the port has of the queries; constant from a cycle before anything is asked for.
-    o : Out(stream of RowPart)
-        The port's units of each part, a Q-th of it.
-    axi : Out(axi.ReadSignature)
-    bytes_useful : Out(48)
-        Bytes read since reset.
-
     Behaviour
     ---------
     A command a cycle, for each piece of a pass; a part a cycle.
@@ -58,10 +40,13 @@ class QueryReader(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(QueryPass(config))),
+                #: Address of what the port has of the queries; constant from a cycle before anything is asked
+                #: for.
                 "base": In(ADDRESS_BITS),
+                #: The port's units of each part, a Q-th of it.
                 "o": Out(stream.Signature(RowPart(self._part_bits))),
                 "axi": Out(axi.ReadSignature(data_width=data_width, addr_width=ADDRESS_BITS)),
-                "bytes_useful": Out(48),
+                "bytes_useful": Out(48),  #: Bytes read since reset.
             }
         )
 

@@ -25,21 +25,6 @@ _COMMANDS = 64
 class RowReader(wiring.Component):
     """Reads rows and gives their parts.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    data_width
-        Bits of a beat of the memory port.
-
-    Members
-    -------
-    fetch : In(stream of RowsFetch)
-    o : Out(stream of RowPart)
-    axi : Out(axi.ReadSignature)
-    bytes_useful : Out(48)
-        Bytes read since reset.
-
     Behaviour
     ---------
     As `hw.lib.dma.read.ReadDMA` and `RowCutter`, with a cycle between and one behind them.  Where ports take
@@ -56,7 +41,7 @@ class RowReader(wiring.Component):
                 "fetch": In(stream.Signature(RowsFetch(config))),
                 "o": Out(stream.Signature(RowPart(config.part_bits))),
                 "axi": Out(axi.ReadSignature(data_width=data_width, addr_width=ADDRESS_BITS)),
-                "bytes_useful": Out(48),
+                "bytes_useful": Out(48),  #: Bytes read since reset.
             }
         )
 

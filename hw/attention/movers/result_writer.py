@@ -24,26 +24,6 @@ _COMMANDS = 64
 class ResultWriter(wiring.Component):
     """Writes the results of passes through one port.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    data_width
-        Bits of a beat of the memory port.
-
-    Members
-    -------
-    i : In(stream of WritePass)
-    base : In(64)
-        Address of what the port has of the results; constant while anything is asked for.
-    beats : In(stream of `AttentionConfig.result_slice` bits)
-        The port's slices of the results of these passes, see `hw.attention.core.result.output`.
-    axi : Out(axi.WriteSignature)
-    busy : Out(1)
-        Something that was asked for is not in memory yet; of passes not taken from ``i`` it knows nothing.
-    bytes_useful : Out(48)
-        Bytes written since reset.
-
     Behaviour
     ---------
     A command a cycle; a beat a cycle, see `RowPacker`, and a cycle before it.
@@ -59,11 +39,15 @@ class ResultWriter(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(WritePass(config))),
+                #: Address of what the port has of the results; constant while anything is asked for.
                 "base": In(ADDRESS_BITS),
+                #: The port's slices of the results of these passes, see `hw.attention.core.result.output`.
                 "beats": In(stream.Signature(config.result_slice(data_width))),
                 "axi": Out(axi.WriteSignature(data_width=data_width, addr_width=ADDRESS_BITS)),
+                #: Something that was asked for is not in memory yet; of passes not taken from ``i`` it knows
+                #: nothing.
                 "busy": Out(1),
-                "bytes_useful": Out(48),
+                "bytes_useful": Out(48),  #: Bytes written since reset.
             }
         )
 

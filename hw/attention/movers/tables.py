@@ -37,30 +37,6 @@ class _Kind(IntEnum):
 class TablePort(wiring.Component):
     """Reads the tables of passes, and descriptors.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    data_width
-        Bits of a beat of the memory port.
-
-    Members
-    -------
-    i : In(stream of TablePass)
-    fetch : In(stream of 64 bits)
-        Addresses of descriptors.  They are read whenever no pass has anything to read.
-    descriptors : Out(stream of data_width bits)
-        Their words; must always be taken.
-    bitmaps : Out(stream of packed_layout(data_width))
-        Bitmap rows.
-    slopes : Out(stream of data_width bits)
-        With ``alibi`` only: slopes, each pass's from a word's lane 0 on.
-    pages : Out(stream of packed_layout(data_width))
-        With ``paged`` only: entries of page tables.
-    axi : Out(axi.ReadSignature)
-    bytes_useful : Out(48)
-        Bytes read since reset.
-
     Behaviour
     ---------
     For each pass in this order: its bitmap row, its slopes, its entries of a page table; a command a cycle.
@@ -79,16 +55,18 @@ class TablePort(wiring.Component):
         self._dma = ReadDMA(data_width=data_width, addr_width=ADDRESS_BITS, commands=_COMMANDS)
         members: dict[str, Any] = {
             "i": In(stream.Signature(TablePass(config))),
+            #: Addresses of descriptors.  They are read whenever no pass has anything to read.
             "fetch": In(stream.Signature(ADDRESS_BITS)),
-            "descriptors": Out(stream.Signature(data_width)),
-            "bitmaps": Out(stream.Signature(packed_layout(data_width))),
+            "descriptors": Out(stream.Signature(data_width)),  #: Their words; must always be taken.
+            "bitmaps": Out(stream.Signature(packed_layout(data_width))),  #: Bitmap rows.
             "axi": Out(axi.ReadSignature(data_width=data_width, addr_width=ADDRESS_BITS)),
-            "bytes_useful": Out(48),
+            "bytes_useful": Out(48),  #: Bytes read since reset.
         }
         if config.alibi:
+            #: Slopes, each pass's from a word's lane 0 on.
             members["slopes"] = Out(stream.Signature(data_width))
         if config.paged:
-            members["pages"] = Out(stream.Signature(packed_layout(data_width)))
+            members["pages"] = Out(stream.Signature(packed_layout(data_width)))  #: Entries of page tables.
         super().__init__(members)
 
     def elaborate(self, platform: Any) -> Module:

@@ -47,10 +47,7 @@ CAUSAL, WINDOWED, SPARSE, REUSE_KV, PAGED, DECODE = 1, 2, 4, 8, 16, 32
 def pack_descriptor(fields: Mapping[str, int]) -> bytes:
     """Write a descriptor.
 
-    Parameters
-    ----------
-    fields
-        Values by the names of `FIELDS`; what is not given is 0.
+    ``fields``: values by the names of `FIELDS`; what is not given is 0.
 
     Returns
     -------

@@ -23,26 +23,7 @@ TILES_AHEAD = 32
 class TileFetch(wiring.Component):
     """Spreads a stream's tiles over its ports.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    index
-        Number of the stream.
-
-    Members
-    -------
-    i : In(stream of TilePlan)
-    k_base, v_base : In(P x 64)
-        Address of each port's part of keys and of values.
-    tile : Out(stream of TileCommand)
-        To the core; of a job that decodes, whose tiles all streams share, from stream 0 only.
-    k, v : Out(stream of PartCommand)
-        None of a job that decodes.
-    k_fetch, v_fetch : Out(P streams of RowsFetch)
-        Key n of the stream's keys of a head is row n // P of port n % P.  A port without a row to read gets
-        no command.  In a job that decodes, each port reads a row for each S P keys of a tile, unless the pass
-        before had the same.
+    ``index``: number of the stream.
 
     Behaviour
     ---------
@@ -60,9 +41,15 @@ class TileFetch(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(TilePlan(config))),
+                #: To the core; of a job that decodes, whose tiles all streams share, from stream 0 only.
                 "tile": Out(stream.Signature(TileCommand(config))),
+                #: Address of each port's part of keys and of values.
                 **{f"{side}_base": In(data.ArrayLayout(ADDRESS_BITS, ports)) for side in "kv"},
+                #: None of a job that decodes.
                 **{side: Out(stream.Signature(PartCommand(config))) for side in "kv"},
+                #: Key n of the stream's keys of a head is row n // P of port n % P.  A port without a row to
+                #: read gets no command.  In a job that decodes, each port reads a row for each S P keys of a
+                #: tile, unless the pass before had the same.
                 **{f"{side}_fetch": Out(stream.Signature(RowsFetch(config))).array(ports) for side in "kv"},
             }
         )

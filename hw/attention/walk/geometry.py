@@ -60,78 +60,51 @@ def result_units_shape(config: AttentionConfig) -> Any:
 
 
 class Plan(data.StructLayout):
-    """A job, and what follows from it.
-
-    Members
-    -------
-    job : Job
-    empty : 1
-        It has no queries, keys or heads.
-    positions
-        Positions of the queries in a full tile: R // pack; 2 // pack of a job that decodes.
-    joined : 1
-        A tile takes all queries of its heads, which lie together in memory.
-    diagonal : signed 18
-        Key index of query 0's position: keys - queries.
-    q_head, o_head, k_head, v_head
-        Bytes of a query head in a port, of its results in a port, and of a K/V head in a port; of queries,
-        with ``decode``, in all ports.
-    q_units, o_units
-        Units of a query in a port, and of a row of results in a port, of `UNIT_BITS`; of queries, with
-        ``decode``, in all ports.
-    last_key_part, last_value_part
-        See `hw.attention.core.command.QueryCommand`.
-    bitmap_rows
-        If ``sparse``: bytes of a bitmap row by `BITMAP_ROW_BYTES`; else 0.
-    slots
-        Tiles that a stream's cache holds; 0 of a job that decodes.
-    keeps : 1
-        With ``decode`` only: the passes of a K/V head have the same keys and values, which readers keep.
-    ring : 1
-        Tiles take slots in turn, because they are more than there are slots and a window moves over them;
-        ``slots`` is a power of two then, or 0.
-    page_shift, page_mask
-        With ``paged`` only: log2 of the tiles of a page, and these less 1, all ones where there are no pages.
-    """
+    """A job, and what follows from it."""
 
     def __init__(self, config: AttentionConfig) -> None:
         members = {
             "job": Job(config),
-            "empty": 1,
+            "empty": 1,  #: It has no queries, keys or heads.
+            #: Positions of the queries in a full tile: R // pack; 2 // pack of a job that decodes.
             "positions": range(config.rows + 1),
-            "joined": 1,
-            "diagonal": signed(POSITION_BITS),
+            "joined": 1,  #: A tile takes all queries of its heads, which lie together in memory.
+            "diagonal": signed(POSITION_BITS),  #: Key index of query 0's position: keys - queries.
+            #: ``q_head``, ``o_head``, ``k_head``, ``v_head``: bytes of a query head in a port, of its results
+            #: in a port, and of a K/V head in a port; of queries, with ``decode``, in all ports.
             "q_head": HEAD_BITS,
             "o_head": HEAD_BITS,
             "k_head": HEAD_BITS,
             "v_head": HEAD_BITS,
+            #: ``q_units``, ``o_units``: units of a query in a port, and of a row of results in a port, of
+            #: `UNIT_BITS`; of queries, with ``decode``, in all ports.
             "q_units": query_units_shape(config),
             "o_units": result_units_shape(config),
+            #: ``last_key_part``, ``last_value_part``: see `hw.attention.core.command.QueryCommand`.
             "last_key_part": range(config.folds),
             "last_value_part": range(config.folds),
+            #: If ``sparse``: bytes of a bitmap row by `BITMAP_ROW_BYTES`; else 0.
             "bitmap_rows": bitmap_rows_shape(config),
-            "slots": slot_shape(config),
+            "slots": slot_shape(config),  #: Tiles that a stream's cache holds; 0 of a job that decodes.
+            #: Tiles take slots in turn, because they are more than there are slots and a window moves over
+            #: them; ``slots`` is a power of two then, or 0.
             "ring": 1,
         }
         if config.decodes:
+            #: The passes of a K/V head have the same keys and values, which readers keep.
             members["keeps"] = 1
         if config.paged:
-            members |= {"page_shift": page_shift_shape(config), "page_mask": tile_shape(config)}
+            members |= {
+                #: ``page_shift``, ``page_mask``: log2 of the tiles of a page, and these less 1, all ones
+                #: where there are no pages.
+                "page_shift": page_shift_shape(config),
+                "page_mask": tile_shape(config),
+            }
         super().__init__(members)
 
 
 class JobSetup(wiring.Component):
     """Completes jobs.
-
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    i : In(stream of Job)
-    o : Out(stream of Plan)
 
     Behaviour
     ---------

@@ -38,72 +38,55 @@ def size_shape(config: AttentionConfig) -> Any:
 
 
 class Job(data.StructLayout):
-    """All heads of one sequence in one mode with one set of scales.
-
-    Members
-    -------
-    q_offset : 64
-        Bytes added to the base address of every port of queries, behind which lies int8 ``[heads, queries,
-        Q-th of dqk]``.  With ``decode``: bytes of parts, dealt to all ports, before those of int8 ``[heads,
-        queries, parts of dqk]``.
-    o_offset : 64
-        Bytes added to the base address of every port of results, behind which lies ``[heads, queries, W-th of
-        dv]`` of the configuration's output type, which is written.
-    bitmap : 64
-        If ``sparse``: address of a row of bits for each block of positions; a bit for each key tile, lowest
-        first, and each row padded with any bits to a multiple of 32 bytes.
-    slopes : 64
-        With ``alibi``: address of int32 ``[heads]``, or 0 for none.
-    pages : 64
-        With the configuration's ``paged`` only, if ``paged``: address of the page table, for each page of
-        the sequence the 8 bytes of a `hw.attention.walk.pages.PageEntry`, padded with any bytes to a multiple
-        of 32.
-    k_offset, v_offset : 64
-        Bytes added to the base address of every port of keys, of values.
-    queries, keys : 17
-        Of a head; 0 makes the job empty, 65,536 is the most.
-    heads, kv_group : 32
-        Query heads (0 makes the job empty), and how many consecutive ones share keys and values.
-    pack
-        Heads packed into the rows of a query tile: 1 to the lesser of ``kv_group`` and R.
-    query_units, value_units
-        Sizes dqk (of queries and keys) and dv (of values and results), by `UNIT_ELEMENTS`.
-    flags : Flags
-    page_keys : 17
-        With ``pages``: keys of a page, a power of two from ``tile_span`` to 65,536.  In each port a page has
-        for each K/V head what lies there of a head of so many keys.
-    window : 17
-        If ``windowed``: a query sees this many keys, up to the one at its own position; at least 1.
-    multiplier, shift
-        Score multiplier and shift, see `hw.attention.core.settings.RowSettings`.
-    scale : OutputScale
-    cap : 23
-        With ``logit_cap`` only: c, 0 for none.
-    """
+    """All heads of one sequence in one mode with one set of scales."""
 
     def __init__(self, config: AttentionConfig) -> None:
         members = {
+            #: Bytes added to the base address of every port of queries, behind which lies int8 ``[heads,
+            #: queries, Q-th of dqk]``.  With ``decode``: bytes of parts, dealt to all ports, before those of
+            #: int8 ``[heads, queries, parts of dqk]``.
             "q_offset": ADDRESS_BITS,
+            #: Bytes added to the base address of every port of results, behind which lies ``[heads, queries,
+            #: W-th of dv]`` of the configuration's output type, which is written.
             "o_offset": ADDRESS_BITS,
+            #: If ``sparse``: address of a row of bits for each block of positions; a bit for each key tile,
+            #: lowest first, and each row padded with any bits to a multiple of 32 bytes.
             "bitmap": ADDRESS_BITS,
-            "slopes": ADDRESS_BITS,
+            "slopes": ADDRESS_BITS,  #: With ``alibi``: address of int32 ``[heads]``, or 0 for none.
+            #: ``k_offset``, ``v_offset``: bytes added to the base address of every port of keys, of values.
             "k_offset": ADDRESS_BITS,
             "v_offset": ADDRESS_BITS,
+            #: ``queries``, ``keys``: of a head; 0 makes the job empty, 65,536 is the most.
             "queries": KEY_BITS,
             "keys": KEY_BITS,
+            #: ``heads``, ``kv_group``: query heads (0 makes the job empty), and how many consecutive ones
+            #: share keys and values.
             "heads": COUNT_BITS,
             "kv_group": COUNT_BITS,
+            #: Heads packed into the rows of a query tile: 1 to the lesser of ``kv_group`` and R.
             "pack": range(config.rows + 1),
+            #: ``query_units``, ``value_units``: sizes dqk (of queries and keys) and dv (of values and
+            #: results), by `UNIT_ELEMENTS`.
             "query_units": size_shape(config),
             "value_units": size_shape(config),
             "flags": Flags(config),
+            #: If ``windowed``: a query sees this many keys, up to the one at its own position; at least 1.
             "window": KEY_BITS,
+            #: ``multiplier``, ``shift``: score multiplier and shift, see
+            #: `hw.attention.core.settings.RowSettings`.
             "multiplier": MULTIPLIER_BITS,
             "shift": SHIFT_BITS,
             "scale": OutputScale(config),
         }
         if config.logit_cap:
-            members["cap"] = CAP_BITS
+            members["cap"] = CAP_BITS  #: c, 0 for none.
         if config.paged:
-            members |= {"pages": ADDRESS_BITS, "page_keys": KEY_BITS}
+            members |= {
+                #: If ``paged``: address of the page table, for each page of the sequence the 8 bytes of a
+                #: `hw.attention.walk.pages.PageEntry`, padded with any bytes to a multiple of 32.
+                "pages": ADDRESS_BITS,
+                #: Keys of a page, a power of two from ``tile_span`` to 65,536.  In each port a page has
+                #: for each K/V head what lies there of a head of so many keys.
+                "page_keys": KEY_BITS,
+            }
         super().__init__(members)

@@ -20,28 +20,7 @@ JOBS_AHEAD = 4
 class JobQueue(wiring.Component):
     """Gives the jobs of a launch one after another.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    data_width
-        Bits of a word of descriptors: a power of two from 128 to 1024.
-
-    Members
-    -------
-    start : In(1)
-        One-cycle pulse; not while ``busy``.
-    first : In(Job)
-        The first job; constant from ``start`` until ``busy`` falls.
-    address : In(64), count : In(32)
-        Descriptors of the jobs that follow, and their number.
-    fetch : Out(stream of 64 bits)
-        Addresses from which `USED_BYTES` are to be read.
-    words : In(stream of data_width bits)
-        What was read there, in order.  Always ready for all that was asked for.
-    o : Out(stream of Job)
-    busy : Out(1)
-        Jobs are left; from the cycle after ``start``.
+    ``data_width``: bits of a word of descriptors: a power of two from 128 to 1024.
 
     Behaviour
     ---------
@@ -54,14 +33,17 @@ class JobQueue(wiring.Component):
         self._data_width = data_width
         super().__init__(
             {
-                "start": In(1),
-                "first": In(Job(config)),
+                "start": In(1),  #: One-cycle pulse; not while ``busy``.
+                "first": In(Job(config)),  #: The first job; constant from ``start`` until ``busy`` falls.
+                #: ``address``, ``count``: descriptors of the jobs that follow, and their number.
                 "address": In(ADDRESS_BITS),
                 "count": In(COUNT_BITS),
+                #: Addresses from which `USED_BYTES` are to be read.
                 "fetch": Out(stream.Signature(ADDRESS_BITS)),
+                #: What was read there, in order.  Always ready for all that was asked for.
                 "words": In(stream.Signature(data_width)),
                 "o": Out(stream.Signature(Job(config))),
-                "busy": Out(1),
+                "busy": Out(1),  #: Jobs are left; from the cycle after ``start``.
             }
         )
 

@@ -19,36 +19,24 @@ ENTRIES_AHEAD = 64
 
 
 class PageEntry(data.StructLayout):
-    """An entry of a page table.
-
-    Members
-    -------
-    k, v : 32
-        Bytes by 16 from a port's base to the page, beside the offsets of job and head.
-    last : 1
-        No more entries are read for this pass.
-    """
+    """An entry of a page table."""
 
     def __init__(self) -> None:
-        super().__init__({"k": 32, "v": 32, "last": 1})
+        super().__init__(
+            {
+                #: ``k``, ``v``: bytes by 16 from a port's base to the page, beside the offsets of job and
+                #: head.
+                "k": 32,
+                "v": 32,
+                "last": 1,  #: No more entries are read for this pass.
+            }
+        )
 
 
 class PageLookup(wiring.Component):
     """Finds the page of each tile.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine, which is ``paged``.
-
-    Members
-    -------
-    i : In(stream of TileRequest)
-        Of each pass in order; ``place`` need not be set.
-    entries : In(stream of PageEntry)
-        For each pass with ``paged``, those from the tile ``first_paged`` on; all of them are taken.
-    o : Out(stream of TileRequest)
-        Offsets are those of the tile's page, ``place`` is the tile's number in there.
+    ``config``: shape of the engine, which is ``paged``.
 
     Behaviour
     ---------
@@ -72,7 +60,16 @@ class PageLookup(wiring.Component):
     def __init__(self, config: AttentionConfig) -> None:
         self._config = config
         tiles = stream.Signature(TileRequest(config))
-        super().__init__({"i": In(tiles), "entries": In(stream.Signature(PageEntry())), "o": Out(tiles)})
+        super().__init__(
+            {
+                "i": In(tiles),  #: Of each pass in order; ``place`` need not be set.
+                #: For each pass with ``paged``, those from the tile ``first_paged`` on; all of them are
+                #: taken.
+                "entries": In(stream.Signature(PageEntry())),
+                #: Offsets are those of the tile's page, ``place`` is the tile's number in there.
+                "o": Out(tiles),
+            }
+        )
 
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""

@@ -28,19 +28,6 @@ _SLOPE_BYTES = 4
 class PassWalker(wiring.Component):
     """Lists the passes of jobs.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    i : In(stream of Plan)
-        Taken in the cycle after the job's last pass.
-    o : Out(stream of Pass)
-        For each K/V head, for each set of ``pack`` query heads of its group (the last set may have fewer),
-        for each block of positions: a query tile.
-
     Behaviour
     ---------
     First pass of a job 3 cycles after its plan, or 5 after the last one of the job before; then one every 3
@@ -62,7 +49,14 @@ class PassWalker(wiring.Component):
 
     def __init__(self, config: AttentionConfig) -> None:
         self._config = config
-        super().__init__({"i": In(stream.Signature(Plan(config))), "o": Out(stream.Signature(Pass(config)))})
+        super().__init__(
+            {
+                "i": In(stream.Signature(Plan(config))),  #: Taken in the cycle after the job's last pass.
+                #: For each K/V head, for each set of ``pack`` query heads of its group (the last set may have
+                #: fewer), for each block of positions: a query tile.
+                "o": Out(stream.Signature(Pass(config))),
+            }
+        )
 
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""

@@ -20,21 +20,7 @@ _SLOPE_WIDTH = 32
 class RowWalker(wiring.Component):
     """Lists the rows of passes.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    data_width
-        Bits of a word of slopes.
-
-    Members
-    -------
-    i : In(stream of RowPass)
-    words : In(stream of data_width bits)
-        With ``alibi`` only: for each pass that says so, words that hold the slopes of its heads, 32 bits
-        each, packed from lane 0.
-    o : Out(stream of RowSettings)
-        Heads in order, positions in order within a head.
+    ``data_width``: bits of a word of slopes.
 
     Behaviour
     ---------
@@ -46,9 +32,12 @@ class RowWalker(wiring.Component):
         self._data_width = data_width
         members: dict[str, Any] = {
             "i": In(stream.Signature(RowPass(config))),
+            #: Heads in order, positions in order within a head.
             "o": Out(stream.Signature(RowSettings(config))),
         }
         if config.alibi:
+            #: For each pass that says so, words that hold the slopes of its heads, 32 bits each, packed from
+            #: lane 0.
             members["words"] = In(stream.Signature(data_width))
         super().__init__(members)
 

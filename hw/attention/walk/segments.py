@@ -22,25 +22,7 @@ _GROUP = 16
 class TileWalker(wiring.Component):
     """Lists the tiles of one stream.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    index
-        The stream: its key n is key ``n * S + index`` of the head.
-
-    Members
-    -------
-    i : In(stream of KeyPass)
-    words : In(stream of WORD_TILES bits)
-        For each pass with bitmap rows, bits of its tiles from the first on; all of them are taken.
-    empty : Out(stream of 1 bit)
-        Of stream 0 only, for each pass: it has no tiles at all, in any stream.  Always ready.
-    o : Out(stream of TileRequest)
-        The tiles of a pass in order; a dummy if there are none, though the pass is not ``empty``.  The one
-        with the first key of the pass's range begins at this key, all others at their first one.  Of a job
-        that decodes each stream lists all tiles, from the first row of S P keys to the last one that has a
-        key of the range.
+    ``index``: the stream: its key n is key ``n * S + index`` of the head.
 
     Behaviour
     ---------
@@ -71,10 +53,16 @@ class TileWalker(wiring.Component):
         self._index = index
         members = {
             "i": In(stream.Signature(KeyPass(config))),
+            #: For each pass with bitmap rows, bits of its tiles from the first on; all of them are taken.
             "words": In(stream.Signature(WORD_TILES)),
+            #: The tiles of a pass in order; a dummy if there are none, though the pass is not ``empty``.  The
+            #: one with the first key of the pass's range begins at this key, all others at their first one.
+            #: Of a job that decodes each stream lists all tiles, from the first row of S P keys to the last
+            #: one that has a key of the range.
             "o": Out(stream.Signature(TileRequest(config))),
         }
         if not index:
+            #: Of stream 0 only, for each pass: it has no tiles at all, in any stream.  Always ready.
             members["empty"] = Out(stream.Signature(1, always_ready=True))
         super().__init__(members)
 

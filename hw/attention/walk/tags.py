@@ -19,17 +19,7 @@ EPOCH_BITS = 12
 class CacheTags(wiring.Component):
     """Decides for each tile what is replayed from the caches, what is fetched, and whether that is stored.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    epoch_bits
-        See `EPOCH_BITS`.
-
-    Members
-    -------
-    i : In(stream of TileRequest)
-    o : Out(stream of TilePlan)
+    ``epoch_bits``: see `EPOCH_BITS`.
 
     Behaviour
     ---------

@@ -22,26 +22,9 @@ BITMAP_WORDS = 32
 class TableWords(wiring.Component):
     """Takes tables apart.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    shape
-        Of what the streams get: the bits of a word, and above them, if there is room, one that says that the
-        word is the last of its table.
-    word_bits
-        Bits of a word: a power of two from 8 to 128.
-    depth
-        Words kept for each stream.
-    data_width
-        Bits of a word from memory.
-
-    Members
-    -------
-    i : In(stream of packed_layout(data_width))
-        Tables, multiples of 32 bytes.
-    o : Out(S streams of ``shape``)
-        The same for all: each stream has keys in every tile.
+    ``shape``: of what the streams get: the bits of a word, and above them, if there is room, one that says
+    that the word is the last of its table. ``word_bits``: bits of a word: a power of two from 8 to 128.
+    ``depth``: words kept for each stream. ``data_width``: bits of a word from memory.
 
     Behaviour
     ---------
@@ -58,7 +41,8 @@ class TableWords(wiring.Component):
         self._data_width = data_width
         super().__init__(
             {
-                "i": In(stream.Signature(packed_layout(data_width))),
+                "i": In(stream.Signature(packed_layout(data_width))),  #: Tables, multiples of 32 bytes.
+                #: The same for all: each stream has keys in every tile.
                 "o": Out(stream.Signature(shape)).array(config.streams),
             }
         )

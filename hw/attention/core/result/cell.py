@@ -26,63 +26,33 @@ class ResultControl(data.StructLayout):
     """What all rows do with their final sums in a cycle, each member for its stage.
 
     The stages' times are those of `hw.attention.core.row.cell.Timing`.
-
-    Members
-    -------
-    combine : 1
-        With several streams only: all have the sums of a query tile ready, in the bank that ``sum_bank`` of
-        their `RowControl` gives in the same cycle.
-    divide : Divide
-        Start of the reciprocal, see `Reciprocal`.
-    normalize : NormalizeStep
-        See `Normalizer`; ``final`` of the streams' `RowControl` reads the lanes in the same cycle.
-    drain : OutputRead
-        See `OutputBuffer`; of the row that ``drained`` of `ResultRows` names.
-    decode : 1, gather : GatherStep
-        With ``decode`` of the configuration only.  The pass is one that decodes; see `Gather`.
     """
 
     def __init__(self, config: AttentionConfig, beat_width: int) -> None:
         members = {
+            #: With several streams only: all have the sums of a query tile ready, in the bank that
+            #: ``sum_bank`` of their `RowControl` gives in the same cycle.
             "combine": 1,
-            "divide": Divide(config),
+            "divide": Divide(config),  #: Start of the reciprocal, see `Reciprocal`.
+            #: See `Normalizer`; ``final`` of the streams' `RowControl` reads the lanes in the same cycle.
             "normalize": NormalizeStep(config),
+            #: See `OutputBuffer`; of the row that ``drained`` of `ResultRows` names.
             "drain": OutputRead(config, beat_width),
         }
         if config.decodes:
-            members |= {"decode": 1, "gather": GatherStep(config)}
+            members |= {
+                #: ``decode``, ``gather``: the pass is one that decodes; see `Gather`.
+                "decode": 1,
+                "gather": GatherStep(config),
+            }
         super().__init__(members)
 
 
 class ResultRows(wiring.Component):
     """Results of one or two query rows.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    rows
-        1 or 2: see `hw.attention.core.row.cell.row_cells`.
-    beat_width
-        Bits of an output beat.
-    gathers
-        With ``decode`` of the configuration: whether these are the rows of passes that decode.
-
-    Members
-    -------
-    control : In(ResultControl)
-        The same for all rows.
-    i : In(Final) array of streams, of rows
-        What each stream's `hw.attention.core.row.cell.AttentionRows` gives.
-    others : In(Final) array of cells, of streams, of rows
-        With ``gathers`` only: likewise for all other cells of results, in order.
-    drained : In(rows)
-        A bit for the row that ``drain`` of ``control`` reads, if it is one of these.
-    o : Out(beat_width)
-        What that row has read, see `OutputBuffer`, a cycle later, since ``control`` goes through a register;
-        0 while no row reads.
-    saturated : Out
-        How many results of a cycle did not fit their format.
+    ``rows``: 1 or 2: see `hw.attention.core.row.cell.row_cells`. ``beat_width``: bits of an output beat.
+    ``gathers``: with ``decode`` of the configuration: whether these are the rows of passes that decode.
     """
 
     def __init__(self, config: AttentionConfig, *, rows: int, beat_width: int, gathers: bool = False) -> None:
@@ -91,13 +61,19 @@ class ResultRows(wiring.Component):
         self._beat_width = beat_width
         self._gathers = gathers
         members: dict[str, Any] = {
-            "control": In(ResultControl(config, beat_width)),
+            "control": In(ResultControl(config, beat_width)),  #: The same for all rows.
+            #: What each stream's `hw.attention.core.row.cell.AttentionRows` gives.
             "i": In(Final(config)).array(config.streams, rows),
+            #: A bit for the row that ``drain`` of ``control`` reads, if it is one of these.
             "drained": In(rows),
+            #: What that row has read, see `OutputBuffer`, a cycle later, since ``control`` goes through a
+            #: register; 0 while no row reads.
             "o": Out(beat_width),
+            #: How many results of a cycle did not fit their format.
             "saturated": Out(range(rows * config.merge_lanes + 1)),
         }
         if gathers:
+            #: The same of all other cells of results, in order.
             members["others"] = In(Final(config)).array(config.ports - 1, config.streams, rows)
         super().__init__(members)
 

@@ -19,24 +19,6 @@ from hw.lib.delay import delay
 class Combine(wiring.Component):
     """Joins what a row has from each stream.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    i : In(Final) array of streams
-    start : In(1)
-        The sums and maxima on ``i`` are to be joined.
-    first : In(1)
-        The lanes that come with the next cycle are the first of a query tile.
-    total : Out(B + 17)
-        ``sum_s round(l_s, M - M_s)``, from `sum_latency` cycles after ``start`` until as many after the next.
-    lanes : Out(merge_lanes x O)
-        ``sum_s round(O_s, M - M_s)`` of the lanes of `lane_latency` cycles ago, with the maxima that were
-        joined last when ``first`` was high.
-
     Behaviour
     ---------
     Lanes a cycle.  With one stream it is wiring, and takes no time.
@@ -47,9 +29,13 @@ class Combine(wiring.Component):
         super().__init__(
             {
                 "i": In(Final(config)).array(config.streams),
-                "start": In(1),
-                "first": In(1),
+                "start": In(1),  #: The sums and maxima on ``i`` are to be joined.
+                "first": In(1),  #: The lanes that come with the next cycle are the first of a query tile.
+                #: ``sum_s round(l_s, M - M_s)``, from `sum_latency` cycles after ``start`` until as many
+                #: after the next.
                 "total": Out(config.sum_bits),
+                #: ``sum_s round(O_s, M - M_s)`` of the lanes of `lane_latency` cycles ago, with the maxima
+                #: that were joined last when ``first`` was high.
                 "lanes": Out(data.ArrayLayout(signed(config.output_bits), config.merge_lanes)),
             }
         )

@@ -21,57 +21,34 @@ class FinalRead(data.StructLayout):
 
 
 class Final(data.StructLayout):
-    """What a row has from one stream.
-
-    Members
-    -------
-    total : B + 17
-        Sum l.
-    lanes : merge_lanes x O
-    maximum : signed 13
-        With several streams only: M, which both are scaled by.
-    """
+    """What a row has from one stream."""
 
     def __init__(self, config: AttentionConfig) -> None:
         members: dict[str, Any] = {
-            "total": config.sum_bits,
+            "total": config.sum_bits,  #: Sum l.
             "lanes": data.ArrayLayout(signed(config.output_bits), config.merge_lanes),
         }
         if config.streams > 1:
-            members["maximum"] = signed(MAXIMUM_BITS)
+            members["maximum"] = signed(MAXIMUM_BITS)  #: M, which both are scaled by.
         super().__init__(members)
 
 
 class Finals(wiring.Component):
-    """Keeps the final outputs of one query tile, or of two with several streams.
-
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    i : In(FinalLanes)
-    total : In(B + 17), maximum : In(signed(13))
-        Of the row, with the lanes of step 0.
-    sum_bank : In(1)
-        Whose sum and maximum are on ``o``.
-    read : In(FinalRead)
-    o : Out(Final)
-        Sum and maximum from the cycle after the lanes of step 0 came, combinational from ``sum_bank``;
-        without several streams the sum is wired through.  Lanes a cycle after ``read``, until the next read.
-    """
+    """Keeps the final outputs of one query tile, or of two with several streams."""
 
     def __init__(self, config: AttentionConfig) -> None:
         self._config = config
         super().__init__(
             {
                 "i": In(FinalLanes(config)),
+                #: ``total``, ``maximum``: of the row, with the lanes of step 0.
                 "total": In(config.sum_bits),
                 "maximum": In(signed(MAXIMUM_BITS)),
-                "sum_bank": In(1),
+                "sum_bank": In(1),  #: Whose sum and maximum are on ``o``.
                 "read": In(FinalRead(config)),
+                #: Sum and maximum from the cycle after the lanes of step 0 came, combinational from
+                #: ``sum_bank``; without several streams the sum is wired through.  Lanes a cycle after
+                #: ``read``, until the next read.
                 "o": Out(Final(config)),
             }
         )

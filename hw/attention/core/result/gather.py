@@ -18,40 +18,24 @@ from hw.lib.loads import LOADS, copies
 
 
 class GatherStep(data.StructLayout):
-    """What is done with a group of cells, one of each stream.
-
-    Members
-    -------
-    group
-        Which: that of rows ``2 * group`` and ``2 * group + 1``.
-    find, add, lanes : 1
-        Its maxima join M; its sums are rescaled to M and added to l; its lanes likewise to O.
-    opens : 1
-        It is the first group of them.
-    """
+    """What is done with a group of cells, one of each stream."""
 
     def __init__(self, config: AttentionConfig) -> None:
-        super().__init__({"group": range(config.ports), "find": 1, "add": 1, "lanes": 1, "opens": 1})
+        super().__init__(
+            {
+                "group": range(config.ports),  #: Which: that of rows ``2 * group`` and ``2 * group + 1``.
+                #: ``find``, ``add``, ``lanes``: its maxima join M; its sums are rescaled to M and added to l;
+                #: its lanes likewise to O.
+                "find": 1,
+                "add": 1,
+                "lanes": 1,
+                "opens": 1,  #: It is the first group of them.
+            }
+        )
 
 
 class Gather(wiring.Component):
     """Joins what all cells have of a row, a group of cells a cycle.
-
-    Parameters
-    ----------
-    config
-        Shape of the engine, with ``decode``.
-
-    Members
-    -------
-    i : In(Final) array of groups, of streams
-    step : In(GatherStep)
-        A cycle before what it is for is on ``i``.
-    total : Out(B + 17)
-        ``sum_c round(l_c, M - M_c)`` over all cells c, from `total_latency` cycles after the last sums on
-        ``i`` until as many after the next.
-    lanes : Out(merge_lanes x O)
-        ``sum_c round(O_c, M - M_c)``, `lane_latency` cycles after the last group's lanes on ``i``.
 
     Behaviour
     ---------
@@ -72,8 +56,11 @@ class Gather(wiring.Component):
         super().__init__(
             {
                 "i": In(Final(config)).array(config.ports, config.streams),
-                "step": In(GatherStep(config)),
+                "step": In(GatherStep(config)),  #: A cycle before what it is for is on ``i``.
+                #: ``sum_c round(l_c, M - M_c)`` over all cells c, from `total_latency` cycles after the last
+                #: sums on ``i`` until as many after the next.
                 "total": Out(config.sum_bits),
+                #: ``sum_c round(O_c, M - M_c)``, `lane_latency` cycles after the last group's lanes on ``i``.
                 "lanes": Out(data.ArrayLayout(signed(config.output_bits), config.merge_lanes)),
             }
         )

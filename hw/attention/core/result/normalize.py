@@ -24,24 +24,16 @@ _LEAST_SHIFT = 19
 
 
 class NormalizeStep(data.StructLayout):
-    """One step of a normalization.
-
-    Members
-    -------
-    valid : 1
-    step
-        Lanes ``step * merge_lanes`` and on; steps come in order, from 0, and end with the lanes in use.
-    bank
-        Which bank of the output buffer the results are for.
-    scale : OutputScale
-    """
+    """One step of a normalization."""
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__(
             {
                 "valid": 1,
+                #: Lanes ``step * merge_lanes`` and on; steps come in order, from 0, and end with the lanes in
+                #: use.
                 "step": range(config.merge_steps),
-                "bank": range(RESULT_BANKS),
+                "bank": range(RESULT_BANKS),  #: Which bank of the output buffer the results are for.
                 "scale": OutputScale(config),
             }
         )
@@ -64,25 +56,6 @@ class NormalLanes(data.StructLayout):
 class Normalizer(wiring.Component):
     """Divides a row's final outputs by its sum.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    i : In(merge_lanes x O)
-        Final outputs of the step a cycle ago.
-    control : In(NormalizeStep)
-    zeros : In
-        Leading zeros of l, sampled with step 0.
-    reciprocal : In(17)
-        From `RECIPROCAL_SLACK` cycles after step 0 on, until as many after the last step.
-    o : Out(NormalLanes)
-        Results, `latency` cycles after their step.
-    cut : Out(merge_lanes)
-        The lanes of ``o`` that did not fit their format.
-
     Behaviour
     ---------
     Stages: align, round, multiply, then for integers shift and clamp, for bfloat16 those of `BFloat16`.
@@ -96,12 +69,14 @@ class Normalizer(wiring.Component):
         self._config = config
         super().__init__(
             {
+                #: Final outputs of the step a cycle ago.
                 "i": In(data.ArrayLayout(signed(config.output_bits), config.merge_lanes)),
                 "control": In(NormalizeStep(config)),
-                "zeros": In(zeros_bits(config)),
+                "zeros": In(zeros_bits(config)),  #: Leading zeros of l, sampled with step 0.
+                #: From `RECIPROCAL_SLACK` cycles after step 0 on, until as many after the last step.
                 "reciprocal": In(RECIPROCAL_BITS),
-                "o": Out(NormalLanes(config)),
-                "cut": Out(config.merge_lanes),
+                "o": Out(NormalLanes(config)),  #: Results, `latency` cycles after their step.
+                "cut": Out(config.merge_lanes),  #: The lanes of ``o`` that did not fit their format.
             }
         )
 

@@ -24,22 +24,7 @@ class OutputRead(data.StructLayout):
 class OutputBuffer(wiring.Component):
     """Collects a row's results and gives them out in beats, while other banks fill.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    beat_width
-        Bits of a beat: a power of two, at least those of the results of ``merge_lanes``.
-
-    Members
-    -------
-    i : In(NormalLanes)
-    read : In(OutputRead) array of W
-        For each port's slice, all the same: a bit for all slices would have 1,120 loads in two rows.
-    o : Out(beat_width)
-        The beat last read, from the cycle after: a slice for each of the W result ports, unit n of it in
-        slice n mod W, lowest lane in the low bits.  Lanes that are not in use, in the last beat or beyond it,
-        are undefined.
+    ``beat_width``: bits of a beat: a power of two, at least those of the results of ``merge_lanes``.
 
     Why
     ---
@@ -52,7 +37,12 @@ class OutputBuffer(wiring.Component):
         super().__init__(
             {
                 "i": In(NormalLanes(config)),
+                #: For each port's slice, all the same: a bit for all slices would have 1,120 loads in two
+                #: rows.
                 "read": In(OutputRead(config, beat_width)).array(config.result_ports),
+                #: The beat last read, from the cycle after: a slice for each of the W result ports, unit n of
+                #: it in slice n mod W, lowest lane in the low bits.  Lanes that are not in use, in the last
+                #: beat or beyond it, are undefined.
                 "o": Out(beat_width),
             }
         )

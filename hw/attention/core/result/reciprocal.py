@@ -39,23 +39,6 @@ class Divide(data.StructLayout):
 class Reciprocal(wiring.Component):
     """``r = (2^33 - 1) // n`` of ``n = l * 2^(17 - b)``, cut to an integer, where b is the bit length of l.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    i : In(B + 17)
-        l, in the cycle of ``start`` and the next: 0, or with no more than `MOST_ZEROS` leading zeros.
-    start : In(Divide)
-        Not within `latency` cycles of the one before.
-    zeros : Out
-        Leading zeros of l, B + 17 for l = 0; from the cycle after ``start`` until the next.
-    o : Out(17)
-        r, from `latency` cycles after ``start`` until `latency` cycles after the next; meaningless for l = 0.
-        For int8 and bfloat16 results it is ``(r * multiplier + 2^16) >> 17``.
-
     Behaviour
     ---------
     Count, normalize, then restoring division, then the scale.
@@ -65,9 +48,14 @@ class Reciprocal(wiring.Component):
         self._config = config
         super().__init__(
             {
+                #: l, in the cycle of ``start`` and the next: 0, or with no more than `MOST_ZEROS` leading
+                #: zeros.
                 "i": In(config.sum_bits),
-                "start": In(Divide(config)),
+                "start": In(Divide(config)),  #: Not within `latency` cycles of the one before.
+                #: Leading zeros of l, B + 17 for l = 0; from the cycle after ``start`` until the next.
                 "zeros": Out(zeros_bits(config)),
+                #: r, from `latency` cycles after ``start`` until `latency` cycles after the next; meaningless
+                #: for l = 0. For int8 and bfloat16 results it is ``(r * multiplier + 2^16) >> 17``.
                 "o": Out(RECIPROCAL_BITS),
             }
         )

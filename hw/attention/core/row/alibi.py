@@ -18,17 +18,6 @@ _SHIFT = 24 - LOGIT_FRACTION_BITS
 class Alibi(wiring.Component):
     """``t = sat24(t0 - round(slope * abs(position - key), 12))``.
 
-    Members
-    -------
-    key : In(17)
-        Index of the key.
-    position : In(signed(18)), slope : In(26)
-        Of the row; ``position`` with ``key``, ``slope`` a cycle later.
-    i : In(signed(24))
-        Its logit, `LOGIT_LATENCY` cycles after ``key``.
-    o : Out(signed(24))
-        t of the ``key`` of `LATENCY` cycles ago.
-
     Behaviour
     ---------
     Stages: distance; product; rounding; subtraction.
@@ -40,11 +29,12 @@ class Alibi(wiring.Component):
     def __init__(self) -> None:
         super().__init__(
             {
-                "key": In(KEY_BITS),
+                "key": In(KEY_BITS),  #: Index of the key.
+                #: ``position``, ``slope``: of the row; ``position`` with ``key``, ``slope`` a cycle later.
                 "position": In(signed(POSITION_BITS)),
                 "slope": In(SLOPE_BITS),
-                "i": In(signed(LOGIT_BITS)),
-                "o": Out(signed(LOGIT_BITS)),
+                "i": In(signed(LOGIT_BITS)),  #: Its logit, `LOGIT_LATENCY` cycles after ``key``.
+                "o": Out(signed(LOGIT_BITS)),  #: t of the ``key`` of `LATENCY` cycles ago.
             }
         )
 

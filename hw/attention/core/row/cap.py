@@ -43,19 +43,7 @@ def tanh_table() -> tuple[tuple[int, int], ...]:
 class LogitCap(wiring.Component):
     """Bends the logits of one or two rows.
 
-    Parameters
-    ----------
-    rows
-        1 or 2.
-
-    Members
-    -------
-    i : In(rows x signed(24))
-        x, the logit over the cap, 18 fraction bits; or a logit as it is, if there is no cap.
-    cap : In(23)
-        Cap in log2 units, 12 fraction bits, 0 for none: of the ``i`` that came `CAP_LATENCY` cycles ago.
-    o : Out(rows x signed(24))
-        Logits of the ``i`` of `LATENCY` cycles ago.
+    ``rows``: 1 or 2.
 
     Behaviour
     ---------
@@ -72,7 +60,16 @@ class LogitCap(wiring.Component):
     def __init__(self, *, rows: int) -> None:
         self._rows = rows
         logits = signed(LOGIT_BITS)
-        super().__init__({"i": In(logits).array(rows), "cap": In(CAP_BITS), "o": Out(logits).array(rows)})
+        super().__init__(
+            {
+                #: x, the logit over the cap, 18 fraction bits; or a logit as it is, if there is no cap.
+                "i": In(logits).array(rows),
+                #: Cap in log2 units, 12 fraction bits, 0 for none: of the ``i`` that came `CAP_LATENCY`
+                #: cycles ago.
+                "cap": In(CAP_BITS),
+                "o": Out(logits).array(rows),  #: Logits of the ``i`` of `LATENCY` cycles ago.
+            }
+        )
 
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""

@@ -27,124 +27,78 @@ _CHOICE_BITS = 256
 
 
 class RowControl(data.StructLayout):
-    """What every row of a stream does in a cycle, each member for the stage it belongs to (`Timing`).
-
-    Members
-    -------
-    place
-        Where the part on ``query`` goes, see `ScoreUnit`.
-    settings
-        What the next query of the rows on ``configure`` is told, see `LogitUnit`.
-    pick : QueryPick
-        Which part of the queries the part of the key in the next cycle meets, see `ScoreUnit`.
-    accumulate, first : 1
-        There is a part of a key, and it is its first, see `ScoreUnit`.
-    adopt : 1
-        Change of settings, see `LogitUnit`.
-    key : 17
-        Index of a key in its head.
-    cap : 23
-        With ``logit_cap`` only: c, 0 for none.
-    write, read
-        See `LogitBuffer`.
-    exponent : 1
-        A logit read one cycle ago is on the way to the exponential.
-    value : ValueStep
-        See `ValueUnit`.
-    merge
-        See `Merge`.
-    final : FinalRead
-        Lanes to the results, see `Finals`.
-    sum_bank : 1
-        With several streams only: whose sums go to the results, see `Finals`.
-    """
+    """What every row of a stream does in a cycle, each member for the stage it belongs to (`Timing`)."""
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__(
             {
-                "place": QueryPlace(config),
+                "place": QueryPlace(config),  #: Where the part on ``query`` goes, see `ScoreUnit`.
+                #: What the next query of the rows on ``configure`` is told, see `LogitUnit`.
                 "settings": RowSettings(config),
+                #: Which part of the queries the part of the key in the next cycle meets, see `ScoreUnit`.
                 "pick": QueryPick(config),
+                #: ``accumulate``, ``first``: there is a part of a key, and it is its first, see `ScoreUnit`.
                 "accumulate": 1,
                 "first": 1,
-                "adopt": 1,
-                "key": KEY_BITS,
-                "cap": CAP_BITS if config.logit_cap else 0,
+                "adopt": 1,  #: Change of settings, see `LogitUnit`.
+                "key": KEY_BITS,  #: Index of a key in its head.
+                "cap": CAP_BITS if config.logit_cap else 0,  #: With ``logit_cap`` only: c, 0 for none.
+                #: ``write``, ``read``: see `LogitBuffer`.
                 "write": LogitWrite(config),
                 "read": LogitRead(config),
-                "exponent": 1,
-                "value": ValueStep(config),
-                "merge": MergeStep(config),
-                "final": FinalRead(config),
-                "sum_bank": 1,
+                "exponent": 1,  #: A logit read one cycle ago is on the way to the exponential.
+                "value": ValueStep(config),  #: See `ValueUnit`.
+                "merge": MergeStep(config),  #: See `Merge`.
+                "final": FinalRead(config),  #: Lanes to the results, see `Finals`.
+                "sum_bank": 1,  #: With several streams only: whose sums go to the results, see `Finals`.
             }
         )
 
 
 class Timing:
-    """When each stage works.
-
-    Members
-    -------
-    first
-        From a part of a key on the rows' port: ``accumulate``, and ``first`` for its key's first part.
-    scale
-        From the last part of a key: ``key``, its index.  Settings that were adopted in the cycle before, or
-        earlier, count.
-    adopt
-        From the first part of a pass's first key: ``adopt``.  It comes one cycle before ``scale`` would for a
-        key of one part, behind the last score of the pass before in any case.
-    cap
-        From the last part of a key: ``cap``.
-    write
-        From the last part of a key: ``write``, its logit goes into the buffer.
-    read
-        From when `hw.attention.core.value_side.ValueSide` takes a part of a value: ``read``, the logit leaves
-        the buffer.  The following call this moment the read, as nothing can wait behind it.
-    ready
-        From the last part of a tile's last key: its first logit may be read.
-    exponent
-        From a read: ``exponent``, the logit enters the exponential.
-    step
-        From a read: ``value``, the probability meets the part, which is on the rows' port.
-    merge
-        From a tile's last read to step 0 of ``merge``, which may be later.
-    ends
-        Fewest cycles from the last read of a tile, or from the start of its merge if that is later, to the
-        first read of the last key of the next.
-    final
-        From a pass's last read: its sum is final, and it may be combined with those of other streams; as much
-        later as ``merge`` is.
-    divide, normalize, drained
-        From there: with several streams from ``combine``, when all have got there, with one stream from the
-        very cycle of ``final``, as its sum and its one bank of lanes go on changing.  Start of the division;
-        step 0 of the normalization (``final`` and ``normalize`` in the same cycle); for a pass of
-        ``merge_steps`` steps, all its results may be read.
-    interval
-        Fewest cycles from there to the same of the next pass, if the normalization has not more steps.
-    """
+    """When each stage works."""
 
     def __init__(self, config: AttentionConfig) -> None:
+        #: From a part of a key on the rows' port: ``accumulate``, and ``first`` for its key's first part.
         self.first = ScoreUnit.first_latency(config)
+        #: From the last part of a key: ``key``, its index.  Settings that were adopted in the cycle before,
+        #: or earlier, count.
         self.scale = ScoreUnit.latency(config)
+        #: From the first part of a pass's first key: ``adopt``.  It comes one cycle before ``scale`` would
+        #: for a key of one part, behind the last score of the pass before in any case.
         self.adopt = self.scale - 1
-        self.cap = self.scale + LogitUnit.cap_latency(config)
+        self.cap = self.scale + LogitUnit.cap_latency(config)  #: From the last part of a key: ``cap``.
+        #: From the last part of a key: ``write``, its logit goes into the buffer.
         self.write = self.scale + LogitUnit.latency(config)
         # A register: whether a part is taken is known late in a cycle, and rows may lie on another die.
+        #: From when `hw.attention.core.value_side.ValueSide` takes a part of a value: ``read``, the logit
+        #: leaves the buffer.  The following call this moment the read, as nothing can wait behind it.
         self.read = 1
+        #: From the last part of a tile's last key: its first logit may be read.
         self.ready = self.write + LogitBuffer.LATENCY - self.read
-        self.exponent = self.read + 1
+        self.exponent = self.read + 1  #: From a read: ``exponent``, the logit enters the exponential.
+        #: From a read: ``value``, the probability meets the part, which is on the rows' port.
         self.step = self.exponent + Exp2.LATENCY
         # The running output may be read before the tile's sums are there: they meet a cycle later.
+        #: From a tile's last read to step 0 of ``merge``, which may be later.
         self.merge = self.step + ValueUnit.LATENCY - 1
         # A tile's rise is kept while the tile goes through the exponential.
+        #: Fewest cycles from the last read of a tile, or from the start of its merge if that is later, to the
+        #: first read of the last key of the next.
         self.ends = self.step - self.read + 1
+        #: From a pass's last read: its sum is final, and it may be combined with those of other streams; as
+        #: much later as ``merge`` is.
         self.final = self.merge + Merge.LATENCY + Finals.sum_latency(config)
+        #: ``divide``, ``normalize``, ``drained``: from there: with several streams from ``combine``, when all
+        #: have got there, with one stream from the very cycle of ``final``, as its sum and its one bank of
+        #: lanes go on changing.  Start of the division; step 0 of the normalization (``final`` and
+        #: ``normalize`` in the same cycle); for a pass of ``merge_steps`` steps, all its results may be read.
         self.divide = Combine.sum_latency(config)
         quotient = self.divide + Reciprocal.latency(config)
         lane_latency = Combine.lane_latency(config)
         self.normalize = quotient - Normalizer.RECIPROCAL_SLACK - lane_latency
         self.drained = self.normalize + lane_latency + config.merge_steps + Normalizer.latency(config)
+        #: Fewest cycles from there to the same of the next pass, if the normalization has not more steps.
         self.interval = Reciprocal.latency(config)
 
 
@@ -156,30 +110,7 @@ def row_cells(config: AttentionConfig) -> list[tuple[int, int]]:
 class AttentionRows(wiring.Component):
     """One or two query rows of one stream.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    rows
-        1 or 2: see `row_cells`.
-
-    Members
-    -------
-    control : In(RowControl)
-        The same for all rows of a stream.
-    load : In(rows), query : In(D x int8)
-        ``query`` is a part of these rows' next queries.
-    configure : In(rows)
-        ``control.settings`` are those of these rows' next queries.
-    key, value : In(D x int8)
-        Parts.
-    decode : In(1), own_key, own_value : In(D x int8)
-        With ``decode`` of the configuration only: take these parts instead.  ``decode`` changes while nothing
-        is under way.
-    o : Out(Final) array of rows
-        See `Finals`.
-    saturated : Out
-        How many logits of a cycle, of visible pairs, did not fit their 24 bits.
+    ``rows``: 1 or 2: see `row_cells`.
 
     Behaviour
     ---------
@@ -203,17 +134,25 @@ class AttentionRows(wiring.Component):
         self._rows = rows
         elements = data.ArrayLayout(signed(8), config.lanes)
         members = {
-            "control": In(RowControl(config)),
+            "control": In(RowControl(config)),  #: The same for all rows of a stream.
+            #: ``query`` is a part of these rows' next queries.
             "load": In(rows),
             "query": In(elements),
-            "configure": In(rows),
+            "configure": In(rows),  #: ``control.settings`` are those of these rows' next queries.
             "key": In(elements),
             "value": In(elements),
-            "o": Out(Final(config)).array(rows),
+            "o": Out(Final(config)).array(rows),  #: See `Finals`.
+            #: How many logits of a cycle, of visible pairs, did not fit their 24 bits.
             "saturated": Out(range(rows + 1)),
         }
         if config.decodes:
-            members |= {"decode": In(1), "own_key": In(elements), "own_value": In(elements)}
+            members |= {
+                #: ``decode``, ``own_key``, ``own_value``: take these parts instead.  ``decode`` changes
+                #: while nothing is under way.
+                "decode": In(1),
+                "own_key": In(elements),
+                "own_value": In(elements),
+            }
         super().__init__(members)
 
     def elaborate(self, platform: Any) -> Module:

@@ -37,22 +37,6 @@ def exp2_table(segments: int) -> tuple[tuple[int, int], ...]:
 class Exp2(wiring.Component):
     """Gives ``p = 2^B * 2^(t - M)``, one a cycle.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    i : In(signed(24))
-        Logit t, 12 fraction bits.
-    maximum : In(signed(13))
-        M of the logit's tile; never below t.
-    valid : In(1)
-        There is a logit, and its key is seen; otherwise the probability is 0.
-    o : Out(B + 1)
-        Probability of the logit of `LATENCY` cycles ago, in units of 2^-B.
-
     Behaviour
     ---------
     Stages: distance below the maximum; table; slope times distance into the segment; subtraction; shift by
@@ -66,9 +50,10 @@ class Exp2(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "i": In(signed(LOGIT_BITS)),
-                "maximum": In(signed(MAXIMUM_BITS)),
-                "valid": In(1),
+                "i": In(signed(LOGIT_BITS)),  #: Logit t, 12 fraction bits.
+                "maximum": In(signed(MAXIMUM_BITS)),  #: M of the logit's tile; never below t.
+                "valid": In(1),  #: There is a logit, and its key is seen; otherwise the probability is 0.
+                #: Probability of the logit of `LATENCY` cycles ago, in units of 2^-B.
                 "o": Out(config.probability_width),
             }
         )

@@ -19,31 +19,7 @@ from hw.lib.delay import delay
 class LogitUnit(wiring.Component):
     """Logits of one or two rows.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    rows
-        1 or 2.
-
-    Members
-    -------
-    settings : In(RowSettings)
-        Of the next query of the rows whose bit of ``configure`` is high.
-    configure : In(rows)
-    adopt : In(1)
-        The next queries' settings become those of the scores that come from the next cycle on.
-    i : In(rows x signed)
-        Raw scores.
-    key : In(17)
-        Index of their key.
-    cap : In(23)
-        With ``logit_cap`` only: cap of the scores that came `cap_latency` cycles ago, 0 for none.
-    o : Out(rows x signed(24)), visible : Out(rows)
-        Logits t of the scores of `latency` cycles ago, and whether the rows see their key: a row that was not
-        configured for these queries sees none.
-    cut : Out(rows)
-        Beside ``o``: there is no cap, and the scaled score did not fit 24 bits.
+    ``rows``: 1 or 2.
 
     Behaviour
     ---------
@@ -56,15 +32,20 @@ class LogitUnit(wiring.Component):
         self._rows = rows
         super().__init__(
             {
+                #: Of the next query of the rows whose bit of ``configure`` is high.
                 "settings": In(RowSettings(config)),
                 "configure": In(rows),
+                #: The next queries' settings become those of the scores that come from the next cycle on.
                 "adopt": In(1),
-                "i": In(signed(config.score_bits)).array(rows),
-                "key": In(KEY_BITS),
+                "i": In(signed(config.score_bits)).array(rows),  #: Raw scores.
+                "key": In(KEY_BITS),  #: Index of their key.
+                #: With ``logit_cap`` only: cap of the scores that came `cap_latency` cycles ago, 0 for none.
                 "cap": In(CAP_BITS if config.logit_cap else 0),
+                #: ``o``, ``visible``: logits t of the scores of `latency` cycles ago, and whether the rows
+                #: see their key: a row that was not configured for these queries sees none.
                 "o": Out(signed(LOGIT_BITS)).array(rows),
                 "visible": Out(rows),
-                "cut": Out(rows),
+                "cut": Out(rows),  #: Beside ``o``: there is no cap, and the scaled score did not fit 24 bits.
             }
         )
 

@@ -24,54 +24,33 @@ LOGIT_TILES = 4
 
 
 class LogitWrite(data.StructLayout):
-    """What comes with a logit on its way into the buffer.
-
-    Members
-    -------
-    valid : 1
-        There is one.
-    slot : 2
-        Number of its tile, modulo `LOGIT_TILES`.
-    entry
-        Where it is kept.
-    first, last : 1
-        It is the first, the last of its tile.
-    opens : 1
-        Its tile is the first of the query tile: no earlier maximum counts.
-    """
+    """What comes with a logit on its way into the buffer."""
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__(
             {
-                "valid": 1,
-                "slot": range(LOGIT_TILES),
-                "entry": range(config.logit_entries),
+                "valid": 1,  #: There is one.
+                "slot": range(LOGIT_TILES),  #: Number of its tile, modulo `LOGIT_TILES`.
+                "entry": range(config.logit_entries),  #: Where it is kept.
+                #: ``first``, ``last``: it is the first, the last of its tile.
                 "first": 1,
                 "last": 1,
-                "opens": 1,
+                "opens": 1,  #: Its tile is the first of the query tile: no earlier maximum counts.
             }
         )
 
 
 class LogitRead(data.StructLayout):
-    """Which logit leaves the buffer.
-
-    Members
-    -------
-    valid : 1
-        One does.
-    slot : 2, entry
-        As it was written.
-    first, last : 1
-        It is the first, the last of its tile.
-    """
+    """Which logit leaves the buffer."""
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__(
             {
-                "valid": 1,
+                "valid": 1,  #: One does.
+                #: ``slot``, ``entry``: as it was written.
                 "slot": range(LOGIT_TILES),
                 "entry": range(config.logit_entries),
+                #: ``first``, ``last``: it is the first, the last of its tile.
                 "first": 1,
                 "last": 1,
             }
@@ -80,29 +59,6 @@ class LogitRead(data.StructLayout):
 
 class LogitBuffer(wiring.Component):
     """Holds back the logits of a row until the maximum of their tile is known.
-
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    i : In(signed(24))
-        Logit, described by ``write``.
-    i_visible : In(1)
-        The row sees its key.
-    write : In(LogitWrite)
-    read : In(LogitRead)
-    o : Out(signed(24)), o_visible : Out(1)
-        Logit asked for one cycle ago.
-    maximum : Out(signed(13))
-        M, the running maximum with the tile of ``o``; beside ``o``.
-    rise : Out(6)
-        By how much M rose with the tile whose last logit was read most recently, at most 63; from 2 cycles
-        after that read.
-    reached : Out(signed(13))
-        M with that tile; with several streams only.
 
     Behaviour
     ---------
@@ -126,15 +82,19 @@ class LogitBuffer(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "i": In(signed(LOGIT_BITS)),
-                "i_visible": In(1),
+                "i": In(signed(LOGIT_BITS)),  #: Logit, described by ``write``.
+                "i_visible": In(1),  #: The row sees its key.
                 "write": In(LogitWrite(config)),
                 "read": In(LogitRead(config)),
+                #: ``o``, ``o_visible``: logit asked for one cycle ago.
                 "o": Out(signed(LOGIT_BITS)),
                 "o_visible": Out(1),
+                #: M, the running maximum with the tile of ``o``; beside ``o``.
                 "maximum": Out(signed(MAXIMUM_BITS)),
+                #: By how much M rose with the tile whose last logit was read most recently, at most 63; from
+                #: 2 cycles after that read.
                 "rise": Out(RESCALE_BITS),
-                "reached": Out(signed(MAXIMUM_BITS)),
+                "reached": Out(signed(MAXIMUM_BITS)),  #: M with that tile; with several streams only.
             }
         )
 

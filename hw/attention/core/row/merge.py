@@ -16,52 +16,33 @@ from hw.lib.memory import uninitialised
 
 
 class MergeStep(data.StructLayout):
-    """One step of a merge.
-
-    Members
-    -------
-    begins : 1
-        In the next cycle is step 0.
-    valid : 1
-    step
-        Lanes ``step * merge_lanes`` and on; steps come in order, from 0, and end with the lanes in use.
-    opens : 1
-        The tile is the first of its query tile: there is no running output yet.
-    closes : 1
-        The tile is the last one: the result is final.
-    bank : 1
-        For a tile that closes: which bank of finals takes the result.  Without several streams there is one
-        bank, and this is not used.
-    """
+    """One step of a merge."""
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__(
             {
-                "begins": 1,
+                "begins": 1,  #: In the next cycle is step 0.
                 "valid": 1,
+                #: Lanes ``step * merge_lanes`` and on; steps come in order, from 0, and end with the lanes in
+                #: use.
                 "step": range(config.merge_steps),
-                "opens": 1,
-                "closes": 1,
+                "opens": 1,  #: The tile is the first of its query tile: there is no running output yet.
+                "closes": 1,  #: The tile is the last one: the result is final.
+                #: For a tile that closes: which bank of finals takes the result.  Without several streams
+                #: there is one bank, and this is not used.
                 "bank": 1,
             }
         )
 
 
 class FinalLanes(data.StructLayout):
-    """Final outputs of some lanes, before normalization.
-
-    Members
-    -------
-    valid : 1
-    bank : 1, step
-        Where they belong.
-    lanes : merge_lanes x O
-    """
+    """Final outputs of some lanes, before normalization."""
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__(
             {
                 "valid": 1,
+                #: ``bank``, ``step``: where they belong.
                 "bank": 1,
                 "step": range(config.merge_steps),
                 "lanes": data.ArrayLayout(signed(config.output_bits), config.merge_lanes),
@@ -71,30 +52,6 @@ class FinalLanes(data.StructLayout):
 
 class Merge(wiring.Component):
     """Running output O and running sum l of a row.
-
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    control : In(MergeStep)
-    partial : In(merge_lanes x signed)
-        Partial sums of the lanes of the step *before* this cycle's.
-    partial_sum : In
-        Sum of probabilities of the tile, from the cycle after step 0 on.
-    rise : In(2 x 6)
-        Rise of the maximum with the tile, from the cycle after step 0 on: for half of the lanes, and for the
-        others and the sum.
-    reached : In(13)
-        M with the tile, as ``rise``; used with several streams only.
-    total : Out(B + 17)
-        Running sum l, with this tile from `LATENCY` cycles after step 0 on.
-    maximum : Out(13)
-        M of that sum, with several streams only.
-    o : Out(FinalLanes)
-        Final lanes, `LATENCY` cycles after their step.
 
     Behaviour
     ---------
@@ -110,13 +67,19 @@ class Merge(wiring.Component):
         super().__init__(
             {
                 "control": In(MergeStep(config)),
+                #: Partial sums of the lanes of the step *before* this cycle's.
                 "partial": In(data.ArrayLayout(signed(config.partial_bits), config.merge_lanes)),
+                #: Sum of probabilities of the tile, from the cycle after step 0 on.
                 "partial_sum": In(config.partial_sum_bits),
+                #: Rise of the maximum with the tile, from the cycle after step 0 on: for half of the lanes,
+                #: and for the others and the sum.
                 "rise": In(RESCALE_BITS).array(2),
+                #: M with the tile, as ``rise``; used with several streams only.
                 "reached": In(signed(MAXIMUM_BITS)),
-                "maximum": Out(signed(MAXIMUM_BITS)),
+                "maximum": Out(signed(MAXIMUM_BITS)),  #: M of ``total``, with several streams only.
+                #: Running sum l, with this tile from `LATENCY` cycles after step 0 on.
                 "total": Out(config.sum_bits),
-                "o": Out(FinalLanes(config)),
+                "o": Out(FinalLanes(config)),  #: Final lanes, `LATENCY` cycles after their step.
             }
         )
 

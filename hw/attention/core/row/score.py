@@ -38,27 +38,7 @@ class QueryPick(data.StructLayout):
 class ScoreUnit(wiring.Component):
     """One or two query rows against one part of a key a cycle.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    rows
-        1 or 2.
-
-    Members
-    -------
-    query : In(D x int8)
-        A part of a query, written to ``place`` of the rows whose bit of ``load`` is high.
-    place : In(QueryPlace)
-    load : In(rows)
-    pick : In(QueryPick)
-        The part of a key that comes in this cycle, and those until the next pick, meet this part of the
-        queries.
-    key : In(D x int8)
-    accumulate, first : In(1)
-        A part came `first_latency` + 1 cycles ago, and it is the first of its key.  Without folds not used.
-    o : Out(rows x signed)
-        Raw score S of the key whose last part came `latency` + 1 cycles ago.
+    ``rows``: 1 or 2.
 
     Behaviour
     ---------
@@ -77,13 +57,19 @@ class ScoreUnit(wiring.Component):
         elements = data.ArrayLayout(signed(8), config.lanes)
         super().__init__(
             {
+                #: A part of a query, written to ``place`` of the rows whose bit of ``load`` is high.
                 "query": In(elements),
                 "place": In(QueryPlace(config)),
                 "load": In(rows),
+                #: The part of a key that comes in this cycle, and those until the next pick, meet this part
+                #: of the queries.
                 "pick": In(QueryPick(config)),
                 "key": In(elements),
+                #: ``accumulate``, ``first``: a part came `first_latency` + 1 cycles ago, and it is the first
+                #: of its key.  Without folds not used.
                 "accumulate": In(1),
                 "first": In(1),
+                #: Raw score S of the key whose last part came `latency` + 1 cycles ago.
                 "o": Out(signed(config.score_bits)).array(rows),
             }
         )

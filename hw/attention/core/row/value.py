@@ -21,25 +21,21 @@ _RAM_LANES, _MERGE_BITS = 8, 17
 
 
 class ValueStep(data.StructLayout):
-    """A probability meets a part of its value.
-
-    Members
-    -------
-    part
-        Which part: its lanes are ``part * D`` and on of the value.
-    last_part
-        Parts of the value, less 1.
-    turn : 1
-        There is a part, of several.
-    first, ends : 1
-        The key is the first, the last of its tile.
-    last : 1
-        The part is the last of the last key of its tile.
-    """
+    """A probability meets a part of its value."""
 
     def __init__(self, config: AttentionConfig) -> None:
         parts = range(config.folds)
-        super().__init__({"part": parts, "last_part": parts, "turn": 1, "first": 1, "ends": 1, "last": 1})
+        super().__init__(
+            {
+                "part": parts,  #: Which part: its lanes are ``part * D`` and on of the value.
+                "last_part": parts,  #: Parts of the value, less 1.
+                "turn": 1,  #: There is a part, of several.
+                #: ``first``, ``ends``: the key is the first, the last of its tile.
+                "first": 1,
+                "ends": 1,
+                "last": 1,  #: The part is the last of the last key of its tile.
+            }
+        )
 
 
 class _Finished(data.StructLayout):
@@ -54,34 +50,6 @@ class _Finished(data.StructLayout):
 
 class ValueUnit(wiring.Component):
     """One row's probabilities against one part of a value a cycle.
-
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    value : In(D x int8)
-        A part of a value, a cycle before its probability.
-    probability : In(B + 1)
-        The same for all parts of a value; 0 when there is none.
-    step : In(ValueStep)
-        Beside the probability; ``turn``, ``first``, ``ends`` and ``last`` are low when there is none.
-    rise : In(6)
-        Rise of the maximum with the tile, two cycles after ``last``.
-    reached : In(signed(13))
-        The maximum with the tile, likewise; with several streams only.
-    merge_begins : In(1)
-        The finished tile's merge has its step 0 in the next cycle.
-    merge_step : In
-        Which of the finished tile's ``merge_lanes`` lanes are on ``partial`` in the next cycle.
-    partial : Out(merge_lanes x signed)
-        Partial sums ``sum_j p_j v_j[d]`` of the finished tile, lanes ``merge_step * merge_lanes`` and on.
-    partial_sum : Out
-        Sum of the finished tile's probabilities, from the cycle after step 0 to the one after the last step.
-    finished_rise : Out(2 x 6), finished_reached : Out(signed(13))
-        ``rise``, twice, for its loads, and ``reached`` of the finished tile, likewise.
 
     Behaviour
     ---------
@@ -101,15 +69,27 @@ class ValueUnit(wiring.Component):
         self._config = config
         super().__init__(
             {
+                #: A part of a value, a cycle before its probability.
                 "value": In(data.ArrayLayout(signed(8), config.lanes)),
+                #: The same for all parts of a value; 0 when there is none.
                 "probability": In(config.probability_width),
+                #: Beside the probability; ``turn``, ``first``, ``ends`` and ``last`` are low when there is
+                #: none.
                 "step": In(ValueStep(config)),
-                "rise": In(RESCALE_BITS),
+                "rise": In(RESCALE_BITS),  #: Rise of the maximum with the tile, two cycles after ``last``.
+                #: The maximum with the tile, two cycles after ``last``; with several streams only.
                 "reached": In(signed(MAXIMUM_BITS)),
-                "merge_begins": In(1),
+                "merge_begins": In(1),  #: The finished tile's merge has its step 0 in the next cycle.
+                #: Which of the finished tile's ``merge_lanes`` lanes are on ``partial`` in the next cycle.
                 "merge_step": In(range(config.merge_steps)),
+                #: Partial sums ``sum_j p_j v_j[d]`` of the finished tile, lanes ``merge_step * merge_lanes``
+                #: and on.
                 "partial": Out(data.ArrayLayout(signed(config.partial_bits), config.merge_lanes)),
+                #: Sum of the finished tile's probabilities, from the cycle after step 0 to the one after the
+                #: last step.
                 "partial_sum": Out(config.partial_sum_bits),
+                #: ``finished_rise``, ``finished_reached``: ``rise``, twice, for its loads, and ``reached`` of
+                #: the finished tile, likewise.
                 "finished_rise": Out(RESCALE_BITS).array(2),
                 "finished_reached": Out(signed(MAXIMUM_BITS)),
             }
