@@ -62,12 +62,7 @@ def lowest(m: Module, name: str, bits: Value) -> Value:
 def count_before(m: Module, name: str, bits: Value, *, cycles: int) -> list[Value]:
     """Count the bits that are set below each bit, and at last all of them.
 
-    Parameters
-    ----------
-    m, name
-        The component being elaborated, and of the registers.
-    cycles
-        Until the counts are there: 0, or 1 with a register within.
+    ``cycles``: until the counts are there: 0, or 1 with a register within.
     """
     inner: list[list[Value]] = []
     totals: list[Value] = []

@@ -96,88 +96,59 @@ def entry_layout(config: OramConfig) -> data.StructLayout:
 
 
 def bucket_layout(config: OramConfig) -> data.FlexibleLayout:
-    """Give a bucket of the position map as it lies in HBM.
-
-    Members
-    -------
-    used
-        Which entries are in use, lowest bit first; 16 bits in memory.
-    entries
-        Each begins at a byte.
-    """
+    """Give a bucket of the position map as it lies in HBM."""
     bits = 8 * config.entry_bytes
     entry = data.FlexibleLayout(bits, {"entry": data.Field(entry_layout(config), 0)})
     entries = data.ArrayLayout(entry, config.bucket_entries)
     return data.FlexibleLayout(
         8 * BUCKET_BYTES,
         {
+            #: Which entries are in use, lowest bit first; 16 bits in memory.
             "used": data.Field(unsigned(config.bucket_entries), 0),
-            "entries": data.Field(entries, 8 * BUCKET_BITMAP_BYTES),
+            "entries": data.Field(entries, 8 * BUCKET_BITMAP_BYTES),  #: Each begins at a byte.
         },
     )
 
 
 def bucket_write_layout(config: OramConfig) -> data.StructLayout:
-    """Give what is written into a bucket of the position map.
-
-    Members
-    -------
-    line
-        The bucket's number in its table.
-    data, strobe
-        The bucket, and which of its bytes are written.
-    """
+    """Give what is written into a bucket of the position map."""
     return data.StructLayout(
-        {"line": config.bucket_bits, "data": bucket_layout(config), "strobe": BUCKET_BYTES}
+        {
+            "line": config.bucket_bits,  #: The bucket's number in its table.
+            #: ``data``, ``strobe``: the bucket, and which of its bytes are written.
+            "data": bucket_layout(config),
+            "strobe": BUCKET_BYTES,
+        }
     )
 
 
 def operation_layout(config: OramConfig) -> data.StructLayout:
-    """Give what the position map says of an operation.
-
-    Members
-    -------
-    operation, code, key
-        As in the command.
-    status
-        `Status`; final.
-    keep
-        Whether the item is appended to a fresh record at the end.
-    page_valid, page
-        For each label: whether a page of the host is touched, and which. Of a LOAD it is the next page in
-        turn, and for a second label none, or a dummy.
-    record_valid, record
-        For each item (touch; see `OramConfig.items`): whether a record is touched, and which. With a page the
-        page's own.
-    fresh
-        For each label: the record that was drawn.
-    """
+    """Give what the position map says of an operation."""
     labels, items = config.label_count, config.items
     index = unsigned(config.record_index_bits)
     return data.StructLayout(
         {
+            #: ``operation``, ``code``, ``key``: as in the command.
             "operation": config.operation_bits,
             "code": CODE_BITS,
             "key": config.key_bits,
-            "status": STATUS_BITS,
-            "keep": 1,
+            "status": STATUS_BITS,  #: `Status`; final.
+            "keep": 1,  #: Whether the item is appended to a fresh record at the end.
+            #: ``page_valid``, ``page``: for each label: whether a page of the host is touched, and which. Of
+            #: a LOAD it is the next page in turn, and for a second label none, or a dummy.
             "page_valid": labels,
             "page": data.ArrayLayout(index, labels),
+            #: ``record_valid``, ``record``: for each item (touch; see `OramConfig.items`): whether a record
+            #: is touched, and which. With a page the page's own.
             "record_valid": items,
             "record": data.ArrayLayout(index, items),
-            "fresh": data.ArrayLayout(index, labels),
+            "fresh": data.ArrayLayout(index, labels),  #: For each label: the record that was drawn.
         }
     )
 
 
 def touch_layout(config: OramConfig) -> data.StructLayout:
-    """Give one touch of an operation: a page, a record, both (the page's own) or neither.
-
-    Members
-    -------
-    first, last
-        Of the operation's touches. ``fresh`` and ``keep`` count with the last.
-    """
+    """Give one touch of an operation: a page, a record, both (the page's own) or neither."""
     index = config.record_index_bits
     return data.StructLayout(
         {
@@ -185,6 +156,7 @@ def touch_layout(config: OramConfig) -> data.StructLayout:
             "code": CODE_BITS,
             "key": config.key_bits,
             "status": STATUS_BITS,
+            #: ``first``, ``last``: of the operation's touches. ``fresh`` and ``keep`` count with the last.
             "first": 1,
             "last": 1,
             "keep": 1,
@@ -202,21 +174,13 @@ def seal_layout() -> data.StructLayout:
 
 
 def beat_write_layout(*, line_bits: int, port_bytes: int, line_bytes: int) -> data.StructLayout:
-    """Give one beat that is written into a line (bucket or record) in HBM.
-
-    Members
-    -------
-    line
-        Number of the bucket or record.
-    beat
-        Which beat of the line, of ``port_bytes`` each.
-    data, strobe
-        The beat, and which of its bytes are written.
-    """
+    """Give one beat that is written into a line (bucket or record) in HBM."""
     return data.StructLayout(
         {
-            "line": line_bits,
+            "line": line_bits,  #: Number of the bucket or record.
+            #: Which beat of the line, of ``port_bytes`` each.
             "beat": range(max(2, line_bytes // port_bytes)),
+            #: ``data``, ``strobe``: the beat, and which of its bytes are written.
             "data": 8 * port_bytes,
             "strobe": port_bytes,
         }

@@ -11,22 +11,13 @@ from hw.oram.config import BUCKET_BYTES, OramConfig
 
 @dataclass(frozen=True, kw_only=True)
 class Structure:
-    """Lines of equal size that are spread over ports, one after the other.
+    """Lines of equal size that are spread over ports, one after the other."""
 
-    Members
-    -------
-    name
-        In print.
-    lines, line_bytes
-        How many, and how large.
-    ports
-        Of the memory, each in a channel of its own where there are enough.
-    """
-
-    name: str
+    name: str  #: In print.
+    #: ``lines``, ``line_bytes``: how many, and how large.
     lines: int
     line_bytes: int
-    ports: int
+    ports: int  #: Of the memory, each in a channel of its own where there are enough.
 
     @property
     def total_bytes(self) -> int:

@@ -9,24 +9,14 @@ from hw.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class OramWorkload:
-    """Operations in order, as far as time depends on them: which is what the host sees of them.
+    """Operations in order, as far as time depends on them: which is what the host sees of them."""
 
-    Parameters
-    ----------
-    operations
-        How many.
-    initialize
-        Whether the empty map is written first.
-    pages
-        The page of the host's memory of every touch, in order, None for a touch without one; an operation has
-        `OramConfig.items` touches.  Without it pages are as likely as labels make them.
-    ring_slots
-        Of commands, and of responses: with the pages they are what the host's cache should hold.
-    """
-
-    operations: int
-    initialize: bool = True
+    operations: int  #: How many.
+    initialize: bool = True  #: Whether the empty map is written first.
+    #: The page of the host's memory of every touch, in order, None for a touch without one; an operation has
+    #: `OramConfig.items` touches.  Without it pages are as likely as labels make them.
     pages: tuple[int | None, ...] | None = None
+    #: Of commands, and of responses: with the pages they are what the host's cache should hold.
     ring_slots: int = 1024
 
     def __post_init__(self) -> None:

@@ -50,15 +50,6 @@ from hw.oram.movers.timing import Timing
 class OramBody(wiring.Component):
     """The body of the map's kernel.
 
-    Parameters
-    ----------
-    config
-        Shape of the map.
-    placer
-        How cells are placed.
-
-    Members
-    -------
     See `hw.lib.kernel.BodySignature`; the arguments are those of `argument_table`.
 
     Behaviour

@@ -17,36 +17,7 @@ LASTING = tuple(fault for fault in Fault if fault not in (Fault.EMPTY, Fault.AGA
 class Sequencer(wiring.Component):
     """Keys, empty map, operations, end.
 
-    Parameters
-    ----------
-    quiet_cycles
-        Cycles without a burst after which nothing can follow: `Timing.quiet`.
-
-    Members
-    -------
-    start, initialize : In(1)
-        Pulse, and what the launch is asked for.
-    keys_start, init_start, run_start : Out(1)
-        Pulses: the keys are expanded; the empty map is written; commands are read.
-    keys_done, init_busy : In(1)
-        Pulse; and whether the empty map is not written yet.
-    enable : Out(1)
-        The keys are there.
-    commands_busy : In(1)
-        Further commands may come.
-    operations_busy : In(1)
-        Commands came and are not answered.
-    bus_busy : In(1)
-        A burst is under way at a port.
-    fault : In(one bit for each of `LASTING`)
-        Levels, or pulses.
-    halt : Out(1)
-        There was a fault.
-    status : Out(8)
-        `Fault`.
-    initializing : Out(1)
-        From ``start`` until the map is initialized.
-    done : Out(1)
+    ``quiet_cycles``: cycles without a burst after which nothing can follow: `Timing.quiet`.
 
     Behaviour
     ---------
@@ -56,7 +27,17 @@ class Sequencer(wiring.Component):
 
     def __init__(self, *, quiet_cycles: int) -> None:
         self._quiet_cycles = quiet_cycles
+        #: ``keys_start``, ``init_start``, ``run_start``: pulses: the keys are expanded; the empty map is
+        #: written; commands are read.
+        #: ``enable``: the keys are there.
+        #: ``halt``: there was a fault.
+        #: ``initializing``: from ``start`` until the map is initialized.
         pulses = ("keys_start", "init_start", "run_start", "enable", "halt", "initializing", "done")
+        #: ``start``, ``initialize``: pulse, and what the launch is asked for.
+        #: ``keys_done``, ``init_busy``: pulse; and whether the empty map is not written yet.
+        #: ``commands_busy``: further commands may come.
+        #: ``operations_busy``: commands came and are not answered.
+        #: ``bus_busy``: a burst is under way at a port.
         levels = (
             "start",
             "initialize",
@@ -70,8 +51,9 @@ class Sequencer(wiring.Component):
             {
                 **{name: In(1) for name in levels},
                 **{name: Out(1) for name in pulses},
+                #: Levels, or pulses.
                 "fault": In(data.StructLayout({fault.name.lower(): 1 for fault in LASTING if fault.name})),
-                "status": Out(len(Fault)),
+                "status": Out(len(Fault)),  #: `Fault`.
             }
         )
 

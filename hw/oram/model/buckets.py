@@ -44,14 +44,8 @@ def _removed(shares: Float) -> Float:
 def bucket_shares(entries: int, keys: int, *, turnover: bool) -> Float:
     """Give the shares [2, i] of buckets with i = 0 ... ``entries`` entries or more.
 
-    Parameters
-    ----------
-    entries
-        Of a bucket.
-    keys
-        A bucket, on average, when the map is full.
-    turnover
-        Whether keys came and went for long, instead of only until the map was full.
+    ``entries``: of a bucket. ``keys``: a bucket, on average, when the map is full. ``turnover``: whether keys
+    came and went for long, instead of only until the map was full.
     """
     shares = np.zeros((2, entries + 1))
     shares[:, 0] = 1

@@ -61,10 +61,7 @@ class _Way:
 class Host:
     """Carries bursts in the order of time: what is done of one may ask for others, which come later.
 
-    Parameters
-    ----------
-    link
-        Whose rates and limits hold, as in ``sim/memory/pipe.cpp``, of whole bursts.
+    ``link``: whose rates and limits hold, as in ``sim/memory/pipe.cpp``, of whole bursts.
     """
 
     def __init__(self, link: Link) -> None:

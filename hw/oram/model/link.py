@@ -21,13 +21,8 @@ def block_bursts(block_bytes: int) -> float:
 class Link:
     """What `HostTiming` says of a launch, in cycles of the kernel.
 
-    Parameters
-    ----------
-    board
-        Its host's memory is meant.
-    used_bytes
-        Bytes of all buffers there: those that the host's cache does not hold are slower, and both directions
-        share a rate.
+    ``board``: its host's memory is meant. ``used_bytes``: bytes of all buffers there: those that the host's
+    cache does not hold are slower, and both directions share a rate.
 
     Raises
     ------

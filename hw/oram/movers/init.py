@@ -16,26 +16,6 @@ from hw.oram.core.touch.credits import Credits
 class Init(wiring.Component):
     """Counts through all pages and records once.
 
-    Parameters
-    ----------
-    config
-        Shape of the map.
-
-    Members
-    -------
-    start : In(1)
-        Pulse.
-    busy : Out(1)
-        From the cycle after ``start`` until all pages are written and all numbers are taken.
-    request : Out(stream of seal_layout)
-        Each page with version 1, for the keystream.
-    announce : Out(stream of page numbers, always ready)
-        Each page, to its writer, when ``request`` is taken; sealed empty pages follow in this order.
-    page_left, page_written : In(1)
-        Pulses of the writer.
-    record : Out(stream of record_layout)
-        Each record, whose header becomes version 1 and no item.
-
     Behaviour
     ---------
     Pages follow each other by ``page_cycles`` at least, while fewer than ``write_pages`` have not left and
@@ -46,12 +26,18 @@ class Init(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "start": In(1),
+                "start": In(1),  #: Pulse.
+                #: From the cycle after ``start`` until all pages are written and all numbers are taken.
                 "busy": Out(1),
+                #: Each page with version 1, for the keystream.
                 "request": Out(stream.Signature(seal_layout())),
+                #: Each page, to its writer, when ``request`` is taken; sealed empty pages follow in this
+                #: order.
                 "announce": Out(stream.Signature(config.record_index_bits, always_ready=True)),
+                #: ``page_left``, ``page_written``: pulses of the writer.
                 "page_left": In(1),
                 "page_written": In(1),
+                #: Each record, whose header becomes version 1 and no item.
                 "record": Out(stream.Signature(record_layout(config))),
             }
         )

@@ -12,22 +12,21 @@ from amaranth.lib.wiring import In, Out
 class Outstanding(wiring.Component):
     """Counts the bursts of a port that are not answered.
 
-    Parameters
-    ----------
-    bits
-        Of the counts: fewer than 2 ** bits bursts are under way each way.
-
-    Members
-    -------
-    ar, r, aw, b : In(1)
-        Handshakes; of r, the last beat's.
-    busy : Out(1)
-        A burst is under way, as of the cycle before.
+    ``bits``: of the counts: fewer than 2 ** bits bursts are under way each way.
     """
 
     def __init__(self, *, bits: int = 12) -> None:
         self._bits = bits
-        super().__init__({"ar": In(1), "r": In(1), "aw": In(1), "b": In(1), "busy": Out(1)})
+        super().__init__(
+            {
+                #: ``ar``, ``r``, ``aw``, ``b``: handshakes; of r, the last beat's.
+                "ar": In(1),
+                "r": In(1),
+                "aw": In(1),
+                "b": In(1),
+                "busy": Out(1),  #: A burst is under way, as of the cycle before.
+            }
+        )
 
     def elaborate(self, platform: object) -> Module:
         """Two counts."""

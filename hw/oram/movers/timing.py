@@ -31,13 +31,7 @@ _QUIET_EXTRA = 32
 
 
 class Timing:
-    """Times of `docs/oram.md`, section "Time, and what the host sees".
-
-    Parameters
-    ----------
-    config
-        Shape of the map.
-    """
+    """Times of `docs/oram.md`, section "Time, and what the host sees"."""
 
     def __init__(self, config: OramConfig) -> None:
         self._config = config

@@ -38,23 +38,20 @@ def mix_column(column: Value) -> Value:
 class AesRound(wiring.Component):
     """A round: bytes substituted, rows shifted, columns mixed but in the last round, the key added.
 
-    Parameters
-    ----------
-    last
-        Whether it is the tenth round.
-
-    Members
-    -------
-    i, key : In(128)
-    o : Out(128)
-        One cycle later.
+    ``last``: whether it is the tenth round.
     """
 
     LATENCY: ClassVar = 1
 
     def __init__(self, *, last: bool) -> None:
         self._last = last
-        super().__init__({"i": In(BLOCK_BITS), "key": In(BLOCK_BITS), "o": Out(BLOCK_BITS)})
+        super().__init__(
+            {
+                "i": In(BLOCK_BITS),
+                "key": In(BLOCK_BITS),
+                "o": Out(BLOCK_BITS),  #: One cycle later.
+            }
+        )
 
     def elaborate(self, platform: Any) -> Module:
         """One stage: the table is a level of logic and the columns are two."""
@@ -76,21 +73,6 @@ class AesRound(wiring.Component):
 class AesLane(wiring.Component):
     """Encrypts a block every cycle.
 
-    Parameters
-    ----------
-    placer
-        How the rounds are placed.
-
-    Members
-    -------
-    i : In(128)
-        Byte n of the block in bits 8 n to 8 n + 7, as everywhere here.
-    round_keys : In(KEYS_LAYOUT)
-        Round key r belongs to the block that came ``r`` cycles ago, so they are constant while in use, or
-        follow the blocks where two keys share a lane.
-    o : Out(128)
-        The block of `LATENCY` cycles ago, encrypted.
-
     Behaviour
     ---------
     It never stalls, and knows no valid: its user delays what belongs to a block by `LATENCY`.
@@ -100,7 +82,15 @@ class AesLane(wiring.Component):
 
     def __init__(self, placer: Placer) -> None:
         self._placer = placer
-        super().__init__({"i": In(BLOCK_BITS), "round_keys": In(KEYS_LAYOUT), "o": Out(BLOCK_BITS)})
+        super().__init__(
+            {
+                "i": In(BLOCK_BITS),  #: Byte n of the block in bits 8 n to 8 n + 7, as everywhere here.
+                #: Round key r belongs to the block that came ``r`` cycles ago, so they are constant while in
+                #: use, or follow the blocks where two keys share a lane.
+                "round_keys": In(KEYS_LAYOUT),
+                "o": Out(BLOCK_BITS),  #: The block of `LATENCY` cycles ago, encrypted.
+            }
+        )
 
     def elaborate(self, platform: Any) -> Module:
         """Rounds in a row."""

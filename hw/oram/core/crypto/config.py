@@ -16,21 +16,11 @@ LUT_DEPTH = 64
 
 @dataclass(frozen=True, kw_only=True)
 class PageShape:
-    """A page: 16 bytes with its tag, then its ciphertext; a record of commands is such a page, too.
+    """A page: 16 bytes with its tag, then its ciphertext; a record of commands is such a page, too."""
 
-    Parameters
-    ----------
-    page_bytes
-        P, a multiple of 16 L from 32 to 32 KiB.
-    lanes
-        L, AES lanes: 1, 2, 4 or 8. A beat has 16 L bytes.
-    mac_bits
-        Bits of the tag that count, its first: 64, 96 or 128. The others are zero.
-    """
-
-    page_bytes: int
-    lanes: int
-    mac_bits: int = 128
+    page_bytes: int  #: P, a multiple of 16 L from 32 to 32 KiB.
+    lanes: int  #: L, AES lanes: 1, 2, 4 or 8. A beat has 16 L bytes.
+    mac_bits: int = 128  #: Bits of the tag that count, its first: 64, 96 or 128. The others are zero.
 
     def __post_init__(self) -> None:
         size = self.page_bytes

@@ -26,26 +26,8 @@ def front_layout(key_bits: int, draws: int) -> data.StructLayout:
 class Front(wiring.Component):
     """Permutes keys by a balanced Feistel network of four rounds of AES, and draws from AES in counter mode.
 
-    Parameters
-    ----------
-    key_bits
-        32 or 64.
-    draws
-        Blocks of random bits an operation gets: 1 or 2.
-    interval
-        Cycles between operations, at least 1.
-    placer
-        How the lanes are placed.
-
-    Members
-    -------
-    permutation_keys, draw_keys : In(KEYS_LAYOUT)
-        Round keys; constant while any operation is under way.  The draws begin from number 0 with every
-        reset, so a key for draws serves from one reset to the next.
-    i : In(stream of key_bits)
-        Keys; ready in one cycle of ``interval``, whatever comes.
-    o : Out(stream of front_layout, always ready)
-        `latency` cycles after the key was taken.  What it is, is in `sim/golden/oram/front.py`.
+    ``key_bits``: 32 or 64. ``draws``: blocks of random bits an operation gets: 1 or 2. ``interval``: cycles
+    between operations, at least 1.
 
     Behaviour
     ---------
@@ -73,9 +55,14 @@ class Front(wiring.Component):
         self._placer = placer
         super().__init__(
             {
+                #: ``permutation_keys``, ``draw_keys``: round keys; constant while any operation is under way.
+                #: The draws begin from number 0 with every reset, so a key for draws serves from one reset to
+                #: the next.
                 "permutation_keys": In(KEYS_LAYOUT),
                 "draw_keys": In(KEYS_LAYOUT),
+                #: Keys; ready in one cycle of ``interval``, whatever comes.
                 "i": In(stream.Signature(key_bits)),
+                #: `latency` cycles after the key was taken.  What it is, is in `sim/golden/oram/front.py`.
                 "o": Out(stream.Signature(front_layout(key_bits, draws), always_ready=True)),
             }
         )

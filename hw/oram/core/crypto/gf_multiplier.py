@@ -16,25 +16,19 @@ from hw.oram.core.crypto.gf_products import GfProducts
 
 
 class GfMultiplier(wiring.Component):
-    """Multiplies two blocks every cycle (SP 800-38D, section 6.3).
-
-    Parameters
-    ----------
-    placer
-        How the products are placed.
-
-    Members
-    -------
-    a, b : In(128)
-    o : Out(128)
-        The product of `LATENCY` cycles ago.
-    """
+    """Multiplies two blocks every cycle (SP 800-38D, section 6.3)."""
 
     LATENCY: ClassVar = GfProducts.LATENCY + 2
 
     def __init__(self, placer: Placer) -> None:
         self._placer = placer
-        super().__init__({"a": In(BLOCK_BITS), "b": In(BLOCK_BITS), "o": Out(BLOCK_BITS)})
+        super().__init__(
+            {
+                "a": In(BLOCK_BITS),
+                "b": In(BLOCK_BITS),
+                "o": Out(BLOCK_BITS),  #: The product of `LATENCY` cycles ago.
+            }
+        )
 
     def elaborate(self, platform: Any) -> Module:
         """The products, put together, reduced."""

@@ -14,21 +14,18 @@ from hw.oram.core.crypto.gf import PART_BITS, PARTS, PRODUCT_BITS, mirror, part_
 
 
 class GfProducts(wiring.Component):
-    """Multiplies the parts of two blocks every cycle.
-
-    Members
-    -------
-    a, b : In(128)
-        Blocks.
-    products : Out(31) array of 27
-        For `hw.oram.core.crypto.gf.combine`, of the blocks of `LATENCY` cycles ago.
-    """
+    """Multiplies the parts of two blocks every cycle."""
 
     LATENCY: ClassVar = 2
 
     def __init__(self) -> None:
         super().__init__(
-            {"a": In(BLOCK_BITS), "b": In(BLOCK_BITS), "products": Out(PRODUCT_BITS).array(PARTS)}
+            {
+                "a": In(BLOCK_BITS),
+                "b": In(BLOCK_BITS),
+                #: For `hw.oram.core.crypto.gf.combine`, of the blocks of `LATENCY` cycles ago.
+                "products": Out(PRODUCT_BITS).array(PARTS),
+            }
         )
 
     def elaborate(self, platform: Any) -> Module:

@@ -21,24 +21,6 @@ from hw.oram.core.crypto.gf_products import GfProducts
 class Ghash(wiring.Component):
     """Hashes a page's ciphertext and its length.
 
-    Parameters
-    ----------
-    shape
-        Of the pages.
-    placer
-        How the products are placed.
-
-    Members
-    -------
-    power : In(power_layout)
-        Between pages only.
-    valid : In(1)
-    beat : In(128 L)
-        Slot 0 of a page, the place of its tag, is not looked at: the block with the length is hashed instead.
-    done : Out(1)
-    hash : Out(128)
-        With ``done``, `LATENCY` cycles after the last beat of a page.
-
     Behaviour
     ---------
     It never stalls; a beat may come in any cycle.  No product waits for another: each slot is multiplied by
@@ -54,11 +36,13 @@ class Ghash(wiring.Component):
         self._placer = placer
         super().__init__(
             {
-                "power": In(power_layout(shape)),
+                "power": In(power_layout(shape)),  #: Between pages only.
                 "valid": In(1),
+                #: Slot 0 of a page, the place of its tag, is not looked at: the block with the length is
+                #: hashed instead.
                 "beat": In(shape.beat_bits),
                 "done": Out(1),
-                "hash": Out(BLOCK_BITS),
+                "hash": Out(BLOCK_BITS),  #: With ``done``, `LATENCY` cycles after the last beat of a page.
             }
         )
 

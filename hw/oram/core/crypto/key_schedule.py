@@ -17,18 +17,6 @@ _WORD_BITS = 32
 class KeySchedule(wiring.Component):
     """Expands a key (FIPS 197, section 5.2), and encrypts a block with it on the way.
 
-    Members
-    -------
-    start : In(1)
-        Takes ``key`` and ``block``, whatever went on before.
-    key, block : In(128)
-    round_keys : Out(KEYS_LAYOUT)
-    encrypted : Out(128)
-        The block: of zeros, it is the hash key of GCM (SP 800-38D calls it H).
-    done : Out(1)
-        Up for one cycle, `LATENCY` cycles after ``start``: all of it is there and stays until the next
-        ``start``.
-
     Behaviour
     ---------
     Eight cycles a round with four tables: one word of the round key and the four columns of the state go
@@ -42,11 +30,14 @@ class KeySchedule(wiring.Component):
     def __init__(self) -> None:
         super().__init__(
             {
-                "start": In(1),
+                "start": In(1),  #: Takes ``key`` and ``block``, whatever went on before.
                 "key": In(BLOCK_BITS),
                 "block": In(BLOCK_BITS),
                 "round_keys": Out(KEYS_LAYOUT),
+                #: The block: of zeros, it is the hash key of GCM (SP 800-38D calls it H).
                 "encrypted": Out(BLOCK_BITS),
+                #: Up for one cycle, `LATENCY` cycles after ``start``: all of it is there and stays until the
+                #: next ``start``.
                 "done": Out(1),
             }
         )

@@ -19,25 +19,6 @@ from hw.oram.core.layouts import seal_layout
 class Keystream(wiring.Component):
     """Makes the keystream of each page that is asked for.
 
-    Parameters
-    ----------
-    shape
-        Of the pages.
-    placer
-        How the lanes are placed.
-
-    Members
-    -------
-    round_keys : In(KEYS_LAYOUT)
-        Constant while any page is under way.
-    request : In(stream of seal_layout)
-        Page and version: the initialization vector is their 6 bytes each, the lowest first.
-    o : Out(stream of 128 L bits)
-        Block 0 of a page masks its tag, block s its slot s.
-    there : Out(1)
-        Pulse: the keystream of one more page is on its way: its first beat is there from the next cycle on,
-        and each other a cycle after the one before, if that was taken or there is room.
-
     Behaviour
     ---------
     A request takes as many cycles as a page has beats, and its first beat is there `LATENCY` cycles after
@@ -53,9 +34,13 @@ class Keystream(wiring.Component):
         self._placer = placer
         super().__init__(
             {
-                "round_keys": In(KEYS_LAYOUT),
+                "round_keys": In(KEYS_LAYOUT),  #: Constant while any page is under way.
+                #: Page and version: the initialization vector is their 6 bytes each, the lowest first.
                 "request": In(stream.Signature(seal_layout())),
+                #: Block 0 of a page masks its tag, block s its slot s.
                 "o": Out(stream.Signature(shape.beat_bits)),
+                #: Pulse: the keystream of one more page is on its way: its first beat is there from the next
+                #: cycle on, and each other a cycle after the one before, if that was taken or there is room.
                 "there": Out(1),
             }
         )

@@ -21,29 +21,6 @@ from hw.oram.core.layouts import seal_layout
 class PageOpen(wiring.Component):
     """Decrypts pages as they come, and judges each.
 
-    Parameters
-    ----------
-    shape
-        Of the pages.
-    placer
-        How cells are placed.
-
-    Members
-    -------
-    round_keys : In(KEYS_LAYOUT)
-    power : In(power_layout)
-        Change with the key, between pages only.
-    request : In(stream of seal_layout)
-        Page and version of each page, in the order of the pages and as early as one likes.
-    there : Out(1)
-        As of `Keystream`.
-    i : In(stream of 128 L bits)
-        Pages as they are stored.
-    o : Out(stream of beat_layout, always ready)
-        Each beat decrypted, `LATENCY` cycles after it came; zeros in the place of the tag.
-    verdict : Out(stream of 1 bit, always ready)
-        Whether a page is genuine to its last bit, `VERDICT_LATENCY` cycles after its last beat came.
-
     Behaviour
     ---------
     A beat a cycle, page after page.  ``request`` and ``i`` may pause at any time, also within a page;
@@ -62,11 +39,16 @@ class PageOpen(wiring.Component):
         super().__init__(
             {
                 "round_keys": In(KEYS_LAYOUT),
+                #: ``round_keys`` and ``power`` change with the key, between pages only.
                 "power": In(power_layout(shape)),
+                #: Page and version of each page, in the order of the pages and as early as one likes.
                 "request": In(stream.Signature(seal_layout())),
-                "there": Out(1),
-                "i": In(stream.Signature(shape.beat_bits)),
+                "there": Out(1),  #: As of `Keystream`.
+                "i": In(stream.Signature(shape.beat_bits)),  #: Pages as they are stored.
+                #: Each beat decrypted, `LATENCY` cycles after it came; zeros in the place of the tag.
                 "o": Out(stream.Signature(beat_layout(shape), always_ready=True)),
+                #: Whether a page is genuine to its last bit, `VERDICT_LATENCY` cycles after its last beat
+                #: came.
                 "verdict": Out(stream.Signature(1, always_ready=True)),
             }
         )

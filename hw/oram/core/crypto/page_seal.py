@@ -21,27 +21,6 @@ from hw.oram.core.layouts import seal_layout
 class PageSeal(wiring.Component):
     """Encrypts pages, and sends each when its tag is known.
 
-    Parameters
-    ----------
-    shape
-        Of the pages.
-    placer
-        How cells are placed.
-
-    Members
-    -------
-    round_keys : In(KEYS_LAYOUT)
-    power : In(power_layout)
-        Change with the key, between pages only.
-    request : In(stream of seal_layout)
-        Page and version of each page, in the order of the pages and as early as one likes.  Nobody checks
-        that no pair comes twice under a key.
-    i : In(stream of 128 L bits)
-        Pages; what is in the place of the tag is not looked at.
-    o : Out(stream of beat_layout, always ready)
-        Pages as they are stored: the first beat `LATENCY` cycles after the last beat of the page came, the
-        others in the cycles after it.
-
     Behaviour
     ---------
     A beat a cycle, page after page, without a gap.  ``request`` and ``i`` may pause at any time, also within
@@ -58,9 +37,15 @@ class PageSeal(wiring.Component):
         super().__init__(
             {
                 "round_keys": In(KEYS_LAYOUT),
+                #: ``round_keys`` and ``power`` change with the key, between pages only.
                 "power": In(power_layout(shape)),
+                #: Page and version of each page, in the order of the pages and as early as one likes.  Nobody
+                #: checks that no pair comes twice under a key.
                 "request": In(stream.Signature(seal_layout())),
+                #: Pages; what is in the place of the tag is not looked at.
                 "i": In(stream.Signature(shape.beat_bits)),
+                #: Pages as they are stored: the first beat `LATENCY` cycles after the last beat of the page
+                #: came, the others in the cycles after it.
                 "o": Out(stream.Signature(beat_layout(shape), always_ready=True)),
             }
         )

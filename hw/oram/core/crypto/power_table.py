@@ -15,34 +15,21 @@ from hw.oram.core.crypto.gf_multiplier import GfMultiplier
 
 
 class PowerTable(wiring.Component):
-    """Computes the powers after a change of the key, and writes each where it is needed.
-
-    Parameters
-    ----------
-    shape
-        Of the pages.
-    placer
-        How the products are placed.
-
-    Members
-    -------
-    start : In(1)
-        Takes ``hash_key``, whatever went on before; `hw.oram.core.crypto.key_schedule.KeySchedule.done`.
-    hash_key : In(128)
-    power : Out(power_layout)
-        With n slots a page, the power of slot s is n + 1 - s, and that of slot 0, which is hashed last, is 1.
-    done : Out(1)
-        Up for one cycle, `latency` cycles after ``start``: all powers are written.
-    """
+    """Computes the powers after a change of the key, and writes each where it is needed."""
 
     def __init__(self, shape: PageShape, placer: Placer) -> None:
         self._shape = shape
         self._placer = placer
         super().__init__(
             {
+                #: Takes ``hash_key``, whatever went on before;
+                #: `hw.oram.core.crypto.key_schedule.KeySchedule.done`.
                 "start": In(1),
                 "hash_key": In(BLOCK_BITS),
+                #: With n slots a page, the power of slot s is n + 1 - s, and that of slot 0, which is hashed
+                #: last, is 1.
                 "power": Out(power_layout(shape)),
+                #: Up for one cycle, `latency` cycles after ``start``: all powers are written.
                 "done": Out(1),
             }
         )

@@ -28,14 +28,7 @@ def _sbox() -> list[int]:
 def substitute(m: Module, name: str, word: Value) -> Value:
     """Give ``word`` with each byte replaced by its entry in the S-box, in the same cycle.
 
-    Parameters
-    ----------
-    m
-        The component being elaborated.
-    name
-        Of the table's submodule.
-    word
-        Whole bytes.
+    ``name``: of the table's submodule. ``word``: whole bytes.
 
     Why a memory: Yosys and Vivado make of it 32 LUT6 a byte with the slice's wide multiplexers behind them,
     one level of logic (measured: a ``Switch`` and a constant that is shifted give the same cells), and a

@@ -22,26 +22,7 @@ def page_shape(config: OramConfig) -> PageShape:
 
 
 class PageOpener(wiring.Component):
-    """Opens pages, whose beats come ``config.page_beat_cycles`` apart.
-
-    Parameters
-    ----------
-    config
-        Shape of the map.
-    placer
-        How cells are placed.
-
-    Members
-    -------
-    round_keys, power, request, there, verdict
-        As of `PageOpen`.
-    i : In(stream of BEAT_BITS, always ready)
-        Beats of pages whose keystream was ``there``.
-    o : Out(stream of BEAT_BITS, always ready)
-        Each `latency` cycles later.
-    starved : Out(1)
-        A beat came before its keystream, and is lost: never, if it was ``there``.
-    """
+    """Opens pages, whose beats come ``config.page_beat_cycles`` apart."""
 
     def __init__(self, config: OramConfig, placer: Placer) -> None:
         self._config = config
@@ -49,13 +30,16 @@ class PageOpener(wiring.Component):
         shape = page_shape(config)
         super().__init__(
             {
+                #: ``round_keys``, ``power``, ``request``, ``there``, ``verdict``: as of `PageOpen`.
                 "round_keys": In(KEYS_LAYOUT),
                 "power": In(power_layout(shape)),
                 "request": In(stream.Signature(seal_layout())),
                 "there": Out(1),
+                #: Beats of pages whose keystream was ``there``.
                 "i": In(stream.Signature(BEAT_BITS, always_ready=True)),
-                "o": Out(stream.Signature(BEAT_BITS, always_ready=True)),
+                "o": Out(stream.Signature(BEAT_BITS, always_ready=True)),  #: Each `latency` cycles later.
                 "verdict": Out(stream.Signature(1, always_ready=True)),
+                #: A beat came before its keystream, and is lost: never, if it was ``there``.
                 "starved": Out(1),
             }
         )

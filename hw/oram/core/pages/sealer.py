@@ -26,25 +26,6 @@ _REQUESTS = 8
 class PageSealer(wiring.Component):
     """Seals pages, whose beats come ``config.page_beat_cycles`` apart.
 
-    Parameters
-    ----------
-    config
-        Shape of the map.
-    placer
-        How cells are placed.
-
-    Members
-    -------
-    round_keys, power
-        As of `PageSeal`.
-    request : In(stream of seal_layout)
-        Page and version of each page, as early as one likes, or after its first beat: beats that wait for it
-        have places.
-    i : In(stream of BEAT_BITS, always ready)
-    o : Out(stream of BEAT_BITS, always ready)
-        The last beat `latency` cycles after the page's first came, or, if that is later, `latency` and
-        `Keystream.LATENCY` after its request.
-
     Behaviour
     ---------
     Of pages that come, and are asked for, at least as far apart as their beats take, none waits for another.
@@ -55,10 +36,15 @@ class PageSealer(wiring.Component):
         self._placer = placer
         super().__init__(
             {
+                #: ``round_keys``, ``power``: as of `PageSeal`.
                 "round_keys": In(KEYS_LAYOUT),
                 "power": In(power_layout(page_shape(config))),
+                #: Page and version of each page, as early as one likes, or after its first beat: beats that
+                #: wait for it have places.
                 "request": In(stream.Signature(seal_layout())),
                 "i": In(stream.Signature(BEAT_BITS, always_ready=True)),
+                #: The last beat `latency` cycles after the page's first came, or, if that is later, `latency`
+                #: and `Keystream.LATENCY` after its request.
                 "o": Out(stream.Signature(BEAT_BITS, always_ready=True)),
             }
         )

@@ -18,20 +18,6 @@ _HALF_BITS, _DUMMY_BITS = 64, 32
 class Labels(wiring.Component):
     """Turns draws into records: of their halves, half are fresh labels, the others those of a miss.
 
-    Parameters
-    ----------
-    config
-        Shape of the map.
-
-    Members
-    -------
-    draw : In(128) array of ``config.draws``
-    fresh, miss : Out(record) array of ``config.label_count``
-        Record of a label b, the top bits of its half: b - K, or of a label in HBM, b < K, the bin b S + s
-        behind the records of pages, where s are the bits below.
-    dummy : Out(record) array of ``config.label_count``
-        Page drawn by the low 32 bits of the half of a miss; 0 without padding.
-
     Behaviour
     ---------
     A draw every cycle; results come `LATENCY` cycles later.
@@ -45,8 +31,11 @@ class Labels(wiring.Component):
         super().__init__(
             {
                 "draw": In(data.ArrayLayout(unsigned(2 * _HALF_BITS), config.draws)),
+                #: ``fresh``, ``miss``: record of a label b, the top bits of its half: b - K, or of a label in
+                #: HBM, b < K, the bin b S + s behind the records of pages, where s are the bits below.
                 "fresh": Out(records),
                 "miss": Out(records),
+                #: Page drawn by the low 32 bits of the half of a miss; 0 without padding.
                 "dummy": Out(records),
             }
         )

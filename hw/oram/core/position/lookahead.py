@@ -37,57 +37,30 @@ def tag(config: OramConfig, permuted: Value, table: int) -> Value:
 
 
 def turn_layout(config: OramConfig) -> data.StructLayout:
-    """Give what is known of an operation when its turn comes.
-
-    Members
-    -------
-    command, permuted
-        As in the query.
-    fresh, miss, dummy
-        Of its draws; see `hw.oram.core.position.labels.Labels`.
-    place
-        Where the log keeps its buckets.
-    logged, recent
-        For each table: whether the log has its bucket, and the place where the newest lies.
-    same
-        For each table: whether the newest is the operation before.
-    """
+    """Give what is known of an operation when its turn comes."""
     records = data.ArrayLayout(unsigned(config.record_index_bits), config.label_count)
     place = unsigned(place_bits(config))
     return data.StructLayout(
         {
+            #: ``command``, ``permuted``: as in the query.
             "command": command_layout(config),
             "permuted": config.key_bits,
+            #: ``fresh``, ``miss``, ``dummy``: of its draws; see `hw.oram.core.position.labels.Labels`.
             "fresh": records,
             "miss": records,
             "dummy": records,
-            "place": place,
+            "place": place,  #: Where the log keeps its buckets.
+            #: ``logged``, ``recent``: for each table: whether the log has its bucket, and the place where the
+            #: newest lies.
             "recent": data.ArrayLayout(place, TABLES),
             "logged": TABLES,
-            "same": TABLES,
+            "same": TABLES,  #: For each table: whether the newest is the operation before.
         }
     )
 
 
 class Lookahead(wiring.Component):
     """Asks for the buckets of operations, finds out which of them the log has, and makes labels of the draws.
-
-    Parameters
-    ----------
-    config
-        Shape of the map.
-
-    Members
-    -------
-    clear : In(1)
-        The log has nothing.
-    hold : In(1)
-        No operation is taken.
-    query : In(stream of query_layout)
-    request : Out(stream of bucket_bits) array of 2
-    o : Out(stream of turn_layout)
-    done : In(1)
-        An operation that was taken from ``o`` has made its changes.
 
     Behaviour
     ---------
@@ -99,12 +72,12 @@ class Lookahead(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "clear": In(1),
-                "hold": In(1),
+                "clear": In(1),  #: The log has nothing.
+                "hold": In(1),  #: No operation is taken.
                 "query": In(stream.Signature(query_layout(config))),
                 "request": Out(stream.Signature(config.bucket_bits)).array(TABLES),
                 "o": Out(stream.Signature(turn_layout(config))),
-                "done": In(1),
+                "done": In(1),  #: An operation that was taken from ``o`` has made its changes.
             }
         )
 

@@ -30,28 +30,6 @@ _RESULTS = 4
 class Position(wiring.Component):
     """Looks keys up, gives them fresh labels, inserts and frees them, in order.
 
-    Parameters
-    ----------
-    config
-        Shape of the map.
-
-    Members
-    -------
-    clear, clearing : In(1), Out(1)
-        Starts the walk that writes every bucket of both tables empty, and forgets all else; it goes on until
-        ``clearing`` falls. Only while no operation is under way; the next may come when all that was written
-        has settled.
-    query : In(stream of query_layout)
-    request : Out(stream of bucket_bits) array of 2
-        Bucket of each table that an operation needs.
-    bucket : In(stream of bucket_layout) array of 2
-        Those buckets, in order, as they were read after their request.
-    write : Out(stream of bucket_write_layout) array of 2
-        What changes in the buckets; an operation changes one at most.
-    operation : Out(stream of operation_layout)
-    live : Out(range(N + 1))
-        Keys in the map.
-
     Behaviour
     ---------
     An operation takes ``config.interval`` cycles, whatever the keys are. An operation comes out `LATENCY`
@@ -69,14 +47,20 @@ class Position(wiring.Component):
         self._config = config
         super().__init__(
             {
+                #: ``clear``, ``clearing``: starts the walk that writes every bucket of both tables empty, and
+                #: forgets all else; it goes on until ``clearing`` falls. Only while no operation is under
+                #: way; the next may come when all that was written has settled.
                 "clear": In(1),
                 "clearing": Out(1),
                 "query": In(stream.Signature(query_layout(config))),
+                #: Bucket of each table that an operation needs.
                 "request": Out(stream.Signature(config.bucket_bits)).array(TABLES),
+                #: Those buckets, in order, as they were read after their request.
                 "bucket": In(stream.Signature(bucket_layout(config))).array(TABLES),
+                #: What changes in the buckets; an operation changes one at most.
                 "write": Out(stream.Signature(bucket_write_layout(config))).array(TABLES),
                 "operation": Out(stream.Signature(operation_layout(config))),
-                "live": Out(range(config.keys + 1)),
+                "live": Out(range(config.keys + 1)),  #: Keys in the map.
             }
         )
 

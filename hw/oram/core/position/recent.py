@@ -19,25 +19,7 @@ _GROUP = 8
 class Recent(wiring.Component):
     """Numbers of buckets, the newest first, and which is the first that equals the next.
 
-    Parameters
-    ----------
-    bits
-        Of the number of a bucket.
-    depth
-        Operations it remembers, at least 1.
-
-    Members
-    -------
-    clear : In(1)
-        Forgets all.
-    step : In(1)
-        An operation comes; at most one a cycle.
-    number : In(bits)
-        Its bucket, with ``step``.
-    found : Out(1)
-        One of the last ``depth`` operations had the same bucket.
-    age : Out(range(depth))
-        The newest that had: 0 is the operation before.
+    ``bits``: of the number of a bucket. ``depth``: operations it remembers, at least 1.
 
     Behaviour
     ---------
@@ -52,11 +34,11 @@ class Recent(wiring.Component):
         self._bits, self._depth = bits, depth
         super().__init__(
             {
-                "clear": In(1),
-                "step": In(1),
-                "number": In(bits),
-                "found": Out(1),
-                "age": Out(range(depth)),
+                "clear": In(1),  #: Forgets all.
+                "step": In(1),  #: An operation comes; at most one a cycle.
+                "number": In(bits),  #: Its bucket, with ``step``.
+                "found": Out(1),  #: One of the last ``depth`` operations had the same bucket.
+                "age": Out(range(depth)),  #: The newest that had: 0 is the operation before.
             }
         )
 

@@ -21,40 +21,6 @@ from hw.oram.core.position.lookahead import place_bits
 class Table(wiring.Component):
     """Holds one bucket, looks a tag up in it, changes an entry, and keeps the buckets of recent operations.
 
-    Parameters
-    ----------
-    config
-        Shape of the map.
-
-    Members
-    -------
-    clear, clearing : In(1), Out(1)
-        Starts the walk that writes every bucket empty, in order; it goes on until ``clearing`` falls. Only
-        between operations.
-    ready : Out(1)
-        The last operation's bucket is written: the next may be loaded.
-    recent : In(place)
-        Where among the recent operations the newest lies that had the next operation's bucket.
-    load : In(1)
-        The next operation begins. Then, beside ``load``:
-    number, place : In(bucket_bits), In(place)
-        Its bucket, and where it lies itself among the recent.
-    same, logged : In(1)
-        The operation before had the same bucket; an earlier one of those in the log had.
-    read : In(bucket_layout)
-        The bucket as it was read from HBM; counts when neither had.
-    entry : In(entry_layout)
-        From the cycle after ``load`` on: the tag that is looked up, and fresh records.
-    hit, found : Out(1), Out(records)
-        Two cycles after ``load``: the tag is there. Three cycles after it: the entry's records, else zeros.
-    used : Out(range(bucket_entries + 1))
-        Two cycles after ``load``: entries in use.
-    renew, remove, insert : In(1)
-        Two cycles after ``load``, else 0: the entry that was hit gets the fresh records; it is freed; the
-        lowest free one, if there is one, becomes the tag's.
-    write : Out(stream of bucket_write_layout)
-        From four cycles after ``load`` on, if anything changes.
-
     Behaviour
     ---------
     An operation is loaded in cycle 0, compared in 1, decided in 2, and its bucket changed at the end of 3; in
@@ -71,23 +37,39 @@ class Table(wiring.Component):
         place = unsigned(place_bits(config))
         super().__init__(
             {
+                #: ``clear``, ``clearing``: starts the walk that writes every bucket empty, in order; it goes
+                #: on until ``clearing`` falls. Only between operations.
                 "clear": In(1),
                 "clearing": Out(1),
-                "ready": Out(1),
+                "ready": Out(1),  #: The last operation's bucket is written: the next may be loaded.
+                #: Where among the recent operations the newest lies that had the next operation's bucket.
                 "recent": In(place),
+                #: The next operation begins; ``number``, ``place``, ``same``, ``logged`` and ``read`` come
+                #: beside it.
                 "load": In(1),
+                #: ``number``, ``place``: its bucket, and where it lies itself among the recent.
                 "number": In(config.bucket_bits),
                 "place": In(place),
+                #: ``same``, ``logged``: the operation before had the same bucket; an earlier one of those in
+                #: the log had.
                 "same": In(1),
                 "logged": In(1),
+                #: The bucket as it was read from HBM; counts when neither had.
                 "read": In(bucket_layout(config)),
+                #: From the cycle after ``load`` on: the tag that is looked up, and fresh records.
                 "entry": In(entry_layout(config)),
+                #: ``hit``, ``found``: two cycles after ``load``: the tag is there. Three cycles after it: the
+                #: entry's records, else zeros.
                 "hit": Out(1),
                 "found": Out(entry_layout(config)["record"].shape),
-                "used": Out(range(config.bucket_entries + 1)),
+                "used": Out(range(config.bucket_entries + 1)),  #: Two cycles after ``load``: entries in use.
+                #: ``renew``, ``remove``, ``insert``: two cycles after ``load``, else 0: the entry that was
+                #: hit gets the fresh records; it is freed; the lowest free one, if there is one, becomes the
+                #: tag's.
                 "renew": In(1),
                 "remove": In(1),
                 "insert": In(1),
+                #: From four cycles after ``load`` on, if anything changes.
                 "write": Out(stream.Signature(bucket_write_layout(config))),
             }
         )

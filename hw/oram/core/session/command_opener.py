@@ -25,28 +25,6 @@ _BEAT_BLOCKS = BEAT_BYTES // BLOCK_BYTES
 class CommandOpener(wiring.Component):
     """Opens one command after the other.
 
-    Parameters
-    ----------
-    config
-        Shape of the map.
-    placer
-        How cells are placed.
-
-    Members
-    -------
-    round_keys, power
-        Of the session's key; as of `PageOpen`.
-    enable : In(1)
-        The keys are there.
-    i : In(stream of BEAT_BITS)
-        Records, ``config.interval`` cycles apart at least, their beats four at most; taken at once.
-    command : Out(stream of command_layout, always ready)
-        `latency` cycles after the record's first beat was offered.  Numbers of operations run around.  A
-        command with a wrong tag is ``rejected`` and has key and code 0; one with an unknown code or a key of
-        too many bits is ``malformed``.
-    value : Out(stream of value_write_layout, always ready)
-        Rows of the value, before the command.
-
     Behaviour
     ---------
     A block a cycle, whatever it holds; the record's header is passed over, and what fills its last beat.
@@ -58,11 +36,18 @@ class CommandOpener(wiring.Component):
         self._shape = record_shape(config)
         super().__init__(
             {
+                #: ``round_keys``, ``power``: of the session's key; as of `PageOpen`.
                 "round_keys": In(KEYS_LAYOUT),
                 "power": In(power_layout(self._shape)),
-                "enable": In(1),
+                "enable": In(1),  #: The keys are there.
+                #: Records, ``config.interval`` cycles apart at least, their beats four at most; taken at
+                #: once.
                 "i": In(stream.Signature(BEAT_BITS)),
+                #: `latency` cycles after the record's first beat was offered.  Numbers of operations run
+                #: around.  A command with a wrong tag is ``rejected`` and has key and code 0; one with an
+                #: unknown code or a key of too many bits is ``malformed``.
                 "command": Out(stream.Signature(command_layout(config), always_ready=True)),
+                #: Rows of the value, before the command.
                 "value": Out(stream.Signature(value_write_layout(config), always_ready=True)),
             }
         )

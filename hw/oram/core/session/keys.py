@@ -21,25 +21,7 @@ DERIVED = ("page", "permutation", "draw")
 class Keys(wiring.Component):
     """Derives the keys and expands them.
 
-    Parameters
-    ----------
-    page, record
-        Shape of the pages, and of the session's records.
-    placer
-        How cells are placed.
-
-    Members
-    -------
-    start : In(1)
-        Takes the two keys.
-    session, seed : In(128)
-        Constant until ``done``.
-    session_keys, page_keys, permutation_keys, draw_keys : Out(KEYS_LAYOUT)
-        Round keys.
-    session_power, page_power : Out(power_layout)
-        Powers of the hash keys on their way to all that hash.
-    done : Out(1)
-        Pulse: all of it is there and stays.
+    ``page``, ``record``: shape of the pages, and of the session's records.
 
     Behaviour
     ---------
@@ -52,12 +34,14 @@ class Keys(wiring.Component):
         self._placer = placer
         super().__init__(
             {
-                "start": In(1),
+                "start": In(1),  #: Takes the two keys.
+                #: ``session``, ``seed``: constant until ``done``.
                 "session": In(BLOCK_BITS),
                 "seed": In(BLOCK_BITS),
-                **{f"{name}_keys": Out(KEYS_LAYOUT) for name in ("session", *DERIVED)},
+                **{f"{name}_keys": Out(KEYS_LAYOUT) for name in ("session", *DERIVED)},  #: Round keys.
+                #: Powers of the hash keys on their way to all that hash.
                 **{f"{name}_power": Out(power_layout(shape)) for name, shape in self._shapes.items()},
-                "done": Out(1),
+                "done": Out(1),  #: Pulse: all of it is there and stays.
             }
         )
 

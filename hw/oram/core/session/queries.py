@@ -21,26 +21,7 @@ from hw.oram.core.stage.layouts import value_write_layout
 
 
 class Queries(wiring.Component):
-    """Opens commands, permutes their keys, and draws.
-
-    Parameters
-    ----------
-    config
-        Shape of the map.
-    placer
-        How cells are placed.
-
-    Members
-    -------
-    session_keys, permutation_keys, draw_keys : In(KEYS_LAYOUT)
-    session_power : In(power_layout)
-    enable, i, value
-        As of `CommandOpener`.
-    query : Out(stream of query_layout)
-        Every operation has room.
-    rejected : Out(1)
-        Pulse: a command's tag was wrong.
-    """
+    """Opens commands, permutes their keys, and draws."""
 
     def __init__(self, config: OramConfig, placer: Placer) -> None:
         self._config = config
@@ -52,11 +33,12 @@ class Queries(wiring.Component):
             {
                 **{f"{name}_keys": In(KEYS_LAYOUT) for name in ("session", "permutation", "draw")},
                 "session_power": In(power_layout(record_shape(config))),
+                #: ``enable``, ``i``, ``value``: as of `CommandOpener`.
                 "enable": In(1),
                 "i": In(stream.Signature(BEAT_BITS)),
                 "value": Out(stream.Signature(value_write_layout(config), always_ready=True)),
-                "query": Out(stream.Signature(query_layout(config))),
-                "rejected": Out(1),
+                "query": Out(stream.Signature(query_layout(config))),  #: Every operation has room.
+                "rejected": Out(1),  #: Pulse: a command's tag was wrong.
             }
         )
 

@@ -31,24 +31,6 @@ _BEAT_BLOCKS = BEAT_BYTES // BLOCK_BYTES
 class ResponseSealer(wiring.Component):
     """Seals one response after the other.
 
-    Parameters
-    ----------
-    config
-        Shape of the map.
-    placer
-        How cells are placed.
-
-    Members
-    -------
-    round_keys, power
-        Of the session's key; as of `PageSeal`.
-    enable : In(1)
-        The keys are there.
-    i : In(stream of response_layout, always ready)
-        Rows of responses, one a cycle; responses ``config.interval`` cycles apart at least.
-    o : Out(stream of BEAT_BITS, always ready)
-        Records; the last beat `latency` cycles after the response's first row.
-
     Behaviour
     ---------
     A block a cycle.  Sequence numbers count responses.
@@ -60,10 +42,13 @@ class ResponseSealer(wiring.Component):
         self._shape = record_shape(config)
         super().__init__(
             {
+                #: ``round_keys``, ``power``: of the session's key; as of `PageSeal`.
                 "round_keys": In(KEYS_LAYOUT),
                 "power": In(power_layout(self._shape)),
-                "enable": In(1),
+                "enable": In(1),  #: The keys are there.
+                #: Rows of responses, one a cycle; responses ``config.interval`` cycles apart at least.
                 "i": In(stream.Signature(response_layout(config), always_ready=True)),
+                #: Records; the last beat `latency` cycles after the response's first row.
                 "o": Out(stream.Signature(BEAT_BITS, always_ready=True)),
             }
         )

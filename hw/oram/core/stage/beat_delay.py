@@ -18,13 +18,6 @@ from hw.oram.core.layouts import BEAT_BITS
 class BeatDelay(wiring.Component):
     """Gives beats as they were ``cycles`` cycles ago, at least 3.
 
-    Members
-    -------
-    i : In(stream of beats, always ready)
-    o : Out(stream of beats, always ready)
-    ahead : Out(1)
-        ``o`` has a beat two cycles later.
-
     Behaviour
     ---------
     A memory turns with the clock: what is written in a cycle is read when its place comes again.
@@ -35,7 +28,13 @@ class BeatDelay(wiring.Component):
             raise InputError("cycles", cycles, "at least 3")
         self._cycles = cycles
         beats = stream.Signature(BEAT_BITS, always_ready=True)
-        super().__init__({"i": In(beats), "o": Out(beats), "ahead": Out(1)})
+        super().__init__(
+            {
+                "i": In(beats),
+                "o": Out(beats),
+                "ahead": Out(1),  #: ``o`` has a beat two cycles later.
+            }
+        )
 
     def elaborate(self, platform: Any) -> Module:
         """A register behind the memory's own."""

@@ -20,20 +20,8 @@ BANKS = 8
 class Capture(wiring.Component):
     """Keeps a value of each page or record.
 
-    Parameters
-    ----------
-    slots, beats, values_offset
-        Of a page or record: its values, its beats, and the byte of the first value.
-
-    Members
-    -------
-    i : In(stream of beats, always ready)
-    own : In(slots)
-        With each beat: the slot whose value is kept, or none.
-    bank, row : In
-        Of the last `BANKS` pages or records, counting from reset, which; and which row of its value.
-    data : Out
-        That row, a cycle later.  A row can be read two cycles after its beat.
+    ``slots``, ``beats``, ``values_offset``: of a page or record: its values, its beats, and the byte of the
+    first value.
     """
 
     def __init__(self, config: OramConfig, *, slots: int, beats: int, values_offset: int) -> None:
@@ -42,9 +30,12 @@ class Capture(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(BEAT_BITS, always_ready=True)),
-                "own": In(slots),
+                "own": In(slots),  #: With each beat: the slot whose value is kept, or none.
+                #: ``bank``, ``row``: of the last `BANKS` pages or records, counting from reset, which; and
+                #: which row of its value.
                 "bank": In(range(BANKS)),
                 "row": In(range(max(2, config.value_rows))),
+                #: That row, a cycle later.  A row can be read two cycles after its beat.
                 "data": Out(8 * config.row_bytes),
             }
         )

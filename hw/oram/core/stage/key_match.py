@@ -19,23 +19,9 @@ LANES = BEAT_BITS // WORD_BITS
 class KeyMatch(wiring.Component):
     """Compares keys as their beats pass.
 
-    Parameters
-    ----------
-    slots, beats
-        Keys, and beats of the whole page or record.
-    bitmap_word, keys_word
-        Words of 8 bytes before the one that says which slots are in use, and before the first key.
-    key_bits
-        Bits of a key.
-
-    Members
-    -------
-    valid, beat : In
-    key : In(key_bits)
-        In the cycles after those of the beats with keys.
-    bitmap, match : Out(slots)
-        Three cycles after the beats that they come from: which slots are in use, and which have the key, in
-        use or not.
+    ``slots``, ``beats``: keys, and beats of the whole page or record. ``bitmap_word``, ``keys_word``: words
+    of 8 bytes before the one that says which slots are in use, and before the first key. ``key_bits``: bits
+    of a key.
     """
 
     def __init__(self, *, slots: int, beats: int, bitmap_word: int, keys_word: int, key_bits: int) -> None:
@@ -45,7 +31,9 @@ class KeyMatch(wiring.Component):
             {
                 "valid": In(1),
                 "beat": In(BEAT_BITS),
-                "key": In(key_bits),
+                "key": In(key_bits),  #: In the cycles after those of the beats with keys.
+                #: ``bitmap``, ``match``: three cycles after the beats that they come from: which slots are in
+                #: use, and which have the key, in use or not.
                 "bitmap": Out(slots),
                 "match": Out(slots),
             }

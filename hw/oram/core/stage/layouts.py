@@ -62,42 +62,37 @@ def state_layout(config: OramConfig) -> data.StructLayout:
 
 
 def done_layout(config: OramConfig) -> data.StructLayout:
-    """Give what the loop found and decided for a touch.
-
-    Members
-    -------
-    in_page, in_list, in_log, in_overflow
-        Where the operation's item was; at most one, and with ``log_turn`` and ``own_entry`` more closely.
-    version, page_items, bitmap
-        Header of the record: the page's next version and items, the list's slots in use.
-    retried, retry_entry, retry_slot, retry_key
-        An item of the overflow store went into the list.
-    listed, fresh, fresh_bitmap, fresh_slot
-        The operation's item went into a list, whose bitmap is then this.
-    stored, stored_entry
-        It went into the overflow store.
-    """
+    """Give what the loop found and decided for a touch."""
     slot, entry = range(config.list_slots), range(config.overflow_entries)
     return data.StructLayout(
         {
             "item": item_layout(config),
+            #: ``in_page``, ``in_list``, ``in_log``, ``in_overflow``: where the operation's item was; at most
+            #: one, and with ``log_turn`` and ``own_entry`` more closely.
             "in_page": 1,
             "in_list": 1,
             "in_log": 1,
             "in_overflow": 1,
             "log_turn": range(config.window),
             "own_entry": entry,
+            #: ``version``, ``page_items``, ``bitmap``: header of the record: the page's next version and
+            #: items, the list's slots in use.
             "version": VERSION_BITS,
             "page_items": range(config.slots + 1),
             "bitmap": config.list_slots,
+            #: ``retried``, ``retry_entry``, ``retry_slot``, ``retry_key``: an item of the overflow store went
+            #: into the list.
             "retried": 1,
             "retry_entry": entry,
             "retry_slot": slot,
             "retry_key": config.key_bits,
+            #: ``listed``, ``fresh``, ``fresh_bitmap``, ``fresh_slot``: the operation's item went into a list,
+            #: whose bitmap is then this.
             "listed": 1,
             "fresh": unsigned(config.record_index_bits),
             "fresh_bitmap": config.list_slots,
             "fresh_slot": slot,
+            #: ``stored``, ``stored_entry``: it went into the overflow store.
             "stored": 1,
             "stored_entry": entry,
         }

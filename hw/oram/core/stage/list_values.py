@@ -14,27 +14,17 @@ from hw.oram.core.layouts import BEAT_BITS
 
 
 class ListValues(wiring.Component):
-    """Keeps the values of one record while those of the next come in.
-
-    Members
-    -------
-    record : In(stream of beats, always ready)
-    start : In(1)
-        With the last beat: from the next cycle on this record is read.
-    item, row : In
-    data : Out(beat)
-        That row of that item's value, a cycle later.
-    """
+    """Keeps the values of one record while those of the next come in."""
 
     def __init__(self, config: OramConfig) -> None:
         self._config = config
         super().__init__(
             {
                 "record": In(stream.Signature(BEAT_BITS, always_ready=True)),
-                "start": In(1),
+                "start": In(1),  #: With the last beat: from the next cycle on this record is read.
                 "item": In(range(config.list_slots)),
                 "row": In(range(max(2, config.value_rows))),
-                "data": Out(BEAT_BITS),
+                "data": Out(BEAT_BITS),  #: That row of that item's value, a cycle later.
             }
         )
 

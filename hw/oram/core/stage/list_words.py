@@ -17,18 +17,7 @@ from hw.oram.core.stage.key_match import LANES, WORD_BITS
 class ListWords(wiring.Component):
     """Keeps the words of one record while the next comes in.
 
-    Parameters
-    ----------
-    config
-        Values of a beat and more are not kept here.
-
-    Members
-    -------
-    record : In(stream of beats, always ready)
-    start : In(1)
-        With the last beat, or after it before the next record.
-    words : Out
-        From two cycles after ``start`` on, for each item: its key, then the words of its value.
+    ``config``: values of a beat and more are not kept here.
     """
 
     def __init__(self, config: OramConfig) -> None:
@@ -37,7 +26,8 @@ class ListWords(wiring.Component):
         super().__init__(
             {
                 "record": In(stream.Signature(BEAT_BITS, always_ready=True)),
-                "start": In(1),
+                "start": In(1),  #: With the last beat, or after it before the next record.
+                #: From two cycles after ``start`` on, for each item: its key, then the words of its value.
                 "words": Out(
                     data.ArrayLayout(data.ArrayLayout(unsigned(WORD_BITS), self._words), config.list_slots)
                 ),

@@ -21,27 +21,6 @@ from hw.oram.core.stage.schedule import Schedule
 class Lists(wiring.Component):
     """Bitmaps of the lists, in the order of the touches.
 
-    Members
-    -------
-    start, item : In
-        A touch, in cycle `Schedule.recall` of it.
-    bitmap, match : In(list_slots)
-        Of its record in HBM; in cycles ``loop`` - 1 and ``loop``.
-    header : In(state_layout) array of labels
-        Of the fresh records in HBM; in cycle ``retry``.
-    page_own, page_free : In
-        Its page had the operation's item, and has so many free slots; from cycle ``loop`` + 1 to ``retry``.
-    version : In
-        The page's next; in cycle ``loop``.
-    own_slots : Out(list_slots)
-        From cycle ``load``: the slot with the operation's item, if the record's beats show it.
-    flush, before : Out
-        In cycle ``retry``: items that go into the page, and those below each slot that may.
-    done : Out(done_layout), done_valid : Out(1)
-        In the cycle after ``append``.
-    overflow : Out(1)
-        A pulse: neither the list nor the overflow store had room.
-
     Behaviour
     ---------
     A record's state is what the newest touch or append of the window left, or what HBM holds.  Of the touch
@@ -54,20 +33,29 @@ class Lists(wiring.Component):
         done = done_layout(config)
         super().__init__(
             {
+                #: ``start``, ``item``: a touch, in cycle `Schedule.recall` of it.
                 "start": In(1),
                 "item": In(item_layout(config)),
+                #: ``bitmap``, ``match``: of its record in HBM; in cycles ``loop`` - 1 and ``loop``.
                 "bitmap": In(slots),
                 "match": In(slots),
+                #: Of the fresh records in HBM; in cycle ``retry``.
                 "header": In(data.ArrayLayout(state_layout(config), labels)),
+                #: ``page_own``, ``page_free``: its page had the operation's item, and has so many free slots;
+                #: from cycle ``loop`` + 1 to ``retry``.
                 "page_own": In(1),
                 "page_free": In(range(config.slots + 1)),
-                "version": In(done.members["version"]),
+                "version": In(done.members["version"]),  #: Next version of the page; in cycle ``loop``.
+                #: From cycle ``load``: the slot with the operation's item, if the record's beats show it.
                 "own_slots": Out(slots),
+                #: ``flush``, ``before``: in cycle ``retry``: items that go into the page, and those below
+                #: each slot that may.
                 "flush": Out(slots),
                 "before": Out(data.ArrayLayout(range(slots + 1), slots)),
+                #: ``done``, ``done_valid``: in the cycle after ``append``.
                 "done_valid": Out(1),
                 "done": Out(done),
-                "overflow": Out(1),
+                "overflow": Out(1),  #: A pulse: neither the list nor the overflow store had room.
             }
         )
 

@@ -26,24 +26,6 @@ _BITMAP_WORD = BLOCK_BYTES // _WORD_BYTES
 class Merge(wiring.Component):
     """Takes for each free slot of a page the item of its rank among those that go into it.
 
-    Members
-    -------
-    record : In(stream of beats, always ready)
-        Of records whose pages are touched too.
-    choose : In(1)
-        The record's list and page are decided: ``own``, the slot that the operation's item leaves; ``kept``,
-        the page's other slots in use, ``before``, the free slots below each; ``flush``, the items that go
-        into it, and ``ranks``, those below each.
-    start : In(1)
-        With the last beat of the record, or after it where it is short; after ``choose``.
-    ahead, page : In
-        Two cycles before each beat of the page, the first time in the cycle after ``start``; and the beat.
-    o : Out(stream of beats, always ready)
-        A cycle after each.  The slot that an item left and none took is zeros; the page's tag, what fills it
-        up and what lies in other free slots is as it came.
-    own_now : Out(slots)
-        With the page's beats: ``own``.
-
     Behaviour
     ---------
     Words of short values are chosen among registers, as keys are.  Values of whole beats are read out of a
@@ -55,18 +37,27 @@ class Merge(wiring.Component):
         slots, items = config.slots, config.list_slots
         super().__init__(
             {
+                #: Of records whose pages are touched too.
                 "record": In(stream.Signature(BEAT_BITS, always_ready=True)),
+                #: The record's list and page are decided: ``own``, the slot that the operation's item leaves;
+                #: ``kept``, the page's other slots in use, ``before``, the free slots below each; ``flush``,
+                #: the items that go into it, and ``ranks``, those below each.
                 "choose": In(1),
                 "own": In(slots),
                 "kept": In(slots),
                 "before": In(data.ArrayLayout(range(slots + 1), slots)),
                 "flush": In(items),
                 "ranks": In(data.ArrayLayout(range(items + 1), items)),
+                #: With the last beat of the record, or after it where it is short; after ``choose``.
                 "start": In(1),
+                #: ``ahead``, ``page``: two cycles before each beat of the page, the first time in the cycle
+                #: after ``start``; and the beat.
                 "ahead": In(1),
                 "page": In(stream.Signature(BEAT_BITS, always_ready=True)),
+                #: A cycle after each.  The slot that an item left and none took is zeros; the page's tag,
+                #: what fills it up and what lies in other free slots is as it came.
                 "o": Out(stream.Signature(BEAT_BITS, always_ready=True)),
-                "own_now": Out(slots),
+                "own_now": Out(slots),  #: With the page's beats: ``own``.
             }
         )
 

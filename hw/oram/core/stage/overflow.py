@@ -19,34 +19,6 @@ class Overflow(wiring.Component):
 
     An entry whose item has moved into the list stays taken for a window: it says where the item is while the
     list's beats do not show it.  After the operation `OramConfig.window` operations later it is free.
-
-    Members
-    -------
-    prepare, item : In
-        Three cycles before the loop's first: the next touch.
-    moved, own_moved : Out(list_slots)
-        In the loop's first cycle: slots of its record that items moved into within the window, and that which
-        the operation's item moved into.  Both without the touch just before.
-    take, current : In
-        The loop's second cycle, and the touch until ``apply``.  When the operation before put the key
-        somewhere, ``own_moved`` may be of its old place.
-    own : Out(1), own_entry : Out
-        From the cycle after ``take``, and a cycle after ``decide``: the operation's item is in an entry.
-    own_just_moved : Out(1)
-        From the cycle after ``take``: it moved with the touch just before.
-    waits : Out(1)
-        From the cycle after ``take``: an item waits for this record.
-    decide : In(1)
-        A cycle after ``take`` or later; ``apply`` comes in the next cycle.
-    apply, move, slot : In
-        The lowest of the entries that wait for the record moves into this slot.  The entry of the operation's
-        item is free.
-    store, record : In
-        With ``apply``: the operation's item takes the lowest free entry, and waits for this record.
-    full : Out(1)
-        In the cycle of ``apply``: there is none.
-    retry_entry, retry_key, stored_entry : Out
-        In the cycle after ``apply``: what moved, and which entry was taken.
     """
 
     def __init__(self, config: OramConfig) -> None:
@@ -54,23 +26,38 @@ class Overflow(wiring.Component):
         slots, entry = config.list_slots, range(config.overflow_entries)
         super().__init__(
             {
+                #: ``prepare``, ``item``: three cycles before the loop's first: the next touch.
                 "prepare": In(1),
                 "item": In(item_layout(config)),
+                #: ``moved``, ``own_moved``: in the loop's first cycle: slots of its record that items moved
+                #: into within the window, and that which the operation's item moved into.  Both without the
+                #: touch just before.
                 "moved": Out(slots),
                 "own_moved": Out(slots),
+                #: ``take``, ``current``: the loop's second cycle, and the touch until ``apply``.  When the
+                #: operation before put the key somewhere, ``own_moved`` may be of its old place.
                 "take": In(1),
                 "current": In(item_layout(config)),
+                #: ``own``, ``own_entry``: from the cycle after ``take``, and a cycle after ``decide``: the
+                #: operation's item is in an entry.
                 "own": Out(1),
+                #: From the cycle after ``take``: it moved with the touch just before.
                 "own_just_moved": Out(1),
                 "own_entry": Out(entry),
-                "waits": Out(1),
-                "decide": In(1),
+                "waits": Out(1),  #: From the cycle after ``take``: an item waits for this record.
+                "decide": In(1),  #: A cycle after ``take`` or later; ``apply`` comes in the next cycle.
+                #: ``apply``, ``move``, ``slot``: the lowest of the entries that wait for the record moves
+                #: into this slot.  The entry of the operation's item is free.
                 "apply": In(1),
                 "move": In(1),
                 "slot": In(slots),
+                #: ``store``, ``record``: with ``apply``: the operation's item takes the lowest free entry,
+                #: and waits for this record.
                 "store": In(1),
                 "record": In(config.record_index_bits),
-                "full": Out(1),
+                "full": Out(1),  #: In the cycle of ``apply``: there is none.
+                #: ``retry_entry``, ``retry_key``, ``stored_entry``: in the cycle after ``apply``: what moved,
+                #: and which entry was taken.
                 "retry_entry": Out(entry),
                 "retry_key": Out(config.key_bits),
                 "stored_entry": Out(entry),

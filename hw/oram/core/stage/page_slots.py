@@ -17,16 +17,7 @@ from hw.oram.core.stage.schedule import Schedule
 class PageSlots(wiring.Component):
     """Takes the own item out and counts what is free.
 
-    Members
-    -------
-    start : In(1)
-        ``bitmap`` and ``match`` of a page are there; with ``search`` the own item leaves it.
-    own, kept : Out(slots)
-        A cycle later: the slot it leaves, and the slots that stay in use.
-    free, before : Out
-        `Schedule.count_cycles` after that: free slots, and those below each slot.
-
-    Each stays until the next page's.
+    Each output stays until the next page's.
     """
 
     def __init__(self, config: OramConfig) -> None:
@@ -35,12 +26,16 @@ class PageSlots(wiring.Component):
         count = range(slots + 1)
         super().__init__(
             {
+                #: ``bitmap`` and ``match`` of a page are there; with ``search`` the own item leaves it.
                 "start": In(1),
                 "search": In(1),
                 "bitmap": In(slots),
                 "match": In(slots),
+                #: ``own``, ``kept``: a cycle later: the slot it leaves, and the slots that stay in use.
                 "own": Out(slots),
                 "kept": Out(slots),
+                #: ``free``, ``before``: `Schedule.count_cycles` after that: free slots, and those below each
+                #: slot.
                 "free": Out(count),
                 "before": Out(data.ArrayLayout(count, slots)),
             }

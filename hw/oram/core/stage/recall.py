@@ -29,27 +29,7 @@ def appended_layout(config: OramConfig) -> data.StructLayout:
 class Recall(wiring.Component):
     """The log of the last `OramConfig.window` operations: touched and fresh records, keys, and slots.
 
-    Members
-    -------
-    start, item : In
-        A touch, which stays for four cycles.
-    written, written_turn, appended : In
-        Where the item of an operation went.
-    found : Out(found_layout)
-        Three cycles after ``start``: where the touched record was last.
-    fresh : Out(found_layout) array of labels
-        For the last touch: four cycles after ``start``, and five for the second.
-    unseen : Out(list_slots)
-        Two cycles after ``start``: slots of the record that operations of the window filled.  As all that
-        follows, without the operation just before, whose slot is known last.
-    own : Out(list_slots), log_turn : Out
-        Four cycles after ``start``: the slot of this record with the operation's item, if it was put there
-        within the window, and by which operation.
-    just : Out(labels), just_own : Out(labels), just_put : Out(1)
-        Four cycles after ``start``: the operation before had the touched record as this fresh one; its item
-        is this operation's; and that, whether of this record or not.
-
-    All stay until the same time of the next touch.
+    All outputs stay until the same time of the next touch.
 
     Behaviour
     ---------
@@ -63,16 +43,27 @@ class Recall(wiring.Component):
         slots, labels = config.list_slots, config.label_count
         super().__init__(
             {
+                #: ``start``, ``item``: a touch, which stays for four cycles.
                 "start": In(1),
                 "item": In(item_layout(config)),
+                #: ``written``, ``written_turn``, ``appended``: where the item of an operation went.
                 "written": In(1),
                 "written_turn": In(range(config.window)),
                 "appended": In(appended_layout(config)),
+                #: Three cycles after ``start``: where the touched record was last.
                 "found": Out(found_layout(config)),
+                #: For the last touch: four cycles after ``start``, and five for the second.
                 "fresh": Out(found_layout(config)).array(labels),
+                #: Two cycles after ``start``: slots of the record that operations of the window filled.  As
+                #: all that follows, without the operation just before, whose slot is known last.
                 "unseen": Out(slots),
+                #: ``own``, ``log_turn``: four cycles after ``start``: the slot of this record with the
+                #: operation's item, if it was put there within the window, and by which operation.
                 "own": Out(slots),
                 "log_turn": Out(range(config.window)),
+                #: ``just``, ``just_own``, ``just_put``: four cycles after ``start``: the operation before had
+                #: the touched record as this fresh one; its item is this operation's; and that, whether of
+                #: this record or not.
                 "just": Out(labels),
                 "just_own": Out(labels),
                 "just_put": Out(1),

@@ -12,36 +12,26 @@ from amaranth.lib.wiring import In, Out
 class Recent(wiring.Component):
     """A content-addressed log: in every turn a word of each kind at most is compared and entered.
 
-    Parameters
-    ----------
-    width
-        Bits of a word.
-    kinds, turns
-        The words of the last ``turns`` turns are kept, ``kinds`` of each turn.
-
-    Members
-    -------
-    enter, kind, turn : In
-        A word of this turn comes.  It takes the place of the one ``turns`` turns ago.
-    present : In(1)
-        Whether it is entered; otherwise it is compared, and its place stays empty.
-    word : In(width)
-    equal : Out(kinds * turns)
-        A cycle later: the places whose words are equal, empty ones among them; a kind's places are adjacent.
-    newest : Out(kinds * turns)
-        Two cycles later: of these the one that was entered last, if any.
+    ``width``: bits of a word. ``kinds``, ``turns``: the words of the last ``turns`` turns are kept, ``kinds``
+    of each turn.
     """
 
     def __init__(self, *, width: int, kinds: int, turns: int) -> None:
         self._kinds, self._turns = kinds, turns
         super().__init__(
             {
+                #: ``enter``, ``kind``, ``turn``: a word of this turn comes.  It takes the place of the one
+                #: ``turns`` turns ago.
                 "enter": In(1),
                 "kind": In(range(max(2, kinds))),
                 "turn": In(range(turns)),
+                #: Whether it is entered; otherwise it is compared, and its place stays empty.
                 "present": In(1),
                 "word": In(width),
+                #: A cycle later: the places whose words are equal, empty ones among them; a kind's places are
+                #: adjacent.
                 "equal": Out(kinds * turns),
+                #: Two cycles later: of these the one that was entered last, if any.
                 "newest": Out(kinds * turns),
             }
         )

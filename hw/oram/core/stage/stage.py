@@ -37,32 +37,6 @@ TOUCHES = 8
 class Stage(wiring.Component):
     """Everything an operation does but to find its records.
 
-    Members
-    -------
-    touch : In(stream of touch_layout, always ready)
-        At least `OramConfig.item_cycles` apart, all `OramConfig.items` of an operation in order.
-    page : In(stream of beats, always ready)
-        Opened pages: the first beat with its touch, each other `OramConfig.page_beat_cycles` after the one
-        before.
-    record : In(stream of beats)
-        Records in the order of the touches that have one.
-    header : In(stream of 32 bytes)
-        First beats of the fresh records of operations that keep their item.
-    command : In(stream of value_write_layout, always ready)
-        Values of commands, before their operation's touches.
-    sealed : Out(stream of beats, always ready)
-        Pages, `Schedule.page` cycles after they came.
-    seal : Out(stream of seal_layout, always ready)
-        Page and next version of each, before it.
-    write : Out(stream of record_write_layout)
-        Beats of records that are written, in order.
-    response : Out(stream of response_layout, always ready)
-        Rows of the responses, from `Schedule.response` cycles after the operation's last touch.
-    overflow : Out(1)
-        Fault, until reset: an item found its list and the overflow store full, and is lost.
-    late : Out(1)
-        Fault, until reset: a record or header was not there, or what is written was not taken in time.
-
     Behaviour
     ---------
     Nothing but a fault can hold it back: records and headers are there when a touch comes, which gate 2 sees
@@ -77,16 +51,29 @@ class Stage(wiring.Component):
         self._config = config
         super().__init__(
             {
+                #: At least `OramConfig.item_cycles` apart, all `OramConfig.items` of an operation in order.
                 "touch": In(stream.Signature(touch_layout(config), always_ready=True)),
+                #: Opened pages: the first beat with its touch, each other `OramConfig.page_beat_cycles` after
+                #: the one before.
                 "page": In(stream.Signature(BEAT_BITS, always_ready=True)),
+                #: Records in the order of the touches that have one.
                 "record": In(stream.Signature(BEAT_BITS)),
+                #: First beats of the fresh records of operations that keep their item.
                 "header": In(stream.Signature(8 * RECORD_HEADER_BYTES)),
+                #: Values of commands, before their operation's touches.
                 "command": In(stream.Signature(value_write_layout(config), always_ready=True)),
+                #: Pages, `Schedule.page` cycles after they came.
                 "sealed": Out(stream.Signature(BEAT_BITS, always_ready=True)),
+                #: Page and next version of each, before it.
                 "seal": Out(stream.Signature(seal_layout(), always_ready=True)),
+                #: Beats of records that are written, in order.
                 "write": Out(stream.Signature(record_write_layout(config))),
+                #: Rows of the responses, from `Schedule.response` cycles after the operation's last touch.
                 "response": Out(stream.Signature(response_layout(config), always_ready=True)),
+                #: Fault, until reset: an item found its list and the overflow store full, and is lost.
                 "overflow": Out(1),
+                #: Fault, until reset: a record or header was not there, or what is written was not taken in
+                #: time.
                 "late": Out(1),
             }
         )

@@ -21,21 +21,6 @@ from hw.oram.core.stage.writer import change_layout
 class Values(wiring.Component):
     """Takes each touch after all of its values have passed.
 
-    Members
-    -------
-    command : In(stream of value_write_layout, always ready)
-        Values of commands, before their operation's touches.
-    start, done : In
-        A touch, which stays for four cycles, or more with more rows.
-    page_bank, list_bank, row : Out
-        What is read of the captured values,
-    page_value, list_value : In
-        a cycle later.
-    response : Out(stream of response_layout, always ready)
-        Rows of the response, from three cycles after ``start`` of the operation's last touch.
-    change, changed_row : Out(streams, always ready)
-        Changes of records, and the rows of their values.
-
     Behaviour
     ---------
     A touch first reads the value of the operation's item, then that of an item that waited in the overflow
@@ -48,15 +33,22 @@ class Values(wiring.Component):
         value = 8 * config.row_bytes
         super().__init__(
             {
+                #: Values of commands, before their operation's touches.
                 "command": In(stream.Signature(value_write_layout(config), always_ready=True)),
+                #: ``start``, ``done``: a touch, which stays for four cycles, or more with more rows.
                 "start": In(1),
                 "done": In(done_layout(config)),
+                #: ``page_bank``, ``list_bank``, ``row``: which of the captured values is read.
                 "page_bank": Out(bank),
                 "list_bank": Out(bank),
                 "row": Out(row),
+                #: ``page_value``, ``list_value``: the values read, a cycle after ``page_bank``, ``list_bank``
+                #: and ``row``.
                 "page_value": In(value),
                 "list_value": In(value),
+                #: Rows of the response, from three cycles after ``start`` of the operation's last touch.
                 "response": Out(stream.Signature(response_layout(config), always_ready=True)),
+                #: ``change``, ``changed_row``: changes of records, and the rows of their values.
                 "change": Out(stream.Signature(change_layout(config), always_ready=True)),
                 "changed_row": Out(stream.Signature(value, always_ready=True)),
             }

@@ -20,24 +20,19 @@ _HEADER, _KEY, _VALUE = range(3)
 
 
 def change_layout(config: OramConfig) -> data.StructLayout:
-    """Give a change of a record: of its header, of a slot's key and value, or both.
-
-    Members
-    -------
-    record
-    header, with_page
-        The bitmap is written; and before and behind it the version and the page's items.
-    item, slot, key
-        A key and a value are written into this slot; the value's rows come beside.
-    """
+    """Give a change of a record: of its header, of a slot's key and value, or both."""
     return data.StructLayout(
         {
             "record": config.record_index_bits,
+            #: ``header``, ``with_page``: the bitmap is written; and before and behind it the version and the
+            #: page's items.
             "header": 1,
             "with_page": 1,
             "version": VERSION_BITS,
             "bitmap": config.list_slots,
             "page_items": range(config.slots + 1),
+            #: ``item``, ``slot``, ``key``: a key and a value are written into this slot; the value's rows
+            #: come beside.
             "item": 1,
             "slot": range(config.list_slots),
             "key": config.key_bits,
@@ -53,26 +48,17 @@ def record_write_layout(config: OramConfig) -> data.StructLayout:
 
 
 class Writer(wiring.Component):
-    """Makes beats of changes, one a cycle, in their order.
-
-    Members
-    -------
-    change : In(stream of change_layout, always ready)
-    row : In(stream of rows, always ready)
-        Rows of the values, in the same order.
-    o : Out(stream of record_write_layout)
-    full : Out(1)
-        A pulse: something came for which there was no room.
-    """
+    """Makes beats of changes, one a cycle, in their order."""
 
     def __init__(self, config: OramConfig) -> None:
         self._config = config
         super().__init__(
             {
                 "change": In(stream.Signature(change_layout(config), always_ready=True)),
+                #: Rows of the values, in the same order.
                 "row": In(stream.Signature(8 * config.row_bytes, always_ready=True)),
                 "o": Out(stream.Signature(record_write_layout(config))),
-                "full": Out(1),
+                "full": Out(1),  #: A pulse: something came for which there was no room.
             }
         )
 

@@ -16,25 +16,6 @@ from hw.oram.core.touch.credits import Credits
 class Accept(wiring.Component):
     """Passes whole commands on, not closer than the interval.
 
-    Parameters
-    ----------
-    config
-        Shape of the map.
-
-    Members
-    -------
-    there : In(1)
-        Pulse: one more command lies whole in front of ``i``.
-    i : In(stream of BEAT_BITS)
-    o : Out(stream of BEAT_BITS)
-        Takes a command within the interval.
-    issued : In(1)
-        Pulse: the first touch of the oldest operation that was accepted is issued.
-    halt : In(1)
-        Nothing is accepted any more.
-    accepted : Out(1)
-        Pulse in the cycle after that of the acceptance, a(n).
-
     Behaviour
     ---------
     a(n) is the first cycle, at least ``interval`` after a(n - 1), in which a command is there (``there`` at
@@ -46,12 +27,13 @@ class Accept(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "there": In(1),
+                "there": In(1),  #: Pulse: one more command lies whole in front of ``i``.
                 "i": In(stream.Signature(BEAT_BITS)),
-                "o": Out(stream.Signature(BEAT_BITS)),
+                "o": Out(stream.Signature(BEAT_BITS)),  #: Takes a command within the interval.
+                #: Pulse: the first touch of the oldest operation that was accepted is issued.
                 "issued": In(1),
-                "halt": In(1),
-                "accepted": Out(1),
+                "halt": In(1),  #: Nothing is accepted any more.
+                "accepted": Out(1),  #: Pulse in the cycle after that of the acceptance, a(n).
             }
         )
         self.commands = Credits(config.command_records, full=False)

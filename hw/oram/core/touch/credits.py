@@ -12,26 +12,19 @@ from amaranth.lib.wiring import In, Out
 class Credits(wiring.Component):
     """Counts up and down.
 
-    Parameters
-    ----------
-    limit
-        Most there can be.
-    full
-        Whether all are there at first; otherwise none.
-
-    Members
-    -------
-    take : In(1)
-        One less; only while ``some``.
-    give : In(1)
-        One more; never beyond the limit.
-    some : Out(1)
-        There is one, as of all cycles before this one: a flip-flop.
+    ``limit``: most there can be. ``full``: whether all are there at first; otherwise none.
     """
 
     def __init__(self, limit: int, *, full: bool = True) -> None:
         self.limit = limit
-        super().__init__({"take": In(1), "give": In(1), "some": Out(1, init=int(full))})
+        super().__init__(
+            {
+                "take": In(1),  #: One less; only while ``some``.
+                "give": In(1),  #: One more; never beyond the limit.
+                #: There is one, as of all cycles before this one: a flip-flop.
+                "some": Out(1, init=int(full)),
+            }
+        )
         # Where proofs see it.
         self.count = Signal(range(limit + 1), init=limit if full else 0)
 

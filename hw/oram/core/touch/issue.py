@@ -20,38 +20,7 @@ from hw.oram.core.touch.timer import Timer
 class Issue(wiring.Component):
     """Takes operations apart into touches and issues these.
 
-    Parameters
-    ----------
-    config
-        Shape of the map.
-    deadline
-        D, cycles from an operation's acceptance to the issue of its first touch, at least 8.
-
-    Members
-    -------
-    accepted : In(1)
-        Pulse in the cycle after a(n).
-    operation : In(stream of operation_layout)
-        Always ready: at most ``config.accepted`` wait.  When one comes is secret.
-    turned : In(1)
-        Pulse: the oldest operation that was issued has had its turn.
-    released : In(1)
-        Pulse: the oldest page under way is written.
-    halt : In(1)
-        Nothing is issued any more.
-    page : Out(stream of page numbers, always ready)
-        Pages to read, in the cycle after their issue.
-    record : Out(stream of record_layout)
-        Records to read whole.
-    fresh : Out(stream of record_layout)
-        Records whose header is read, of each operation that keeps its item one for each label.
-    touch : Out(stream of touch_layout, always ready)
-        In the cycle after the issue, i(j).
-    activity : Out({"busy": 1, "page": 1, "credit": 1})
-        The cycle is one of the ``item_cycles`` from an issue on; the next touch waits for its page; or for
-        its credits.
-    late : Out(1)
-        An operation was not there in time: from this cycle on nothing may be issued (``halt``).
+    ``deadline``: D, cycles from an operation's acceptance to the issue of its first touch, at least 8.
 
     Behaviour
     ---------
@@ -77,16 +46,23 @@ class Issue(wiring.Component):
         index = record_layout(config)
         super().__init__(
             {
-                "accepted": In(1),
+                "accepted": In(1),  #: Pulse in the cycle after a(n).
+                #: Always ready: at most ``config.accepted`` wait.  When one comes is secret.
                 "operation": In(stream.Signature(operation_layout(config))),
-                "turned": In(1),
-                "released": In(1),
-                "halt": In(1),
+                "turned": In(1),  #: Pulse: the oldest operation that was issued has had its turn.
+                "released": In(1),  #: Pulse: the oldest page under way is written.
+                "halt": In(1),  #: Nothing is issued any more.
+                #: Pages to read, in the cycle after their issue.
                 "page": Out(stream.Signature(config.record_index_bits, always_ready=True)),
-                "record": Out(stream.Signature(index)),
+                "record": Out(stream.Signature(index)),  #: Records to read whole.
+                #: Records whose header is read, of each operation that keeps its item one for each label.
                 "fresh": Out(stream.Signature(index)),
+                #: In the cycle after the issue, i(j).
                 "touch": Out(stream.Signature(touch_layout(config), always_ready=True)),
+                #: The cycle is one of the ``item_cycles`` from an issue on; the next touch waits for its
+                #: page; or for its credits.
                 "activity": Out(data.StructLayout({"busy": 1, "page": 1, "credit": 1})),
+                #: An operation was not there in time: from this cycle on nothing may be issued (``halt``).
                 "late": Out(1),
             }
         )

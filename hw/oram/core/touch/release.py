@@ -19,38 +19,7 @@ from hw.oram.core.touch.timer import Timer
 class Release(wiring.Component):
     """Lets touches pass into the stage, which nothing holds up from there on.
 
-    Parameters
-    ----------
-    config
-        Shape of the map.
-    deadline
-        D, cycles from a touch's issue to its turn at least, at least 5.
-
-    Members
-    -------
-    touch : In(stream of touch_layout, always ready)
-        In the cycle after i(j).
-    page_there : In(1)
-        Pulse: one more page lies whole in front of ``page``.
-    page : In(stream of BEAT_BITS)
-        Beats of the pages; those of a page that is there are offered without a gap from the second cycle
-        after ``page_there`` on.
-    page_left, response_written : In(1)
-        Pulses: one more page is on its way to the host with its last beat, one more response is written.
-    keystream_there, record_there, fresh_there : In(1)
-        Pulses: one more keystream of a page is ready, one more whole record is there, one more header of a
-        fresh record.  When they come is secret.
-    halt : In(1)
-        Nothing passes any more.
-    turn : Out(stream of touch_layout, always ready)
-        In the cycle after the turn, q(j).
-    beat : Out(stream of BEAT_BITS, always ready)
-        The page of a touch that has one: beat b in cycle q(j) + 1 + b * (4 / aes_lanes).
-    waiting : Out(1)
-        The next touch would turn, but for the host: its page is not there, or pages or responses do not
-        leave.
-    late : Out(1)
-        A keystream, record or header was not there in time: from this cycle on nothing may pass (``halt``).
+    ``deadline``: D, cycles from a touch's issue to its turn at least, at least 5.
 
     Behaviour
     ---------
@@ -67,18 +36,32 @@ class Release(wiring.Component):
         self._config = config
         super().__init__(
             {
+                #: In the cycle after i(j).
                 "touch": In(stream.Signature(touch_layout(config), always_ready=True)),
-                "page_there": In(1),
+                "page_there": In(1),  #: Pulse: one more page lies whole in front of ``page``.
+                #: Beats of the pages; those of a page that is there are offered without a gap from the second
+                #: cycle after ``page_there`` on.
                 "page": In(stream.Signature(BEAT_BITS)),
+                #: ``page_left``, ``response_written``: pulses: one more page is on its way to the host with
+                #: its last beat, one more response is written.
                 "page_left": In(1),
                 "response_written": In(1),
+                #: ``keystream_there``, ``record_there``, ``fresh_there``: pulses: one more keystream of a
+                #: page is ready, one more whole record is there, one more header of a fresh record.  When
+                #: they come is secret.
                 "keystream_there": In(1),
                 "record_there": In(1),
                 "fresh_there": In(1),
-                "halt": In(1),
+                "halt": In(1),  #: Nothing passes any more.
+                #: In the cycle after the turn, q(j).
                 "turn": Out(stream.Signature(touch_layout(config), always_ready=True)),
+                #: The page of a touch that has one: beat b in cycle q(j) + 1 + b * (4 / aes_lanes).
                 "beat": Out(stream.Signature(BEAT_BITS, always_ready=True)),
+                #: The next touch would turn, but for the host: its page is not there, or pages or responses
+                #: do not leave.
                 "waiting": Out(1),
+                #: A keystream, record or header was not there in time: from this cycle on nothing may pass
+                #: (``halt``).
                 "late": Out(1),
             }
         )

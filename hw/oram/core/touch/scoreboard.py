@@ -14,25 +14,7 @@ from hw.oram.core.touch.credits import Credits
 class Scoreboard(wiring.Component):
     """Pages between the issue of their read and the end of their write, in that order.
 
-    Parameters
-    ----------
-    page_bits
-        Bits of the number of a page.
-    pages
-        Places.
-
-    Members
-    -------
-    insert : In(1)
-        ``page`` is under way from now on; only while ``room``.
-    page : In(page_bits)
-        What is inserted, and what is asked for.
-    release : In(1)
-        The oldest is not any more.
-    room : Out(1)
-        There is a place.
-    blocked : Out(1)
-        The page that ``page`` was `LATENCY` cycles before was under way then.
+    ``page_bits``: bits of the number of a page. ``pages``: places.
     """
 
     #: Cycles from a question to its answer.
@@ -43,11 +25,11 @@ class Scoreboard(wiring.Component):
         self._page_bits = page_bits
         super().__init__(
             {
-                "insert": In(1),
-                "page": In(page_bits),
-                "release": In(1),
-                "room": Out(1),
-                "blocked": Out(1),
+                "insert": In(1),  #: ``page`` is under way from now on; only while ``room``.
+                "page": In(page_bits),  #: What is inserted, and what is asked for.
+                "release": In(1),  #: The oldest is not any more.
+                "room": Out(1),  #: There is a place.
+                "blocked": Out(1),  #: The page that ``page`` was `LATENCY` cycles before was under way then.
             }
         )
 

@@ -15,18 +15,8 @@ from hw.lib.fifo import Fifo
 class Timer(wiring.Component):
     """Gives every pulse again.
 
-    Parameters
-    ----------
-    cycles
-        From a pulse to its repetition, at least 3, or 5 if many are under way.
-    spacing
-        Cycles between pulses at least.
-
-    Members
-    -------
-    i : In(1)
-    o : Out(1)
-        ``i`` of ``cycles`` before; reset forgets what is under way.
+    ``cycles``: from a pulse to its repetition, at least 3, or 5 if many are under way. ``spacing``: cycles
+    between pulses at least.
 
     Why
     ---
@@ -41,7 +31,12 @@ class Timer(wiring.Component):
         least = 2 + (Fifo.LATENCY if self.ends.kind == "shallow" else Fifo.DEEP_LATENCY)
         if cycles < least:
             raise InputError("cycles", cycles, f"at least {least}")
-        super().__init__({"i": In(1), "o": Out(1)})
+        super().__init__(
+            {
+                "i": In(1),
+                "o": Out(1),  #: ``i`` of ``cycles`` before; reset forgets what is under way.
+            }
+        )
 
     def elaborate(self, platform: Any) -> Module:
         """Stamps wait in a FIFO; the oldest is compared with the time."""

@@ -30,33 +30,8 @@ _RELEASE_PULSES = (
 class Touch(wiring.Component):
     """Both gates, the acceptance of commands before them, and the end of pages after them.
 
-    Parameters
-    ----------
-    config
-        Shape of the map.
-    position_cycles, touch_cycles
-        Deadlines: cycles from a command's acceptance to its first touch's issue, and from a touch's issue to
-        its turn; of the HBM's time and everything else on the way.
-
-    Members
-    -------
-    command_there, command_i, command_o
-        ``there``, ``i`` and ``o`` of `Accept`.
-    operation, page, record, fresh
-        As of `Issue`.
-    page_there, page_i, page_left, response_written, turn, beat
-    keystream_there, record_there, fresh_there
-        As of `Release`; ``page_i`` is its ``page``.
-    page_written : In(1)
-        Pulse: the oldest page that had its turn is written: its response came.
-    stop : In(1)
-        A fault elsewhere.
-    halted : Out(1)
-        ``stop`` was high or a gate was late: nothing is accepted, issued or passed since.
-    late : Out({"operation": 1, "touch": 1})
-    activity : Out({"busy": 1, "page": 1, "host": 1, "credit": 1})
-        What the cycle is used for, or what is waited for: ``busy`` counts before the others, and those in
-        order.
+    ``position_cycles``, ``touch_cycles``: deadlines: cycles from a command's acceptance to its first touch's
+    issue, and from a touch's issue to its turn; of the HBM's time and everything else on the way.
 
     Behaviour
     ---------
@@ -81,21 +56,28 @@ class Touch(wiring.Component):
         self.written = Credits(config.scoreboard_pages, full=False)
         super().__init__(
             {
+                #: ``command_there``, ``command_i``, ``command_o``: ``there``, ``i`` and ``o`` of `Accept`.
                 "command_there": In(1),
                 "command_i": In(stream.Signature(BEAT_BITS)),
                 "command_o": Out(stream.Signature(BEAT_BITS)),
+                #: ``operation``, ``page``, ``record``, ``fresh``: as of `Issue`.
                 "operation": In(stream.Signature(operation_layout(config))),
                 "page": Out(stream.Signature(config.record_index_bits, always_ready=True)),
                 "record": Out(stream.Signature(record_layout(config))),
                 "fresh": Out(stream.Signature(record_layout(config))),
+                #: ``page_i``, ``turn``, ``beat``: ``page``, ``turn`` and ``beat`` of `Release`.
                 "page_i": In(stream.Signature(BEAT_BITS)),
                 "turn": Out(stream.Signature(touch_layout(config), always_ready=True)),
                 "beat": Out(stream.Signature(BEAT_BITS, always_ready=True)),
+                #: Pulse: the oldest page that had its turn is written: its response came.
                 "page_written": In(1),
-                **{name: In(1) for name in _RELEASE_PULSES},
-                "stop": In(1),
+                **{name: In(1) for name in _RELEASE_PULSES},  #: As of `Release`.
+                "stop": In(1),  #: A fault elsewhere.
+                #: ``stop`` was high or a gate was late: nothing is accepted, issued or passed since.
                 "halted": Out(1),
                 "late": Out(data.StructLayout({"operation": 1, "touch": 1})),
+                #: What the cycle is used for, or what is waited for: ``busy`` counts before the others, and
+                #: those in order.
                 "activity": Out(data.StructLayout({"busy": 1, "page": 1, "host": 1, "credit": 1})),
             }
         )

@@ -30,28 +30,8 @@ def group_layout(*, index_bits: int, group: int) -> data.StructLayout:
 class BlockBursts(wiring.Component):
     """Gives the bursts of groups of blocks.
 
-    Parameters
-    ----------
-    index_bits
-        Bits of the number of a block.
-    beats
-        Beats of a block.
-    blocks
-        Groups that may wait.
-    group
-        Blocks of a group at most.
-
-    Members
-    -------
-    base : In(64)
-        Address of block 0, a multiple of a beat; constant while blocks are asked for.
-    i : In(stream of group_layout, always ready)
-    o : Out(stream of {"address": 64, "beats": 1 to 16, "last": 1})
-        As of `BurstSplitter`; ``last`` marks a group's last burst.
-    held : In(1)
-        No further group is begun.
-    begun : Out(1)
-        A group is begun: its first burst is on ``o`` in the next cycle.
+    ``index_bits``: bits of the number of a block. ``beats``: beats of a block. ``blocks``: groups that may
+    wait. ``group``: blocks of a group at most.
 
     Behaviour
     ---------
@@ -70,13 +50,15 @@ class BlockBursts(wiring.Component):
         self.waiting = Fifo(place, depth=blocks, ram_style="distributed")
         super().__init__(
             {
+                #: Address of block 0, a multiple of a beat; constant while blocks are asked for.
                 "base": In(ADDRESS_BITS),
                 "i": In(
                     stream.Signature(group_layout(index_bits=index_bits, group=group), always_ready=True)
                 ),
+                #: As of `BurstSplitter`; ``last`` marks a group's last burst.
                 "o": Out(self._splitter.o.signature),
-                "held": In(1),
-                "begun": Out(1),
+                "held": In(1),  #: No further group is begun.
+                "begun": Out(1),  #: A group is begun: its first burst is on ``o`` in the next cycle.
             }
         )
 

@@ -17,37 +17,9 @@ from hw.oram.movers.blocks.bursts import BlockBursts, bursts_at_most, group_layo
 class GroupWriter(wiring.Component):
     """Writes blocks that follow each other as one, many such groups at once.
 
-    Parameters
-    ----------
-    index_bits
-        Bits of the number of a block.
-    beats
-        Beats of a block.
-    blocks
-        Blocks whose first beat was given or that were announced, and that have not left, at most.
-    outstanding
-        Blocks that were announced and are not answered, at most.
-    group
-        Blocks of a group at most.
-
-    Members
-    -------
-    base : In(64)
-        Address of block 0.
-    i : In(stream of group_layout, always ready)
-        Announces a group.
-    held : In(1)
-        No further group is begun.
-    begun : Out(1)
-        A group is begun: its first ``awvalid`` is up 2 cycles later.
-    beat : In(stream of BEAT_BITS, always ready)
-        Beats of the blocks in order; all those of a group are given when it is begun, but for the last three
-        cycles.
-    left, written : Out(1)
-        Pulses: a group's last beat is on its way to memory; a group's last response has come.
-    axi : Out(axi.WriteSignature)
-    error : Out(1)
-        A response other than OKAY came since reset.
+    ``index_bits``: bits of the number of a block. ``beats``: beats of a block. ``blocks``: blocks whose first
+    beat was given or that were announced, and that have not left, at most. ``outstanding``: blocks that were
+    announced and are not answered, at most. ``group``: blocks of a group at most.
 
     Behaviour
     ---------
@@ -72,17 +44,22 @@ class GroupWriter(wiring.Component):
         self.notes = Fifo(1, depth=outstanding * most, ram_style="distributed")
         super().__init__(
             {
-                "base": In(ADDRESS_BITS),
+                "base": In(ADDRESS_BITS),  #: Address of block 0.
+                #: Announces a group.
                 "i": In(
                     stream.Signature(group_layout(index_bits=index_bits, group=group), always_ready=True)
                 ),
-                "held": In(1),
-                "begun": Out(1),
+                "held": In(1),  #: No further group is begun.
+                "begun": Out(1),  #: A group is begun: its first ``awvalid`` is up 2 cycles later.
+                #: Beats of the blocks in order; all those of a group are given when it is begun, but for the
+                #: last three cycles.
                 "beat": In(stream.Signature(BEAT_BITS, always_ready=True)),
+                #: ``left``, ``written``: pulses: a group's last beat is on its way to memory; a group's last
+                #: response has come.
                 "left": Out(1),
                 "written": Out(1),
                 "axi": Out(axi.WriteSignature(data_width=BEAT_BITS, addr_width=ADDRESS_BITS)),
-                "error": Out(1),
+                "error": Out(1),  #: A response other than OKAY came since reset.
             }
         )
 

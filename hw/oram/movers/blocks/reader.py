@@ -18,28 +18,8 @@ from hw.oram.movers.blocks.bursts import BlockBursts
 class BlockReader(wiring.Component):
     """Reads whole blocks, many at once.
 
-    Parameters
-    ----------
-    index_bits
-        Bits of the number of a block.
-    beats
-        Beats of a block.
-    blocks
-        Blocks that may be asked for and not have left, at most: whoever asks keeps to it.
-
-    Members
-    -------
-    base : In(64)
-        Address of block 0.
-    i : In(stream of index_bits, always ready)
-    o : Out(stream of BEAT_BITS)
-        Beats of the blocks in order.
-    there : Out(1)
-        Pulse: one more block lies whole in front of ``o``; its beats come without a gap from the second cycle
-        after this one on, if it has two.
-    axi : Out(axi.ReadSignature)
-    error : Out(1)
-        A beat came with a response other than OKAY since reset.
+    ``index_bits``: bits of the number of a block. ``beats``: beats of a block. ``blocks``: blocks that may be
+    asked for and not have left, at most: whoever asks keeps to it.
 
     Behaviour
     ---------
@@ -58,12 +38,14 @@ class BlockReader(wiring.Component):
         self.stored = Fifo(BEAT_BITS, depth=beats * blocks, ram_style="block")
         super().__init__(
             {
-                "base": In(ADDRESS_BITS),
+                "base": In(ADDRESS_BITS),  #: Address of block 0.
                 "i": In(stream.Signature(index_bits, always_ready=True)),
-                "o": Out(stream.Signature(BEAT_BITS)),
+                "o": Out(stream.Signature(BEAT_BITS)),  #: Beats of the blocks in order.
+                #: Pulse: one more block lies whole in front of ``o``; its beats come without a gap from the
+                #: second cycle after this one on, if it has two.
                 "there": Out(1),
                 "axi": Out(axi.ReadSignature(data_width=BEAT_BITS, addr_width=ADDRESS_BITS)),
-                "error": Out(1),
+                "error": Out(1),  #: A beat came with a response other than OKAY since reset.
             }
         )
 

@@ -17,34 +17,9 @@ from hw.oram.movers.blocks.group_writer import GroupWriter
 class BlockWriter(wiring.Component):
     """Writes whole blocks, many at once.
 
-    Parameters
-    ----------
-    index_bits
-        Bits of the number of a block.
-    beats
-        Beats of a block.
-    blocks
-        Blocks that may be announced and not have left, at most: whoever announces keeps to it.
-    outstanding
-        Blocks that may be announced and not be answered, at most.
-
-    Members
-    -------
-    base : In(64)
-        Address of block 0.
-    i : In(stream of index_bits, always ready)
-        Announces a block; at the latest 8 cycles before its last beat.
-    beat : In(stream of BEAT_BITS, always ready)
-        Beats of the blocks in the order they are announced.
-    halt : In(1)
-        No further block is begun.
-    left : Out(1)
-        Pulse: a block's last beat is on its way to memory.
-    written : Out(1)
-        Pulse: a block's last response has come.
-    axi : Out(axi.WriteSignature)
-    error : Out(1)
-        A response other than OKAY came since reset.
+    ``index_bits``: bits of the number of a block. ``beats``: beats of a block. ``blocks``: blocks that may be
+    announced and not have left, at most: whoever announces keeps to it. ``outstanding``: blocks that may be
+    announced and not be answered, at most.
 
     Behaviour
     ---------
@@ -70,14 +45,16 @@ class BlockWriter(wiring.Component):
         self.whole = Credits(blocks, full=False)
         super().__init__(
             {
-                "base": In(ADDRESS_BITS),
+                "base": In(ADDRESS_BITS),  #: Address of block 0.
+                #: Announces a block; at the latest 8 cycles before its last beat.
                 "i": In(stream.Signature(index_bits, always_ready=True)),
+                #: Beats of the blocks in the order they are announced.
                 "beat": In(stream.Signature(BEAT_BITS, always_ready=True)),
-                "halt": In(1),
-                "left": Out(1),
-                "written": Out(1),
+                "halt": In(1),  #: No further block is begun.
+                "left": Out(1),  #: Pulse: a block's last beat is on its way to memory.
+                "written": Out(1),  #: Pulse: a block's last response has come.
                 "axi": Out(axi.WriteSignature(data_width=BEAT_BITS, addr_width=ADDRESS_BITS)),
-                "error": Out(1),
+                "error": Out(1),  #: A response other than OKAY came since reset.
             }
         )
 

@@ -23,17 +23,6 @@ def line_write_layout(lines: Lines) -> data.StructLayout:
 class LineCutter(wiring.Component):
     """Cuts lines into beats.
 
-    Parameters
-    ----------
-    lines
-        The table.
-
-    Members
-    -------
-    i : In(stream of line_write_layout)
-        At least one byte of each is written.
-    o : Out(stream of `Lines.beat_write`)
-
     Behaviour
     ---------
     ``o`` and ``i.ready`` are flip-flops.  A line takes a cycle for each beat of which a byte is written, and
@@ -47,7 +36,7 @@ class LineCutter(wiring.Component):
         self._lines = lines
         super().__init__(
             {
-                "i": In(stream.Signature(line_write_layout(lines))),
+                "i": In(stream.Signature(line_write_layout(lines))),  #: At least one byte of each is written.
                 "o": Out(stream.Signature(lines.beat_write)),
             }
         )

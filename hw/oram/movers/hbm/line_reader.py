@@ -26,32 +26,9 @@ from hw.oram.movers.hbm.read_port import ReadPort
 class LineReader(wiring.Component):
     """Random reads of lines.
 
-    Parameters
-    ----------
-    lines
-        The table.
-    reads
-        Kinds of requests: the ways of reading a line.
-    outstanding
-        Lines of each kind that may be asked for and not yet taken, at all ports.
-    depth
-        The same at one port.
-    cell
-        Name of the port's cell, unique in the design.
-    placer
-        Places the ports; by default as ordinary submodules.
-
-    Members
-    -------
-    base : In(64) array of ``lines.ports``
-        Address of each port's first line, a multiple of 4096.
-    <read>_request : In(stream of lines.line_bits), for each of ``reads``
-        Number of a line.
-    <words> : Out(stream of 8 * word_bytes bits), for each of ``words_of(reads)``
-        The words of each line, in order of the requests of that kind.
-    axi : Out(axi.ReadSignature) array of ``lines.ports``
-    error : Out(1)
-        A beat came with a response other than OKAY since reset.
+    ``reads``: kinds of requests: the ways of reading a line. ``outstanding``: lines of each kind that may be
+    asked for and not yet taken, at all ports. ``depth``: the same at one port. ``cell``: name of the port's
+    cell, unique in the design. ``placer``: places the ports; by default as ordinary submodules.
 
     Behaviour
     ---------
@@ -81,15 +58,18 @@ class LineReader(wiring.Component):
         self._depth = depth
         self._cell = cell
         self._placer = placer or InlinePlacer()
+        #: Number of a line.
         requests = {f"{r.name}_request": In(stream.Signature(lines.line_bits)) for r in reads}
+        #: The words of each line, in order of the requests of that kind.
         words = {w.name: Out(stream.Signature(8 * w.word_bytes)) for w in words_of(reads)}
         super().__init__(
             {
+                #: Address of each port's first line, a multiple of 4096.
                 "base": In(ADDRESS_BITS).array(lines.ports),
                 **requests,
                 **words,
                 "axi": Out(read_signature(lines, reads)).array(lines.ports),
-                "error": Out(1),
+                "error": Out(1),  #: A beat came with a response other than OKAY since reset.
             }
         )
 

@@ -18,32 +18,9 @@ from hw.oram.movers.hbm.write_port import WritePort
 class LineWriter(wiring.Component):
     """Random writes of single beats of lines, with strobes.
 
-    Parameters
-    ----------
-    lines
-        The table.
-    deadline
-        Cycles from ``i`` to the response within which every beat must be answered.
-    depth
-        Beats that may wait or be unanswered at a port.
-    cell
-        Name of the port's cell, unique in the design.
-    placer
-        Places the ports; by default as ordinary submodules.
-
-    Members
-    -------
-    base : In(64) array of ``lines.ports``
-        Address of each port's first line, a multiple of 4096.
-    i : In(stream of `Lines.beat_write`)
-        Beats, in any order of lines; those of one port are written in order.
-    axi : Out(axi.WriteSignature) array of ``lines.ports``
-    busy : Out(1)
-        A beat was taken and is not answered: registered, so a cycle late at its end.
-    late : Out(1)
-        A beat was not answered within ``deadline`` cycles, since reset.
-    error : Out(1)
-        A response other than OKAY came since reset.
+    ``deadline``: cycles from ``i`` to the response within which every beat must be answered. ``depth``: beats
+    that may wait or be unanswered at a port. ``cell``: name of the port's cell, unique in the design.
+    ``placer``: places the ports; by default as ordinary submodules.
 
     Behaviour
     ---------
@@ -69,12 +46,15 @@ class LineWriter(wiring.Component):
         self._placer = placer or InlinePlacer()
         super().__init__(
             {
+                #: Address of each port's first line, a multiple of 4096.
                 "base": In(ADDRESS_BITS).array(lines.ports),
+                #: Beats, in any order of lines; those of one port are written in order.
                 "i": In(stream.Signature(lines.beat_write)),
                 "axi": Out(write_signature(lines)).array(lines.ports),
+                #: A beat was taken and is not answered: registered, so a cycle late at its end.
                 "busy": Out(1),
-                "late": Out(1),
-                "error": Out(1),
+                "late": Out(1),  #: A beat was not answered within ``deadline`` cycles, since reset.
+                "error": Out(1),  #: A response other than OKAY came since reset.
             }
         )
 

@@ -15,23 +15,12 @@ from hw.oram.core.layouts import ADDRESS_BITS, beat_write_layout
 class Lines:
     """A table of equal lines, line i behind port ``i % ports``, at ``(i // ports) * line_bytes`` from the
     port's base.
-
-    Parameters
-    ----------
-    ports
-        AXI ports: a power of two.
-    port_bytes
-        Bytes of a beat: 16, 32 or 64.
-    line_bytes
-        A multiple of 64.
-    line_bits
-        Bits of the number of a line.
     """
 
-    ports: int
-    port_bytes: int
-    line_bytes: int
-    line_bits: int
+    ports: int  #: AXI ports: a power of two.
+    port_bytes: int  #: Bytes of a beat: 16, 32 or 64.
+    line_bytes: int  #: A multiple of 64.
+    line_bits: int  #: Bits of the number of a line.
 
     def __post_init__(self) -> None:
         check_power_of_two("ports", self.ports, 1, 32)
@@ -66,24 +55,14 @@ class Lines:
 
 @dataclass(frozen=True, kw_only=True)
 class LineRead:
-    """A way of reading lines.
+    """A way of reading lines."""
 
-    Parameters
-    ----------
-    name
-        Of the streams: requests are ``<name>_request``, what comes is ``<name>``.
-    length
-        Bytes that are read from the beginning of a line.
-    word_bytes
-        Bytes of a word of the answer: a power of two from 16 to 128, of which the length is a multiple.
-    head_bytes
-        Bytes at the beginning of the line that are given out beside, as ``<name>_head``, as soon as they are
-        there: a word of 16 to 128. 0 for none.
-    """
-
-    name: str
-    length: int
+    name: str  #: Of the streams: requests are ``<name>_request``, what comes is ``<name>``.
+    length: int  #: Bytes that are read from the beginning of a line.
+    #: Bytes of a word of the answer: a power of two from 16 to 128, of which the length is a multiple.
     word_bytes: int
+    #: Bytes at the beginning of the line that are given out beside, as ``<name>_head``, as soon as they are
+    #: there: a word of 16 to 128. 0 for none.
     head_bytes: int = 0
 
     def __post_init__(self) -> None:

@@ -30,26 +30,8 @@ _REQUESTS = 16
 class ReadPort(wiring.Component):
     """Reads lines through one port, as many ahead as there is room for.
 
-    Parameters
-    ----------
-    lines
-        The table.
-    reads
-        Kinds of requests: the ways of reading a line.
-    depth
-        Lines of each kind that may be asked for and not yet taken.
-
-    Members
-    -------
-    base : In(64)
-        Address of the port's first line, a multiple of 4096.
-    <read>_request : In(stream of lines.offset_bits), for each of ``reads``
-        Byte from the base at which the line begins.
-    <words> : Out(stream of 8 * word_bytes bits), for each of ``words_of(reads)``
-        The words of each line, in order of the requests of that kind.
-    axi : Out(axi.ReadSignature)
-    error : Out(1)
-        A beat came with a response other than OKAY since reset.
+    ``reads``: kinds of requests: the ways of reading a line. ``depth``: lines of each kind that may be asked
+    for and not yet taken.
 
     Behaviour
     ---------
@@ -65,11 +47,21 @@ class ReadPort(wiring.Component):
         self._lines = lines
         self._reads = reads
         self._depth = depth
+        #: Byte from the base at which the line begins.
         requests = {f"{r.name}_request": In(stream.Signature(lines.offset_bits)) for r in reads}
+        #: The words of each line, in order of the requests of that kind.
         words = {w.name: Out(stream.Signature(8 * w.word_bytes)) for w in words_of(reads)}
         port = read_signature(lines, reads)
         self._id_bits = port.id_width
-        super().__init__({"base": In(ADDRESS_BITS), **requests, **words, "axi": Out(port), "error": Out(1)})
+        super().__init__(
+            {
+                "base": In(ADDRESS_BITS),  #: Address of the port's first line, a multiple of 4096.
+                **requests,
+                **words,
+                "axi": Out(port),
+                "error": Out(1),  #: A beat came with a response other than OKAY since reset.
+            }
+        )
 
     def elaborate(self, platform: Any) -> Module:
         """Queue of requests a kind -> arbiter -> splitter -> address; beats -> words -> queue a stream."""

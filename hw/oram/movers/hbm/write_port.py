@@ -29,27 +29,8 @@ def port_write_layout(lines: Lines) -> data.StructLayout:
 class WritePort(wiring.Component):
     """Writes single beats through one port.
 
-    Parameters
-    ----------
-    lines
-        The table.
-    deadline
-        Cycles within which a beat must be answered.
-    depth
-        Beats that may wait or be unanswered.
-
-    Members
-    -------
-    base : In(64)
-        Address of the port's first line, a multiple of 4096.
-    i : In(stream of port_write_layout)
-    axi : Out(axi.WriteSignature)
-    busy : Out(1)
-        A beat was taken and is not answered.
-    late : Out(1)
-        A beat was not answered within ``deadline`` cycles, since reset.
-    error : Out(1)
-        A response other than OKAY came since reset.
+    ``deadline``: cycles within which a beat must be answered. ``depth``: beats that may wait or be
+    unanswered.
 
     Behaviour
     ---------
@@ -65,12 +46,12 @@ class WritePort(wiring.Component):
         self._depth = depth
         super().__init__(
             {
-                "base": In(ADDRESS_BITS),
+                "base": In(ADDRESS_BITS),  #: Address of the port's first line, a multiple of 4096.
                 "i": In(stream.Signature(port_write_layout(lines))),
                 "axi": Out(write_signature(lines)),
-                "busy": Out(1),
-                "late": Out(1),
-                "error": Out(1),
+                "busy": Out(1),  #: A beat was taken and is not answered.
+                "late": Out(1),  #: A beat was not answered within ``deadline`` cycles, since reset.
+                "error": Out(1),  #: A response other than OKAY came since reset.
             }
         )
 

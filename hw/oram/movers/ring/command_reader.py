@@ -28,38 +28,6 @@ STOP_BIT = SEQUENCE_BITS
 class CommandReader(wiring.Component):
     """Asks for commands ahead, and again for one that is not written yet.
 
-    Parameters
-    ----------
-    config
-        Shape of the map.
-
-    Members
-    -------
-    base : In(64)
-        Address of the ring's first slot, a multiple of a beat.
-    mask : In(32)
-        Slots of the ring, a power of two, less 1. A record lies in the slot of its sequence number.
-    operations : In(48)
-        Commands of a launch, or 0: until a record says stop.
-    poll : In(16)
-        Cycles from a record that was not written yet to the next look at it, at least.
-    start : In(1)
-        Pulse: a launch begins; these four are constant until its end.
-    halt : In(1)
-        Nothing is asked for any more.
-    o : Out(stream of BEAT_BITS)
-        Beats of the commands, in order.
-    there : Out(1)
-        Pulse: one more command lies whole in front of ``o``, whose beats come without a gap from the second
-        cycle after this one on.
-    busy : Out(1)
-        The launch's last command is not there yet.
-    sequence : Out(64)
-        Sequence number of the next command: the number of commands since reset.
-    axi : Out(axi.ReadSignature)
-    error : Out(1)
-        A beat came with a response other than OKAY since reset.
-
     Behaviour
     ---------
     A request asks for the records up to the last of ``config.ring_group``, the last of the ring or the
@@ -99,18 +67,26 @@ class CommandReader(wiring.Component):
         self.outstanding = Signal(range(records + 1))  # asked for, and not seen whole
         super().__init__(
             {
-                "base": In(ADDRESS_BITS),
+                "base": In(ADDRESS_BITS),  #: Address of the ring's first slot, a multiple of a beat.
+                #: Slots of the ring, a power of two, less 1. A record lies in the slot of its sequence
+                #: number.
                 "mask": In(SLOT_BITS),
-                "operations": In(OPERATIONS_BITS),
+                "operations": In(OPERATIONS_BITS),  #: Commands of a launch, or 0: until a record says stop.
+                #: Cycles from a record that was not written yet to the next look at it, at least.
                 "poll": In(POLL_BITS),
+                #: Pulse: a launch begins; ``base``, ``mask``, ``operations`` and ``poll`` are constant until
+                #: its end.
                 "start": In(1),
-                "halt": In(1),
-                "o": Out(stream.Signature(BEAT_BITS)),
+                "halt": In(1),  #: Nothing is asked for any more.
+                "o": Out(stream.Signature(BEAT_BITS)),  #: Beats of the commands, in order.
+                #: Pulse: one more command lies whole in front of ``o``, whose beats come without a gap from
+                #: the second cycle after this one on.
                 "there": Out(1),
-                "busy": Out(1),
+                "busy": Out(1),  #: The launch's last command is not there yet.
+                #: Sequence number of the next command: the number of commands since reset.
                 "sequence": Out(SEQUENCE_BITS),
                 "axi": Out(axi.ReadSignature(data_width=BEAT_BITS, addr_width=ADDRESS_BITS)),
-                "error": Out(1),
+                "error": Out(1),  #: A beat came with a response other than OKAY since reset.
             }
         )
 

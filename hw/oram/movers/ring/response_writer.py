@@ -19,29 +19,6 @@ from hw.oram.movers.ring.command_reader import SLOT_BITS
 class ResponseWriter(wiring.Component):
     """Writes responses in order, each into the slot of its sequence number, and several at once.
 
-    Parameters
-    ----------
-    config
-        Shape of the map.
-
-    Members
-    -------
-    base : In(64)
-        Address of the ring's first slot, a multiple of a beat.
-    mask : In(32)
-        Slots of the ring, a power of two, less 1.
-    there : In(1)
-        Pulse: a command is there, whose response will come.
-    beat : In(stream of BEAT_BITS, always ready)
-        The responses.
-    halt : In(1)
-        No further responses are begun.
-    written : Out(1)
-        Pulse: a response is written; as many, one a cycle, as were written at once.
-    axi : Out(axi.WriteSignature)
-    error : Out(1)
-        As of `GroupWriter`.
-
     Behaviour
     ---------
     A response waits from its last beat on, in cycle t.  All that wait go at once in cycle t when the slot of
@@ -79,14 +56,15 @@ class ResponseWriter(wiring.Component):
         self.due = Signal(range(blocks + 1))  # written, and not said
         super().__init__(
             {
-                "base": In(ADDRESS_BITS),
-                "mask": In(SLOT_BITS),
-                "there": In(1),
-                "beat": In(stream.Signature(BEAT_BITS, always_ready=True)),
-                "halt": In(1),
+                "base": In(ADDRESS_BITS),  #: Address of the ring's first slot, a multiple of a beat.
+                "mask": In(SLOT_BITS),  #: Slots of the ring, a power of two, less 1.
+                "there": In(1),  #: Pulse: a command is there, whose response will come.
+                "beat": In(stream.Signature(BEAT_BITS, always_ready=True)),  #: The responses.
+                "halt": In(1),  #: No further responses are begun.
+                #: Pulse: a response is written; as many, one a cycle, as were written at once.
                 "written": Out(1),
                 "axi": Out(axi.WriteSignature(data_width=BEAT_BITS, addr_width=ADDRESS_BITS)),
-                "error": Out(1),
+                "error": Out(1),  #: As of `GroupWriter`.
             }
         )
 

@@ -22,24 +22,7 @@ _READS = (LineRead(name="bucket", length=BUCKET_BYTES, word_bytes=BUCKET_BYTES),
 
 
 class Buckets(wiring.Component):
-    """Reads and writes buckets; the first half of the ports has table 0.
-
-    Parameters
-    ----------
-    config
-        Shape of the map.
-    placer
-        How ports are placed.
-
-    Members
-    -------
-    base : In(64) array of ``config.position_ports``
-    request, bucket, write
-        As of `hw.oram.core.position.position.Position`, the other way.
-    axi : Out(axi.Signature) array of ``config.position_ports``
-    busy, late, error : Out(1)
-        As of `LineWriter`; ``error`` also for what is read.
-    """
+    """Reads and writes buckets; the first half of the ports has table 0."""
 
     def __init__(self, config: OramConfig, placer: Placer) -> None:
         self._config = config
@@ -48,12 +31,15 @@ class Buckets(wiring.Component):
         super().__init__(
             {
                 "base": In(ADDRESS_BITS).array(ports),
+                #: ``request``, ``bucket``, ``write``: as of `hw.oram.core.position.position.Position`, the
+                #: other way.
                 "request": In(stream.Signature(config.bucket_bits)).array(TABLES),
                 "bucket": Out(stream.Signature(bucket_layout(config))).array(TABLES),
                 "write": In(stream.Signature(bucket_write_layout(config))).array(TABLES),
                 "axi": Out(axi.Signature(data_width=8 * HBM_BEAT_BYTES, addr_width=ADDRESS_BITS)).array(
                     ports
                 ),
+                #: ``busy``, ``late``, ``error``: as of `LineWriter`; ``error`` also for what is read.
                 "busy": Out(1),
                 "late": Out(1),
                 "error": Out(1),

@@ -23,38 +23,7 @@ _HEAD_BYTES = 16
 
 
 class Records(wiring.Component):
-    """Reads and writes records.
-
-    Parameters
-    ----------
-    config
-        Shape of the map.
-    placer
-        How ports are placed.
-
-    Members
-    -------
-    base : In(64) array of ``config.record_ports``
-    touch : In(stream of record_layout)
-        Records to read whole, in the order of their touches.
-    fresh : In(stream of record_layout)
-        Records of which the header is read.
-    version : Out(stream of seal_layout)
-        Of each record that belongs to a page: the page and its version, once that is there.
-    record : Out(stream of beats)
-        Whole records, in order.
-    header : Out(stream of 32 bytes)
-        Headers of fresh records, in order.
-    record_there, header_there : Out(1)
-        Pulses: one more lies in front of ``record``, or of ``header``, whole from the third cycle after
-        this one on.
-    write : In(stream of record_write_layout)
-    empty : In(stream of record_layout)
-        Records that become empty, with version 1; not while there is a ``write``.
-    axi : Out(axi.Signature) array of ``config.record_ports``
-    busy, late, error : Out(1)
-        As of `LineWriter`; ``error`` also for what is read.
-    """
+    """Reads and writes records."""
 
     def __init__(self, config: OramConfig, placer: Placer) -> None:
         self._config = config
@@ -63,18 +32,25 @@ class Records(wiring.Component):
         super().__init__(
             {
                 "base": In(ADDRESS_BITS).array(ports),
+                #: Records to read whole, in the order of their touches.
                 "touch": In(stream.Signature(index)),
-                "fresh": In(stream.Signature(index)),
+                "fresh": In(stream.Signature(index)),  #: Records of which the header is read.
+                #: Of each record that belongs to a page: the page and its version, once that is there.
                 "version": Out(stream.Signature(seal_layout())),
-                "record": Out(stream.Signature(BEAT_BITS)),
+                "record": Out(stream.Signature(BEAT_BITS)),  #: Whole records, in order.
+                #: Headers of fresh records, in order.
                 "header": Out(stream.Signature(8 * RECORD_HEADER_BYTES)),
+                #: ``record_there``, ``header_there``: pulses: one more lies in front of ``record``, or of
+                #: ``header``, whole from the third cycle after this one on.
                 "record_there": Out(1),
                 "header_there": Out(1),
                 "write": In(stream.Signature(record_write_layout(config))),
+                #: Records that become empty, with version 1; not while there is a ``write``.
                 "empty": In(stream.Signature(index)),
                 "axi": Out(axi.Signature(data_width=8 * HBM_BEAT_BYTES, addr_width=ADDRESS_BITS)).array(
                     ports
                 ),
+                #: ``busy``, ``late``, ``error``: as of `LineWriter`; ``error`` also for what is read.
                 "busy": Out(1),
                 "late": Out(1),
                 "error": Out(1),
