@@ -85,16 +85,10 @@ def compiled(function: Callable[..., Any]) -> Any:
 
 
 class Compiling(event.Listener):
-    """Hears of every function that is compiled because the cache has it not.
-
-    Members
-    -------
-    seconds : float
-        What compiling took so far.
-    """
+    """Hears of every function that is compiled because the cache has it not."""
 
     def __init__(self, tell: Callable[[bool], None]) -> None:
-        self.seconds = 0.0
+        self.seconds = 0.0  #: What compiling took so far.
         self._tell, self._open, self._began = tell, 0, 0.0
 
     def on_start(self, event: Any) -> None:

@@ -47,21 +47,14 @@ def plan_model(
 ) -> Plan:
     """Load a model, plan it, and check the plan.
 
-    Parameters
-    ----------
-    model : str or Graph
-        Name of a shipped network, path of a model file, or a graph as `load_fused` gives it.
-    scratchpad : str
-        See `hw.scheduler.planner.budget.parse_scratchpad`.
-    board : Board or None
-        Whose words and memory the plan is for; words of `WORD_BYTES` and a memory as the U55C's when None.
-    dimensions : mapping of str to int or None
-        Values of the model's symbolic dimensions.
-    watch : Watch or None
-        Who is told how far it is and may end it, with the best plan found by then.
-    **options
-        Further fields of `hw.scheduler.plan.options.PlanOptions`. The objective, unless given, is the fewest
-        cycles where the board is known, and the fewest bytes where it is not.
+    * ``model``: name of a shipped network, path of a model file, or a graph as `load_fused` gives it.
+    * ``scratchpad``: see `hw.scheduler.planner.budget.parse_scratchpad`.
+    * ``board``: whose words and memory the plan is for; words of `WORD_BYTES` and a memory as the U55C's when
+      None.
+    * ``dimensions``: values of the model's symbolic dimensions.
+    * ``watch``: who is told how far it is and may end it, with the best plan found by then.
+    * ``options``: further fields of `hw.scheduler.plan.options.PlanOptions`. The objective, unless given, is
+      the fewest cycles where the board is known, and the fewest bytes where it is not.
 
     Raises
     ------

@@ -59,16 +59,10 @@ def least_cycles(plan: Plan) -> int:
 
 
 class _Queue:
-    """One transfer engine: its transfers strictly in order, a word a cycle.
-
-    Members
-    -------
-    ends : list of int
-        Cycle in which each transfer that ran is complete.
-    """
+    """One transfer engine: its transfers strictly in order, a word a cycle."""
 
     def __init__(self, plan: Plan, direction: Direction) -> None:
-        self._plan, self.ends = plan, list[int]()
+        self._plan, self.ends = plan, list[int]()  #: Cycle in which each transfer that ran is complete.
         self._transfers = [each for each in plan.transfers if each.direction == direction]
         due = Counter[int]()
         for count, transfer in enumerate(self._transfers, 1):

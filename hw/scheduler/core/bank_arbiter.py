@@ -13,21 +13,6 @@ from hw.lib.arbiter import lowest
 class BankArbiter(wiring.Component):
     """Arbiter in rounds: within a round, lower inputs come first (`hw.lib.arbiter` is round-robin).
 
-    Parameters
-    ----------
-    shape
-        Shape of the payload.
-    inputs
-        Number of inputs, at least 1.
-
-    Members
-    -------
-    i : In(stream.Signature(shape)) array of ``inputs``
-        ``ready`` is the grant.
-    valid : Out(1)
-    payload : Out(shape)
-        What was granted in the cycle before; without meaning while ``valid`` is low.
-
     Behaviour
     ---------
     One item a cycle; somebody is granted whenever somebody asks.  Who asks in a cycle that begins a round is
@@ -49,8 +34,9 @@ class BankArbiter(wiring.Component):
             raise InputError("inputs", inputs, "an integer of at least 1")
         super().__init__(
             {
-                "i": In(stream.Signature(shape)).array(inputs),
+                "i": In(stream.Signature(shape)).array(inputs),  #: ``ready`` is the grant.
                 "valid": Out(1),
+                #: What was granted in the cycle before; without meaning while ``valid`` is low.
                 "payload": Out(shape),
             }
         )

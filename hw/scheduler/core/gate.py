@@ -28,27 +28,7 @@ def fetch_layout(config: SchedulerConfig, rings: int) -> data.StructLayout:
 class WriteGate(wiring.Component):
     """Lets words into the scratchpad, in order, while their rings have room.
 
-    Parameters
-    ----------
-    config
-        Widths.
-    rings
-        Rings that words may belong to.
-
-    Members
-    -------
-    i : In(stream of fill_layout)
-    write : Out(stream of write_layout)
-        To the scratchpad.
-    rings : Out(RingWriter) array of ``rings``
-    granted : Out(1)
-        A word is granted by its bank.
-    finished : Out(1)
-        It is the ``last`` of its piece.
-    starved : Out(1)
-        The next word waits for room in its ring.
-    empty : Out(1)
-        No word is held.
+    ``rings``: rings that words may belong to.
 
     Behaviour
     ---------
@@ -66,12 +46,12 @@ class WriteGate(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(self._word)),
-                "write": Out(stream.Signature(write_layout(config))),
+                "write": Out(stream.Signature(write_layout(config))),  #: To the scratchpad.
                 "rings": Out(RingWriter(config.size_bits)).array(rings),
-                "granted": Out(1),
-                "finished": Out(1),
-                "starved": Out(1),
-                "empty": Out(1),
+                "granted": Out(1),  #: A word is granted by its bank.
+                "finished": Out(1),  #: It is the ``last`` of its piece.
+                "starved": Out(1),  #: The next word waits for room in its ring.
+                "empty": Out(1),  #: No word is held.
             }
         )
         #: What asks the bank, when there is room.
@@ -112,22 +92,7 @@ class WriteGate(wiring.Component):
 class ReadGate(wiring.Component):
     """Lets requests through to the scratchpad, in order, when their rings have the word.
 
-    Parameters
-    ----------
-    config
-        Widths.
-    rings
-        Rings that words may belong to.
-
-    Members
-    -------
-    i : In(stream of fetch_layout)
-        A word is waited for when ``acquire`` is set.
-    request : Out(stream of a word's address)
-        To the scratchpad.
-    rings : Out(RingReader) array of ``rings``
-    granted, starved : Out(1)
-        As of `WriteGate`.
+    ``rings``: rings that words may belong to.
 
     Behaviour
     ---------
@@ -138,9 +103,10 @@ class ReadGate(wiring.Component):
         self._fetch = fetch_layout(config, rings)
         super().__init__(
             {
-                "i": In(stream.Signature(self._fetch)),
-                "request": Out(stream.Signature(config.address_bits)),
+                "i": In(stream.Signature(self._fetch)),  #: A word is waited for when ``acquire`` is set.
+                "request": Out(stream.Signature(config.address_bits)),  #: To the scratchpad.
                 "rings": Out(RingReader()).array(rings),
+                #: ``granted``, ``starved``: as of `WriteGate`.
                 "granted": Out(1),
                 "starved": Out(1),
             }

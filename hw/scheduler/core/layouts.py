@@ -33,35 +33,13 @@ def place_layout(config: SchedulerConfig, tag: ShapeLike) -> data.StructLayout:
 
 
 def command_layout(config: SchedulerConfig) -> data.StructLayout:
-    """Give what a core is told at the start of a step.
-
-    Members
-    -------
-    operator
-        Number of the operator.
-    inputs, outputs
-        Operands that follow on the core's two operand streams.
-    input_words, output_words
-        Words of all of them.
-    compute_cycles
-        Least cycles from the command to done.
-    """
+    """Give what a core is told at the start of a step."""
     words = dict.fromkeys(("input_words", "output_words"), config.size_bits)
     return data.StructLayout(COMMAND_FIELDS | words)
 
 
 def step_layout(config: SchedulerConfig) -> data.StructLayout:
-    """Give a step.
-
-    Members
-    -------
-    wait_writes, wait_reads
-        Transfers that are complete before the slot begins, and before the cores start.
-    active
-        One bit a core that takes part.
-    last
-        The program ends with this step.
-    """
+    """Give a step."""
     waits = dict.fromkeys(("wait_writes", "wait_reads"), config.transfer_bits)
     return data.StructLayout(STEP_FIELDS | waits | {"active": config.cores})
 

@@ -20,33 +20,6 @@ from hw.scheduler.program.image import RECORD_BITS, TABLE_BITS, record_bytes
 class Loader(wiring.Component):
     """Reads an image and gives it record by record (`hw.scheduler.program.image`).
 
-    Parameters
-    ----------
-    config
-        Widths.
-
-    Members
-    -------
-    start : In(1)
-        One-cycle pulse; not while ``loading``.
-    address : In(64)
-        Of the image: a multiple of the word.
-    records : In(32)
-        At least 1.
-    command : Out(stream of hw.lib.dma.burst.command_layout)
-    words : In(stream of hw.lib.dma.align_read.packed_layout)
-        To and from the read DMA.
-    table : Out(4)
-        Of the record in ``row``.
-    row : Out(124)
-        The record behind its table's number.
-    write : Out(1)
-        A record is there.
-    loading : Out(1)
-        From the cycle after ``start`` to the one of the last record.
-    done : Out(1)
-        One-cycle pulse, in the cycle after the last record.
-
     Behaviour
     ---------
     One record a cycle, and one less to come; where a word is narrower than a record, a word a cycle.
@@ -56,16 +29,16 @@ class Loader(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "start": In(1),
-                "address": In(MEMORY_ADDRESS_BITS),
-                "records": In(32),
+                "start": In(1),  #: One-cycle pulse; not while ``loading``.
+                "address": In(MEMORY_ADDRESS_BITS),  #: Of the image: a multiple of the word.
+                "records": In(32),  #: At least 1.
                 "command": Out(stream.Signature(command_layout(MEMORY_ADDRESS_BITS))),
-                "words": In(stream.Signature(packed_layout(config.word_bits))),
-                "table": Out(TABLE_BITS),
-                "row": Out(RECORD_BITS - TABLE_BITS),
-                "write": Out(1),
-                "loading": Out(1),
-                "done": Out(1),
+                "words": In(stream.Signature(packed_layout(config.word_bits))),  #: To and from the read DMA.
+                "table": Out(TABLE_BITS),  #: Of the record in ``row``.
+                "row": Out(RECORD_BITS - TABLE_BITS),  #: The record behind its table's number.
+                "write": Out(1),  #: A record is there.
+                "loading": Out(1),  #: From the cycle after ``start`` to the one of the last record.
+                "done": Out(1),  #: One-cycle pulse, in the cycle after the last record.
             }
         )
         #: Records to come.

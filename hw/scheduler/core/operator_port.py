@@ -16,26 +16,6 @@ from hw.scheduler.core.scratchpad import ReadPort, write_layout
 class OperatorSignature(wiring.Signature):
     """An operator, seen from the operator: the same for a traffic engine and for a compute engine.
 
-    Members
-    -------
-    command : In(stream of command_layout)
-        One at the start of each step the operator takes part in, when all its whole operands are in place.
-        It may write its whole results from then on.
-    inputs, outputs : In(stream of operand_layout)
-        Its operands in order, ``command.inputs`` and ``command.outputs`` of them a step; ``tag`` is the
-        `Via`.  They may be offered before the command; words must not be touched before it.
-    read : Out(stream of hw.scheduler.core.gate.fetch_layout)
-        Of a ring, by the code of its `Via`, the first read of a word acquires it, and waits for it;
-        the last read of the oldest word releases it: its place may be filled anew.
-    response : In(stream of a word)
-        One for each read, in order.
-    write : Out(stream of hw.scheduler.core.gate.fill_layout)
-        The tag of a place is its `Via`.  A write into a ring is its next word and waits for room.
-    done : Out(1)
-        One-cycle pulse: the last write's transfer was in an earlier cycle, and no read is under way.
-    busy : Out(1)
-        Work is done in this cycle; counts as busy.
-
     Behaviour
     ---------
     Whole operands may be read in any order and any number of times.  The words of a ring are acquired in
@@ -47,61 +27,51 @@ class OperatorSignature(wiring.Signature):
         operand = stream.Signature(operand_layout(config))
         super().__init__(
             {
+                #: One at the start of each step the operator takes part in, when all its whole operands are
+                #: in place. It may write its whole results from then on.
                 "command": In(stream.Signature(command_layout(config))),
+                #: ``inputs``, ``outputs``: its operands in order, ``command.inputs`` and ``command.outputs``
+                #: of them a step; ``tag`` is the `Via`.  They may be offered before the command; words must
+                #: not be touched before it.
                 "inputs": In(operand),
                 "outputs": In(operand),
+                #: Of a ring, by the code of its `Via`, the first read of a word acquires it, and waits for
+                #: it; the last read of the oldest word releases it: its place may be filled anew.
                 "read": Out(stream.Signature(fetch_layout(config, 2))),
-                "response": In(stream.Signature(config.word_bits)),
+                "response": In(stream.Signature(config.word_bits)),  #: One for each read, in order.
+                #: The tag of a place is its `Via`.  A write into a ring is its next word and waits for room.
                 "write": Out(stream.Signature(fill_layout(config, 2))),
+                #: One-cycle pulse: the last write's transfer was in an earlier cycle, and no read is under
+                #: way.
                 "done": Out(1),
-                "busy": Out(1),
+                "busy": Out(1),  #: Work is done in this cycle; counts as busy.
             }
         )
 
 
 class OperatorPort(wiring.Component):
-    """Lets an operator's reads and writes through to the scratchpad when its rings allow.
-
-    Parameters
-    ----------
-    config
-        Widths.
-
-    Members
-    -------
-    i_read, i_write, i_done, o_response
-        To and from the operator's ``read``, ``write``, ``done`` and ``response``.
-    done : Out(1)
-        One-cycle pulse: the operator is done, and its last word is granted.
-    read : Out(ReadPort)
-    write : Out(stream of write_layout)
-        To the scratchpad.
-    inputs : Out(RingReader) array of 2
-    outputs : Out(RingWriter) array of 2
-        The rings of operands that come by way of memory, and of those shared with the neighbouring core.
-    moved : Out(1)
-        A word is granted, in either direction.
-    starved : Out(1)
-        A word waits for its ring.
-    blocked : Out(1)
-        A word that its ring allows waits for a bank, or for room for the answer.
-    """
+    """Lets an operator's reads and writes through to the scratchpad when its rings allow."""
 
     def __init__(self, config: SchedulerConfig) -> None:
         self._config = config
         super().__init__(
             {
+                #: ``i_read``, ``i_write``, ``i_done``, ``o_response``: to and from the operator's ``read``,
+                #: ``write``, ``done`` and ``response``.
                 "i_read": In(stream.Signature(fetch_layout(config, 2))),
                 "i_write": In(stream.Signature(fill_layout(config, 2))),
                 "i_done": In(1),
                 "o_response": Out(stream.Signature(config.word_bits)),
-                "done": Out(1),
+                "done": Out(1),  #: One-cycle pulse: the operator is done, and its last word is granted.
                 "read": Out(ReadPort(config)),
-                "write": Out(stream.Signature(write_layout(config))),
+                "write": Out(stream.Signature(write_layout(config))),  #: To the scratchpad.
                 "inputs": Out(RingReader()).array(2),
+                #: The rings of operands that come by way of memory, and of those shared with the neighbouring
+                #: core.
                 "outputs": Out(RingWriter(config.size_bits)).array(2),
-                "moved": Out(1),
-                "starved": Out(1),
+                "moved": Out(1),  #: A word is granted, in either direction.
+                "starved": Out(1),  #: A word waits for its ring.
+                #: A word that its ring allows waits for a bank, or for room for the answer.
                 "blocked": Out(1),
             }
         )

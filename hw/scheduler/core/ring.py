@@ -8,49 +8,37 @@ from amaranth.lib.wiring import In, Out
 
 
 class RingWriter(wiring.Signature):
-    """The end that fills a ring, seen from there.
-
-    Members
-    -------
-    written : Out(1)
-        A word is written in this cycle.
-    level : In(size_bits)
-        Words written and not released.  A word may be written while this is less than the ring.
-    """
+    """The end that fills a ring, seen from there."""
 
     def __init__(self, size_bits: int) -> None:
-        super().__init__({"written": Out(1), "level": In(size_bits)})
+        super().__init__(
+            {
+                "written": Out(1),  #: A word is written in this cycle.
+                #: Words written and not released.  A word may be written while this is less than the ring.
+                "level": In(size_bits),
+            }
+        )
 
 
 class RingReader(wiring.Signature):
-    """The end that empties a ring, seen from there.
-
-    Members
-    -------
-    available : In(1)
-        There is a word that was written and not acquired.
-    acquired : Out(1)
-        The next word is taken note of: its first read; only while ``available``.
-    released : Out(1)
-        The oldest acquired word will not be read again; at the earliest with its acquisition.
-    """
+    """The end that empties a ring, seen from there."""
 
     def __init__(self) -> None:
-        super().__init__({"available": In(1), "acquired": Out(1), "released": Out(1)})
+        super().__init__(
+            {
+                "available": In(1),  #: There is a word that was written and not acquired.
+                #: The next word is taken note of: its first read; only while ``available``.
+                "acquired": Out(1),
+                #: The oldest acquired word will not be read again; at the earliest with its acquisition.
+                "released": Out(1),
+            }
+        )
 
 
 class Ring(wiring.Component):
     """Counts the words in a ring.
 
-    Parameters
-    ----------
-    size_bits
-        Bits of the size of the largest ring.
-
-    Members
-    -------
-    writer : In(RingWriter)
-    reader : In(RingReader)
+    ``size_bits``: bits of the size of the largest ring.
 
     Behaviour
     ---------

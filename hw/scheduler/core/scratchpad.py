@@ -27,33 +27,20 @@ def write_layout(config: SchedulerConfig) -> data.StructLayout:
 
 
 class ReadPort(wiring.Signature):
-    """A read port, seen from its user.
-
-    Members
-    -------
-    request : Out(stream of a word's address)
-    response : In(stream of a word)
-        One for each request, in order, `READ_LATENCY` cycles after its transfer or later.
-    """
+    """A read port, seen from its user."""
 
     def __init__(self, config: SchedulerConfig) -> None:
         super().__init__(
             {
                 "request": Out(stream.Signature(config.address_bits)),
+                #: One for each request, in order, `READ_LATENCY` cycles after its transfer or later.
                 "response": In(stream.Signature(config.word_bits)),
             }
         )
 
 
 class Tile(wiring.Component):
-    """One RAM with a read and a write port: the piece that is converted once and placed many times.
-
-    Members
-    -------
-    write, write_row, write_data
-    read, read_row, read_data
-        ``read_data`` is there in the cycle after ``read`` and stays until the next one.
-    """
+    """One RAM with a read and a write port: the piece that is converted once and placed many times."""
 
     def __init__(self, *, width: int, rows: int, ram_style: RamStyle) -> None:
         self._ram_style: RamStyle = ram_style
@@ -63,6 +50,8 @@ class Tile(wiring.Component):
                 "write": In(1),
                 "write_row": In(range(rows)),
                 "write_data": In(width),
+                #: ``read``, ``read_row``, ``read_data``: ``read_data`` is there in the cycle after ``read``
+                #: and stays until the next one.
                 "read": In(1),
                 "read_row": In(range(rows)),
                 "read_data": Out(width),
@@ -88,21 +77,7 @@ class Tile(wiring.Component):
 class Bank(wiring.Component):
     """Every ``banks``-th word of the scratchpad: tiles, and an arbiter for each direction.
 
-    Parameters
-    ----------
-    config
-        Widths and sizes.
-    placer
-        How the tiles enter.
-    ports
-        Ports of each direction.
-
-    Members
-    -------
-    read : In(stream of a row) array of ``ports``
-    write : In(stream of {"row", "data"}) array of ``ports``
-    read_data : Out(word_bits)
-        Of a read granted in cycle t: in cycle t + 3.
+    ``ports``: ports of each direction.
 
     Behaviour
     ---------
@@ -121,7 +96,7 @@ class Bank(wiring.Component):
             {
                 "read": In(stream.Signature(self._read)).array(ports),
                 "write": In(stream.Signature(self._write)).array(ports),
-                "read_data": Out(config.word_bits),
+                "read_data": Out(config.word_bits),  #: Of a read granted in cycle t: in cycle t + 3.
             }
         )
 
@@ -165,21 +140,6 @@ class Bank(wiring.Component):
 class Scratchpad(wiring.Component):
     """All words of the scratchpad, for several users at once.
 
-    Parameters
-    ----------
-    config
-        Widths and sizes.
-    placer
-        How the tiles of the banks enter.
-
-    Members
-    -------
-    read : In(ReadPort) array of ``cores`` + 1
-        Of the cores, then of the write engine.
-    write : In(stream of write_layout) array of ``cores`` + 1
-        Of the read engine, then of the cores.  In both directions words flow from lower to higher ports, so
-        that the earlier of two who meet goes first.
-
     Behaviour
     ---------
     A request is granted in the cycle of its transfer.  Word ``a`` lies in bank ``a % banks``; a bank grants
@@ -197,7 +157,9 @@ class Scratchpad(wiring.Component):
         ports = config.cores + 1
         super().__init__(
             {
-                "read": In(ReadPort(config)).array(ports),
+                "read": In(ReadPort(config)).array(ports),  #: Of the cores, then of the write engine.
+                #: Of the read engine, then of the cores.  In both directions words flow from lower to higher
+                #: ports, so that the earlier of two who meet goes first.
                 "write": In(stream.Signature(write_layout(config))).array(ports),
             }
         )

@@ -13,58 +13,17 @@ from hw.scheduler.core.layouts import command_layout, step_layout
 
 
 class Phase(enum.IntEnum):
-    """What the sequencer waits for.
+    """What the sequencer waits for."""
 
-    Members
-    -------
-    IDLE
-        A start.
-    SLOT
-        The writes the slot needs, and its row.
-    READS
-        The reads the cores need.
-    COMPUTE
-        The cores.
-    DRAIN
-        The last transfers.
-    """
-
-    IDLE = 0
-    SLOT = 1
-    READS = 2
-    COMPUTE = 3
-    DRAIN = 4
+    IDLE = 0  #: For a start.
+    SLOT = 1  #: For the writes the slot needs, and its row.
+    READS = 2  #: For the reads the cores need.
+    COMPUTE = 3  #: For the cores.
+    DRAIN = 4  #: For the last transfers.
 
 
 class Sequencer(wiring.Component):
     """Starts cores and lets transfers run, by counts alone.
-
-    Parameters
-    ----------
-    config
-        Widths.
-
-    Members
-    -------
-    start : In(1)
-        One-cycle pulse; not before the last ``done``.
-    steps : In(stream of step_layout)
-    rows : In(stream of command_layout) array of ``cores``
-        The commands of each core, for the steps in which it is active.
-    reads_completed, writes_completed : In(transfer_bits)
-        Transfers completed since ``start``.
-    reads_total, writes_total : In(transfer_bits)
-        Transfers of the program.
-    begun, computed : Out(step_bits)
-        Slots begun, and steps whose cores are done, since ``start``.
-    commands : Out(stream of command_layout) array of ``cores``
-    cores_done : In(cores)
-        One-cycle pulse each.
-    phase : Out(Phase)
-    ready : Out(1)
-        The transfers the phase waits for are complete.
-    done : Out(1)
-        One-cycle pulse: all steps are computed and all transfers complete.
 
     Behaviour
     ---------
@@ -75,20 +34,24 @@ class Sequencer(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "start": In(1),
+                "start": In(1),  #: One-cycle pulse; not before the last ``done``.
                 "steps": In(stream.Signature(step_layout(config))),
+                #: The commands of each core, for the steps in which it is active.
                 "rows": In(stream.Signature(command_layout(config))).array(config.cores),
+                #: ``reads_completed``, ``writes_completed``: transfers completed since ``start``.
                 "reads_completed": In(config.transfer_bits),
                 "writes_completed": In(config.transfer_bits),
+                #: ``reads_total``, ``writes_total``: transfers of the program.
                 "reads_total": In(config.transfer_bits),
                 "writes_total": In(config.transfer_bits),
+                #: ``begun``, ``computed``: slots begun, and steps whose cores are done, since ``start``.
                 "begun": Out(config.step_bits),
                 "computed": Out(config.step_bits),
                 "commands": Out(stream.Signature(command_layout(config))).array(config.cores),
-                "cores_done": In(config.cores),
+                "cores_done": In(config.cores),  #: One-cycle pulse each.
                 "phase": Out(Phase),
-                "ready": Out(1),
-                "done": Out(1),
+                "ready": Out(1),  #: The transfers the phase waits for are complete.
+                "done": Out(1),  #: One-cycle pulse: all steps are computed and all transfers complete.
             }
         )
 

@@ -16,27 +16,8 @@ from hw.scheduler.program.image import Row
 class Table(wiring.Component):
     """Sends its rows, once after every ``start``.
 
-    Parameters
-    ----------
-    layout
-        Of a row.
-    depth
-        Most rows, at least 1.
-    rows
-        Field values of a table that is frozen, a ROM; None for one that is written.
-
-    Members
-    -------
-    clear : In(1)
-        Forget all rows.
-    write : In(1)
-        ``row`` is the next row.
-    row : In(layout)
-    count : Out(range(depth + 1))
-        Rows there are.
-    start : In(1)
-        One-cycle pulse: begin with the first row, whatever was sent before.
-    o : Out(stream.Signature(layout))
+    ``layout``: of a row. ``depth``: most rows, at least 1. ``rows``: field values of a table that is frozen,
+    a ROM; None for one that is written.
 
     Behaviour
     ---------
@@ -56,11 +37,11 @@ class Table(wiring.Component):
         self._rows = rows
         super().__init__(
             {
-                "clear": In(1),
-                "write": In(1),
+                "clear": In(1),  #: Forget all rows.
+                "write": In(1),  #: ``row`` is the next row.
                 "row": In(layout),
-                "count": Out(range(depth + 1)),
-                "start": In(1),
+                "count": Out(range(depth + 1)),  #: Rows there are.
+                "start": In(1),  #: One-cycle pulse: begin with the first row, whatever was sent before.
                 "o": Out(stream.Signature(layout)),
             }
         )

@@ -28,25 +28,6 @@ from hw.scheduler.program.latency import TRANSFERS_AHEAD
 class Issue(wiring.Component):
     """Lets transfers run when their step has come: to the DMA and, word by word, to the scratchpad.
 
-    Parameters
-    ----------
-    config
-        Widths.
-
-    Members
-    -------
-    i : In(stream of transfer_layout)
-    base : In(64)
-        Address of the program's region of the memory.
-    begun : In(step_bits)
-        Slots begun: a read or a stream of step ``s`` may run when this is more than ``s``.
-    computed : In(step_bits)
-        Steps computed: any other write of step ``s`` may run when this is more than ``s``.  For reads tied to
-        ``begun``.
-    command : Out(stream of hw.lib.dma.burst.command_layout)
-    place : Out(stream of place_layout)
-        Tag: the core, one-hot, of a stream; else 0.
-
     Behaviour
     ---------
     Latency 1 cycle to ``command``, 2 to ``place``; a transfer goes to both at once.
@@ -57,10 +38,14 @@ class Issue(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(transfer_layout(config))),
-                "base": In(MEMORY_ADDRESS_BITS),
+                "base": In(MEMORY_ADDRESS_BITS),  #: Address of the program's region of the memory.
+                #: Slots begun: a read or a stream of step ``s`` may run when this is more than ``s``.
                 "begun": In(config.step_bits),
+                #: Steps computed: any other write of step ``s`` may run when this is more than ``s``.  For
+                #: reads tied to ``begun``.
                 "computed": In(config.step_bits),
                 "command": Out(stream.Signature(command_layout(MEMORY_ADDRESS_BITS))),
+                #: Tag: the core, one-hot, of a stream; else 0.
                 "place": Out(stream.Signature(place_layout(config, config.cores))),
             }
         )
@@ -96,26 +81,7 @@ class Issue(wiring.Component):
 class TransferEngine(wiring.Component):
     """What the engines of both directions have in common.
 
-    Parameters
-    ----------
-    config
-        Widths.
-    members
-        Of the direction.
-
-    Members
-    -------
-    start : In(1)
-        ``completed`` goes to 0.
-    i : In(stream of transfer_layout)
-        The transfers, in order.
-    base : In(64)
-    begun, computed : In(step_bits)
-        As of `Issue`.
-    completed : Out(transfer_bits)
-        Transfers that are complete.
-    bytes_moved : Out(48)
-        Since reset.
+    ``members``: members of the direction.
 
     Behaviour
     ---------
@@ -126,13 +92,14 @@ class TransferEngine(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "start": In(1),
-                "i": In(stream.Signature(transfer_layout(config))),
+                "start": In(1),  #: ``completed`` goes to 0.
+                "i": In(stream.Signature(transfer_layout(config))),  #: The transfers, in order.
                 "base": In(MEMORY_ADDRESS_BITS),
+                #: ``begun``, ``computed``: as of `Issue`.
                 "begun": In(config.step_bits),
                 "computed": In(config.step_bits),
-                "completed": Out(config.transfer_bits),
-                "bytes_moved": Out(48),
+                "completed": Out(config.transfer_bits),  #: Transfers that are complete.
+                "bytes_moved": Out(48),  #: Since reset.
                 **members,
             }
         )
@@ -157,23 +124,7 @@ class TransferEngine(wiring.Component):
 class ReadEngine(TransferEngine):
     """Fills the scratchpad.
 
-    Parameters
-    ----------
-    config
-        Widths.
-
-    Members
-    -------
-    See `TransferEngine`; a transfer is complete when its last word is granted by the scratchpad.  And:
-
-    write : Out(stream of write_layout)
-    rings : Out(RingWriter) array of ``cores``
-        The ring each core reads a stream from.
-    axi : Out(hw.lib.axi.ReadSignature)
-    loading : In(1)
-        The DMA is the loader's (`hw.scheduler.core.loader`); no transfer may run.
-    load, loaded
-        Its command and its words.
+    A transfer is complete when its last word is granted by the scratchpad.
 
     Behaviour
     ---------
@@ -186,9 +137,12 @@ class ReadEngine(TransferEngine):
             config,
             {
                 "write": Out(stream.Signature(write_layout(config))),
+                #: The ring each core reads a stream from.
                 "rings": Out(RingWriter(config.size_bits)).array(config.cores),
                 "axi": Out(axi.ReadSignature(data_width=config.word_bits, addr_width=MEMORY_ADDRESS_BITS)),
+                #: The DMA is the loader's (`hw.scheduler.core.loader`); no transfer may run.
                 "loading": In(1),
+                #: ``load``, ``loaded``: commands and words of the loader's DMA.
                 "load": In(stream.Signature(command_layout(MEMORY_ADDRESS_BITS))),
                 "loaded": Out(stream.Signature(packed_layout(config.word_bits))),
             },
@@ -231,19 +185,7 @@ class ReadEngine(TransferEngine):
 class WriteEngine(TransferEngine):
     """Empties the scratchpad.
 
-    Parameters
-    ----------
-    config
-        Widths.
-
-    Members
-    -------
-    See `TransferEngine`; a transfer is complete when its every write has its response.  And:
-
-    read : Out(ReadPort)
-    rings : Out(RingReader) array of ``cores``
-        The ring each core writes a stream into.
-    axi : Out(hw.lib.axi.WriteSignature)
+    A transfer is complete when its every write has its response.
     """
 
     def __init__(self, config: SchedulerConfig) -> None:
@@ -251,7 +193,7 @@ class WriteEngine(TransferEngine):
             config,
             {
                 "read": Out(ReadPort(config)),
-                "rings": Out(RingReader()).array(config.cores),
+                "rings": Out(RingReader()).array(config.cores),  #: The ring each core writes a stream into.
                 "axi": Out(axi.WriteSignature(data_width=config.word_bits, addr_width=MEMORY_ADDRESS_BITS)),
             },
         )

@@ -13,19 +13,7 @@ from hw.scheduler.core.layouts import piece_layout, place_layout
 class Walker(wiring.Component):
     """Walks over pieces, whole or in a ring, word by word.
 
-    Parameters
-    ----------
-    config
-        Widths.
-    tag
-        Shape of what goes with each word.
-
-    Members
-    -------
-    i : In(stream of piece_layout(config, tag))
-        ``words`` is at least 1.
-    o : Out(stream of place_layout(config, tag))
-        Word ``k`` of a piece lies at ``address + k``, or ``address + k % ring``.
+    ``tag``: shape of what goes with each word.
 
     Behaviour
     ---------
@@ -37,7 +25,8 @@ class Walker(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "i": In(stream.Signature(piece_layout(config, tag))),
+                "i": In(stream.Signature(piece_layout(config, tag))),  #: ``words`` is at least 1.
+                #: Word ``k`` of a piece lies at ``address + k``, or ``address + k % ring``.
                 "o": Out(stream.Signature(place_layout(config, tag))),
             }
         )

@@ -79,17 +79,12 @@ class _Bands:
 
 
 class Cutter:
-    """Cuts one graph in many ways; what two ways have in common is made once.
-
-    Members
-    -------
-    rows : mapping of str to int
-        Rows of each tensor that can be cut.
-    """
+    """Cuts one graph in many ways; what two ways have in common is made once."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._axes = row_axes(graph)
+        #: Rows of each tensor that can be cut.
         self.rows = {name: graph.tensor[name].shape[axis] for name, axis in self._axes.items()}
         self._cut_tensor = cache(_cut_tensor)
         self._cut_operator = cache(self._cut_operator_anew)

@@ -35,24 +35,15 @@ class TensorKind(enum.StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Tensor:
-    """One tensor, written at most once.
-
-    Parameters
-    ----------
-    size_bytes : int
-        Stored bytes; with a shape, its elements times ``element_bits``, rounded up to bytes.
-    shape : tuple of int
-        Elements in every dimension, outermost first; empty when only the size is known.
-    origin : str
-        Name of the tensor this one is a band of; empty for a whole tensor.
-    """
+    """One tensor, written at most once."""
 
     name: str
-    size_bytes: int
+    size_bytes: int  #: Stored bytes; with a shape, its elements times ``element_bits``, rounded up to bytes.
+    #: Elements in every dimension, outermost first; empty when only the size is known.
     shape: tuple[int, ...] = ()
     element_bits: int = 8
     kind: TensorKind = TensorKind.ACTIVATION
-    origin: str = ""
+    origin: str = ""  #: Name of the tensor this one is a band of; empty for a whole tensor.
 
     def __post_init__(self) -> None:
         where = f"tensor {self.name!r}"
@@ -123,42 +114,26 @@ class Access:
 
 @dataclass(frozen=True, kw_only=True)
 class Operator:
-    """One operator: what it reads, what it writes, what it costs.
-
-    Parameters
-    ----------
-    kind : str
-        The field's word for it: ``conv``, ``matmul``, ``add``, ``concat``, ``softmax`` ...
-    inputs, outputs : tuple of str
-        Tensor names; an input used twice is listed once.
-    macs : int
-        Multiply-accumulates of one execution.
-    weight_bytes : int
-        Parameters it reads that are not tensors of the graph: streamed past the scratchpad, compulsory.
-    accesses : mapping of str to Access
-        For each input of which an output row needs only some rows.  An input that is not listed is needed
-        whole before the first output row is done.
-    fused : tuple of str
-        Names of elementwise operators that were merged into this one.
-    members : tuple of Operator
-        The operators of a pipelined group, in pipeline order; empty for a plain operator.
-    inner : tuple of Tensor
-        What the members hand on to each other, in pipeline order: never whole anywhere, and no tensors of
-        the graph.
-    fifo_bytes : int
-        Scratchpad bytes of the first-in first-out buffers that the inner tensors pass through.
-    """
+    """One operator: what it reads, what it writes, what it costs."""
 
     name: str
-    kind: str
+    kind: str  #: The field's word for it: ``conv``, ``matmul``, ``add``, ``concat``, ``softmax`` ...
+    #: ``inputs``, ``outputs``: tensor names; an input used twice is listed once.
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    macs: int = 0
+    macs: int = 0  #: Multiply-accumulates of one execution.
+    #: Parameters it reads that are not tensors of the graph: streamed past the scratchpad, compulsory.
     weight_bytes: int = 0
+    #: For each input of which an output row needs only some rows.  An input that is not listed is needed
+    #: whole before the first output row is done.
     accesses: Mapping[str, Access] = field(default_factory=dict)
-    fused: tuple[str, ...] = ()
+    fused: tuple[str, ...] = ()  #: Names of elementwise operators that were merged into this one.
+    #: The operators of a pipelined group, in pipeline order; empty for a plain operator.
     members: tuple[Operator, ...] = ()
+    #: What the members hand on to each other, in pipeline order: never whole anywhere, and no tensors of the
+    #: graph.
     inner: tuple[Tensor, ...] = ()
+    #: Scratchpad bytes of the first-in first-out buffers that the inner tensors pass through.
     fifo_bytes: int = 0
 
     def __post_init__(self) -> None:

@@ -29,15 +29,6 @@ from hw.scheduler.program import image
 class SchedulerBody(wiring.Component):
     """The body of the scheduler kernel.
 
-    Parameters
-    ----------
-    config
-        The shape of the hardware.
-    placer
-        How the tiles of the scratchpad enter.
-
-    Members
-    -------
     See `hw.lib.kernel.BodySignature`; the arguments are those of `argument_table`.
 
     Behaviour

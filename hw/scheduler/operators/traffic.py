@@ -25,13 +25,6 @@ from hw.scheduler.program.program import COUNT_BITS, CYCLES_BITS, OPERATOR_BITS,
 class TrafficEngine(wiring.Component):
     """Reads its inputs word by word, writes outputs that depend on every bit of them (`digest`).
 
-    Parameters
-    ----------
-    config
-        Widths.
-
-    Members
-    -------
     See `hw.scheduler.core.operator_port.OperatorSignature`.
 
     Behaviour

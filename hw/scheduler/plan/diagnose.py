@@ -23,26 +23,15 @@ _NAMED = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
-    """What makes a plan impossible.
+    """What makes a plan impossible."""
 
-    Members
-    -------
-    operator : str
-        The operator whose step does not fit.
-    tensors : tuple of str
-        The smallest set of its tensors that does not fit together, largest first.
-    needed_bytes : int
-        What these need, buffers of a pipelined group included, each tensor through its window where allowed.
-    sufficient_bytes : int
-        The least scratchpad for which a plan of this graph exists under the same options.
-    streaming_bytes : int
-        The same when tensors may be streamed; equal to ``sufficient_bytes`` when they may already.
-    """
-
-    operator: str
-    tensors: tuple[str, ...]
+    operator: str  #: The operator whose step does not fit.
+    tensors: tuple[str, ...]  #: The smallest set of its tensors that does not fit together, largest first.
+    #: What these need, buffers of a pipelined group included, each tensor through its window where allowed.
     needed_bytes: int
+    #: The least scratchpad for which a plan of this graph exists under the same options.
     sufficient_bytes: int
+    #: The same when tensors may be streamed; equal to ``sufficient_bytes`` when they may already.
     streaming_bytes: int
 
 

@@ -75,55 +75,36 @@ BEST = Techniques()
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions:
-    """What a planner is asked for.
-
-    Parameters
-    ----------
-    scratchpad_bytes : int
-    word_bytes : int
-        Width of the scratchpad and of the memory port: sizes are rounded up to it.
-    order : OrderChoice
-    streaming : When
-        Whether a tensor may pass through a window instead of lying whole in the scratchpad. ``ALWAYS`` is as
-        ``AUTO``: wherever it saves bytes.
-    tiling : When
-        Whether operators are split into bands of rows. ``AUTO``: where whole operators do not fit,
-        or move avoidable bytes.
-    pipelining : When
-        Whether neighbours may share the array (InTAR). ``AUTO``: where bytes are saved or, at equal bytes,
-        cycles. ``ALWAYS`` is as ``AUTO``.
-    objective : tuple of str
-        Criteria in order of weight, each at most once: ``bytes`` (off-chip), then ``peak`` and
-        ``transfers`` as far as wanted, in either order; ``latency`` (predicted cycles) anywhere. Residency is
-        decided by bytes and what else comes before latency. Several plans are made (whole and in bands, with
-        pipelined groups and without), and the best is given: of the fewest bytes and then cycles, or the
-        fewest cycles and then bytes where latency is the first.
-    cores : int
-        Parts the array can be split into: the most operators of a pipelined group.
-    macs_per_cycle : int
-        Multiply-accumulates of the whole array: what a step's least cycles follow from.
-    seed, effort : int
-        Of the search: equal values give equal plans. Effort 1 is the default; twice the effort, about twice
-        the time.
-    time_limit_s : float
-        Safety net for each solver call; a plan that met it says so and may differ from run to run.
-    techniques : Techniques
-        Means that may be used.
-    """
+    """What a planner is asked for."""
 
     scratchpad_bytes: int
-    word_bytes: int = 32
+    word_bytes: int = 32  #: Width of the scratchpad and of the memory port: sizes are rounded up to it.
     order: OrderChoice = OrderChoice.FREE
+    #: Whether a tensor may pass through a window instead of lying whole in the scratchpad. ``ALWAYS`` is as
+    #: ``AUTO``: wherever it saves bytes.
     streaming: When = When.AUTO
+    #: Whether operators are split into bands of rows. ``AUTO``: where whole operators do not fit, or move
+    #: avoidable bytes.
     tiling: When = When.AUTO
+    #: Whether neighbours may share the array (InTAR). ``AUTO``: where bytes are saved or, at equal bytes,
+    #: cycles. ``ALWAYS`` is as ``AUTO``.
     pipelining: When = When.AUTO
+    #: Criteria in order of weight, each at most once: ``bytes`` (off-chip), then ``peak`` and ``transfers``
+    #: as far as wanted, in either order; ``latency`` (predicted cycles) anywhere. Residency is decided by
+    #: bytes and what else comes before latency. Several plans are made (whole and in bands, with pipelined
+    #: groups and without), and the best is given: of the fewest bytes and then cycles, or the fewest cycles
+    #: and then bytes where latency is the first.
     objective: tuple[str, ...] = CRITERIA
-    cores: int = 2
+    cores: int = 2  #: Parts the array can be split into: the most operators of a pipelined group.
+    #: Multiply-accumulates of the whole array: what a step's least cycles follow from.
     macs_per_cycle: int = 4096
+    #: ``seed``, ``effort``: of the search: equal values give equal plans. Effort 1 is the default; twice the
+    #: effort, about twice the time.
     seed: int = 0
     effort: int = 1
+    #: Safety net for each solver call; a plan that met it says so and may differ from run to run.
     time_limit_s: float = 600.0
-    techniques: Techniques = BEST
+    techniques: Techniques = BEST  #: Means that may be used.
 
     def __post_init__(self) -> None:
         if self.scratchpad_bytes < 1 or self.scratchpad_bytes >= 2**32:

@@ -105,27 +105,17 @@ class Transfer:
 
 @dataclass(frozen=True, kw_only=True)
 class StageCertificate:
-    """What one stage of the planner (``order``, ``residency``, ``address``, ``peak`` ...) proved.
-
-    Members
-    -------
-    solver
-        What decided it, version included.
-    status
-        ``optimal``, ``feasible``, ``heuristic``, or ``stopped``: ended early by who waited for it.
-    objective, bound
-        In ``unit``; no plan of this stage's problem is below the bound.
-    note
-        What a reader must know: a fallback, a limit that stopped it.
-    """
+    """What one stage of the planner (``order``, ``residency``, ``address``, ``peak`` ...) proved."""
 
     stage: str
-    solver: str
+    solver: str  #: What decided it, version included.
+    #: ``optimal``, ``feasible``, ``heuristic``, or ``stopped``: ended early by who waited for it.
     status: str
+    #: ``objective``, ``bound``: in ``unit``; no plan of this stage's problem is below the bound.
     objective: int
     bound: int
     unit: str = "bytes"
-    note: str = ""
+    note: str = ""  #: What a reader must know: a fallback, a limit that stopped it.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,35 +155,21 @@ class Totals:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A whole plan.
+    """A whole plan."""
 
-    Parameters
-    ----------
-    graph
-        The graph that is executed: after fusing, tiling and grouping.
-    steps
-        In order of execution; each operator of the graph once.
-    transfers
-        In the order their engine runs them, reads and writes apart.
-    homes
-        Off-chip address of each tensor that is ever off chip, by name, in bytes from the plan's base.
-    memory_bytes
-        Off-chip bytes from the base to the end of the last home.
-    options
-        What the planner was asked for; everything needed to make the plan again.
-    """
-
-    graph: Graph
+    graph: Graph  #: The graph that is executed: after fusing, tiling and grouping.
     scratchpad_bytes: int
     word_bytes: int
-    steps: tuple[Step, ...]
+    steps: tuple[Step, ...]  #: In order of execution; each operator of the graph once.
     episodes: tuple[Episode, ...]
     streams: tuple[Stream, ...]
     fifos: tuple[Fifo, ...]
-    transfers: tuple[Transfer, ...]
+    transfers: tuple[Transfer, ...]  #: In the order their engine runs them, reads and writes apart.
+    #: Off-chip address of each tensor that is ever off chip, by name, in bytes from the plan's base.
     homes: Mapping[str, int]
-    memory_bytes: int
+    memory_bytes: int  #: Off-chip bytes from the base to the end of the last home.
     totals: Totals
     certificate: Certificate
+    #: What the planner was asked for; everything needed to make the plan again.
     options: Mapping[str, str | int | float | bool | None] = field(default_factory=dict)
     format: str = PLAN_FORMAT

@@ -52,14 +52,8 @@ def method_name(replacement: Replacement, allocation: Allocation) -> str:
 def baselines(problem: Problem, capacity: int, least_peak_order: Sequence[int]) -> dict[str, int]:
     """Give the avoidable words of every baseline that is possible, in the better of two orders.
 
-    Parameters
-    ----------
-    problem : Problem
-    capacity : int
-        Words of the scratchpad. When an operator does not fit whole, only the greedy methods remain, with
-        windows as a plan has them.
-    least_peak_order : sequence of int
-        The second order beside the default one.
+    ``capacity``: words of the scratchpad. When an operator does not fit whole, only the greedy methods
+    remain, with windows as a plan has them. ``least_peak_order``: the second order beside the default one.
     """
     orders = (tuple(range(problem.operator_count)), least_peak_order)
     fits = capacity >= max(problem.working_set)
@@ -191,15 +185,9 @@ def keep_greedily(
     """Give the avoidable words where tensors stay between two uses while there is room, by preference; None
     where some operator does not fit.
 
-    Parameters
-    ----------
-    problem, order, capacity
-        Capacity in words.
-    rule : Greedy
-    streaming : bool
-        Without: an operator's operands lie in the scratchpad while it runs, and must fit. With: where they
-        do not fit, they pass through windows of the scratchpad, as a plan's do; what stays before or after
-        must have room there whole.
+    ``capacity``: in words. ``streaming``: without: an operator's operands lie in the scratchpad while it
+    runs, and must fit. With: where they do not fit, they pass through windows of the scratchpad, as a plan's
+    do; what stays before or after must have room there whole.
     """
     size, used = problem.size, [problem.working_set[operator] for operator in order]
     saved: dict[tuple[int, int], int] = {}

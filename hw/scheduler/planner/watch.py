@@ -30,22 +30,14 @@ _RESERVE, _RESERVE_PER_OPERATOR_S = 0.1, 0.002
 class Watch:
     """One planning, watched: how far it is, and whether it should end.
 
-    Parameters
-    ----------
-    tell : callable
-        Called with a line of text now and then, from the thread that plans.
-    within_s : float or None
-        Seconds from now in which the plan is to be there, as far as one can be made in them.
-
-    Members
-    -------
-    flag : shape (1,)
-        Not 0 once the planning should end: compiled searches read it.
+    ``tell``: called with a line of text now and then, from the thread that plans. ``within_s``: seconds from
+    now in which the plan is to be there, as far as one can be made in them.
     """
 
     def __init__(
         self, tell: Callable[[str], None] = lambda text: None, within_s: float | None = None
     ) -> None:
+        #: Shape (1,): not 0 once the planning should end: compiled searches read it.
         self.flag: Integers = np.zeros(1, np.int64)
         self.tell, self._within_s, self._began = tell, within_s, time.monotonic()
         self._stage = self._known = ""

@@ -24,24 +24,14 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class Dataflow:
-    """The tensors, and what is made of them.
+    """The tensors, and what is made of them."""
 
-    Parameters
-    ----------
-    tensors : tuple of Tensor
-        In the scratchpad and in memory each takes whole words.
-    calls : tuple of Call
-        In order of execution; the members of a pipelined step in the order of its cores.
-    homes : mapping of str to int
-        First word, in the program's region of the memory, of each tensor that is ever there, by name.
-    name : str
-        Of the network, for reports; may be empty.
-    """
-
-    tensors: tuple[Tensor, ...]
+    tensors: tuple[Tensor, ...]  #: In the scratchpad and in memory each takes whole words.
+    #: In order of execution; the members of a pipelined step in the order of its cores.
     calls: tuple[Call, ...]
+    #: First word, in the program's region of the memory, of each tensor that is ever there, by name.
     homes: Mapping[str, int]
-    name: str = ""
+    name: str = ""  #: Of the network, for reports; may be empty.
 
     @cached_property
     def sources(self) -> tuple[Tensor, ...]:

@@ -49,7 +49,12 @@ class Table(enum.IntEnum):
 
 
 # Fields of a record behind the table's number, and their bits.
-STEP_FIELDS = {"wait_writes": INDEX_BITS, "wait_reads": INDEX_BITS, "active": MAX_CORES, "last": 1}
+STEP_FIELDS = {
+    "wait_writes": INDEX_BITS,  #: Transfers that are complete before the slot begins,
+    "wait_reads": INDEX_BITS,  #: and before the cores start.
+    "active": MAX_CORES,  #: One bit a core that takes part.
+    "last": 1,  #: The program ends with this step.
+}
 TRANSFER_FIELDS = {
     "dram": DRAM_BITS,
     "address": SCRATCHPAD_ADDRESS_BITS,
@@ -59,12 +64,14 @@ TRANSFER_FIELDS = {
     "start_step": INDEX_BITS,
 }
 COMMAND_FIELDS = {
-    "operator": OPERATOR_BITS,
+    "operator": OPERATOR_BITS,  #: Number of the operator.
+    #: ``inputs``, ``outputs``: operands that follow on the core's two operand streams.
     "inputs": COUNT_BITS,
     "outputs": COUNT_BITS,
+    #: ``input_words``, ``output_words``: words of all of them.
     "input_words": WORDS_BITS,
     "output_words": WORDS_BITS,
-    "compute_cycles": CYCLES_BITS,
+    "compute_cycles": CYCLES_BITS,  #: Least cycles from the command to done.
 }
 OPERAND_FIELDS = {"address": SCRATCHPAD_ADDRESS_BITS, "words": WORDS_BITS, "ring": WORDS_BITS, "tag": 2}
 _HEADER_FIELDS = {"version": 12, "magic": 32, "word_bytes": 16, "records": 32, "scratchpad_words": 32}

@@ -49,23 +49,12 @@ class Via(enum.IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class OperandWord:
-    """One operand of one core in one step.
+    """One operand of one core in one step."""
 
-    Parameters
-    ----------
-    address : int
-        Its first word, or its ring's, in the scratchpad.
-    words : int
-        Words of the operand, at least 1.
-    via : Via
-    ring : int
-        Words of the ring; 0 for a whole operand.
-    """
-
-    address: int
-    words: int
+    address: int  #: Its first word, or its ring's, in the scratchpad.
+    words: int  #: Words of the operand, at least 1.
     via: Via = Via.WHOLE
-    ring: int = 0
+    ring: int = 0  #: Words of the ring; 0 for a whole operand.
 
     def __post_init__(self) -> None:
         _whole("address of an operand", self.address, 0)
@@ -82,22 +71,13 @@ class OperandWord:
 
 @dataclass(frozen=True, kw_only=True)
 class CoreWord:
-    """What one core does in one step.
+    """What one core does in one step."""
 
-    Parameters
-    ----------
-    operator : int
-        Number of the operator; equal numbers compute the same function.
-    inputs, outputs : tuple of OperandWord
-        In the order it takes them; at least one output.
-    compute_cycles : int
-        Least cycles from start to done.
-    """
-
-    operator: int
+    operator: int  #: Number of the operator; equal numbers compute the same function.
+    #: ``inputs``, ``outputs``: in the order it takes them; at least one output.
     inputs: tuple[OperandWord, ...]
     outputs: tuple[OperandWord, ...]
-    compute_cycles: int = 0
+    compute_cycles: int = 0  #: Least cycles from start to done.
 
     def __post_init__(self) -> None:
         for name, value, least, bits in (
@@ -128,20 +108,12 @@ class CoreWord:
 
 @dataclass(frozen=True, kw_only=True)
 class StepWord:
-    """One step.
+    """One step."""
 
-    Parameters
-    ----------
-    cores : tuple of CoreWord
-        Core 0 first; as many as take part.
-    wait_writes : int
-        Write transfers, from the front of their list, that are complete before the slot begins.
-    wait_reads : int
-        Read transfers, from the front of their list, that are complete before the cores start.
-    """
-
-    cores: tuple[CoreWord, ...]
+    cores: tuple[CoreWord, ...]  #: Core 0 first; as many as take part.
+    #: Write transfers, from the front of their list, that are complete before the slot begins.
     wait_writes: int = 0
+    #: Read transfers, from the front of their list, that are complete before the cores start.
     wait_reads: int = 0
 
     def __post_init__(self) -> None:
@@ -151,30 +123,16 @@ class StepWord:
 
 @dataclass(frozen=True, kw_only=True)
 class TransferWord:
-    """One transfer; the direction is that of the list it stands in.
+    """One transfer; the direction is that of the list it stands in."""
 
-    Parameters
-    ----------
-    dram_address : int
-        First word of its home, counted from the program's base in memory.
-    address : int
-        First word in the scratchpad, or of the ring.
-    words : int
-    start_step : int
-        The transfer may run from this step on: from the beginning of its slot for reads and streams, from its
-        end for other writes.
-    ring : int
-        Words of the ring of a stream; 0 for a transfer of a whole tensor.
-    core : int
-        For a stream: the core whose operand it is.
-    """
-
-    dram_address: int
-    address: int
+    dram_address: int  #: First word of its home, counted from the program's base in memory.
+    address: int  #: First word in the scratchpad, or of the ring.
     words: int
+    #: The transfer may run from this step on: from the beginning of its slot for reads and streams, from its
+    #: end for other writes.
     start_step: int
-    ring: int = 0
-    core: int = 0
+    ring: int = 0  #: Words of the ring of a stream; 0 for a transfer of a whole tensor.
+    core: int = 0  #: For a stream: the core whose operand it is.
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -194,17 +152,6 @@ class TransferWord:
 class Program:
     """A whole program.
 
-    Parameters
-    ----------
-    word_bytes : int
-        Bytes of a word: the hardware's.
-    steps : tuple of StepWord
-        At least one.
-    reads, writes : tuple of TransferWord
-        In the order their engine runs them.
-    dataflow : Dataflow or None
-        What it is to compute, for whoever judges a run; the gates do not need it.
-
     Notes
     -----
     The gates wait for ever for a count of transfers that cannot be complete by then, a stream that no operand
@@ -212,10 +159,12 @@ class Program:
     plan of such a program, `hw.scheduler.program.timing.timeline.predict` the program itself.
     """
 
-    word_bytes: int
-    steps: tuple[StepWord, ...]
+    word_bytes: int  #: Bytes of a word: the hardware's.
+    steps: tuple[StepWord, ...]  #: At least one.
+    #: ``reads``, ``writes``: in the order their engine runs them.
     reads: tuple[TransferWord, ...] = ()
     writes: tuple[TransferWord, ...] = ()
+    #: What it is to compute, for whoever judges a run; the gates do not need it.
     dataflow: Dataflow | None = None
 
     def __post_init__(self) -> None:

@@ -12,32 +12,18 @@ import onnx
 
 @dataclass(kw_only=True)
 class Frame:
-    """What names mean in a body.
+    """What names mean in a body."""
 
-    Parameters
-    ----------
-    versions : mapping of str to int
-        Versions of the sets of operators, by domain.
-    prefix : str
-        Stands before the names of what the body makes; empty in the model's own graph.
-    parent : Frame or None
-        The body around a branch or a loop, whose tensors it reads; a function reads none but its operands.
-    attributes : mapping of str to AttributeProto
-        Of the call of a function, by which its nodes name their own.
-    functions : tuple of str
-        Names of the functions this one is called in, for cycles.
-    names : dict of str to str
-        Of the body's tensors: what they are called in the whole model.
-    stated : mapping of str to TypeProto
-        Types that the body states of its tensors.
-    """
-
-    versions: Mapping[str, int]
-    prefix: str = ""
+    versions: Mapping[str, int]  #: Versions of the sets of operators, by domain.
+    prefix: str = ""  #: Stands before the names of what the body makes; empty in the model's own graph.
+    #: The body around a branch or a loop, whose tensors it reads; a function reads none but its operands.
     parent: Frame | None = None
+    #: Of the call of a function, by which its nodes name their own.
     attributes: Mapping[str, onnx.AttributeProto] = field(default_factory=dict)
-    functions: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()  #: Names of the functions this one is called in, for cycles.
+    #: Of the body's tensors: what they are called in the whole model.
     names: dict[str, str] = field(default_factory=dict)
+    #: Types that the body states of its tensors.
     stated: Mapping[str, onnx.TypeProto] = field(default_factory=dict)
 
     def resolve(self, name: str) -> str:

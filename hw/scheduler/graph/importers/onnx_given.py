@@ -18,20 +18,14 @@ Extents = list[int | None] | None
 class Given:
     """Values for what a model leaves open.
 
-    Parameters
-    ----------
-    dimensions : mapping of str to int
-        By the name of a dimension.
-    shapes : mapping of str to Shape
-        Whole shapes by the name of an input; where both say a dimension, the shape holds.
-
     Raises
     ------
     InputError
         For a value that no dimension can have.
     """
 
-    dimensions: Mapping[str, int]
+    dimensions: Mapping[str, int]  #: By the name of a dimension.
+    #: Whole shapes by the name of an input; where both say a dimension, the shape holds.
     shapes: Mapping[str, Shape]
 
     def __post_init__(self) -> None:

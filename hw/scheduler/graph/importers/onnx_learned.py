@@ -43,15 +43,6 @@ class Learned(Tensors):
     """What is known about the tensors of a model, by name; ``where`` is its file, for errors, ``folder``
     where its other files lie, and ``say`` is told what the model states wrongly.
 
-    Members
-    -------
-    nodes : list of NodeProto
-        The operators in their order, those of functions, branches and loops in the place of these.
-    opset : int
-        Version of ONNX's own operators that the model uses.
-    opsets : dict of str to int
-        The same by result where a function uses another.
-
     Raises
     ------
     InputError
@@ -71,9 +62,10 @@ class Learned(Tensors):
         graph = model.graph
         self.functions = {(each.domain, each.name, each.overload): each for each in model.functions}
         versions = {use.domain: use.version for use in model.opset_import}
-        self.opset = versions.get("", 1)
+        self.opset = versions.get("", 1)  #: Version of ONNX's own operators that the model uses.
+        #: The operators in their order, those of functions, branches and loops in the place of these.
         self.nodes: list[onnx.NodeProto] = []
-        self.opsets: dict[str, int] = {}
+        self.opsets: dict[str, int] = {}  #: The same by result where a function uses another.
         self.unsupported: dict[str, str] = {}
         #: Operators of branches and loops so far.
         self.expanded = 0

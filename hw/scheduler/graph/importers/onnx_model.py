@@ -50,20 +50,13 @@ def import_onnx(
 ) -> Graph:
     """Turn an ONNX model into a graph; of parameters stored in other files only small ones are read.
 
-    Parameters
-    ----------
-    dimensions : mapping of str to int
-        Values of dimensions the model leaves open, by their names in the model.
-    shapes : mapping of str to sequence of int
-        Whole shapes of inputs the model leaves open, by the inputs' names; they hold over ``dimensions``.
-    element_bits : int
-        Of floating-point tensors, once quantized; whole numbers keep their type.
-    weights : bool
-        Whether parameters become tensors of the graph instead of ``weight_bytes``.
-    name, made_by : str
-        As of `Graph`; the model's own name, or the file's, when empty.
-    say : callable
-        Is told, in a line, of shapes that the model states wrongly and that were computed again.
+    * ``dimensions``: values of dimensions the model leaves open, by their names in the model.
+    * ``shapes``: whole shapes of inputs the model leaves open, by the inputs' names; they hold over
+      ``dimensions``.
+    * ``element_bits``: of floating-point tensors, once quantized; whole numbers keep their type.
+    * ``weights``: whether parameters become tensors of the graph instead of ``weight_bytes``.
+    * ``name``, ``made_by``: as of `Graph`; the model's own name, or the file's, when empty.
+    * ``say``: is told, in a line, of shapes that the model states wrongly and that were computed again.
 
     Raises
     ------

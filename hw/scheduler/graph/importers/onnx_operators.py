@@ -20,35 +20,19 @@ Accesses = dict[int, Access]
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """One operator of a model, with everything about it known.
-
-    Parameters
-    ----------
-    inputs : tuple of str or None
-        Tensor names, in ONNX's order; None for a parameter or what is left out.
-    shapes : tuple of Shape
-        Of all inputs, parameters too; empty for what is left out.
-    stored : tuple of Shape
-        The same as they lie in memory, where ``shapes`` are views of that.
-    output : Shape
-        Of the first output.
-    constants : mapping of int to list of numbers
-        Values of the inputs that are small constants (axes, starts, scales), by position.
-    opset : int
-        Version of ONNX's operators that the model uses.
-    outputs : int
-        Number of outputs that are of use.
-    """
+    """One operator of a model, with everything about it known."""
 
     op: str
+    #: Tensor names, in ONNX's order; None for a parameter or what is left out.
     inputs: tuple[str | None, ...]
-    shapes: tuple[Shape, ...]
-    stored: tuple[Shape, ...]
-    output: Shape
+    shapes: tuple[Shape, ...]  #: Of all inputs, parameters too; empty for what is left out.
+    stored: tuple[Shape, ...]  #: The same as they lie in memory, where ``shapes`` are views of that.
+    output: Shape  #: Of the first output.
     attributes: Mapping[str, Any]
+    #: Values of the inputs that are small constants (axes, starts, scales), by position.
     constants: Mapping[int, Sequence[float]]
-    opset: int
-    outputs: int = 1
+    opset: int  #: Version of ONNX's operators that the model uses.
+    outputs: int = 1  #: Number of outputs that are of use.
 
     @property
     def input(self) -> Shape:

@@ -19,33 +19,18 @@ RUNTIME = "com.microsoft"
 
 @dataclass(frozen=True, kw_only=True)
 class StandIn:
-    """A plain operator in the place of another.
+    """A plain operator in the place of another."""
 
-    Parameters
-    ----------
-    op : str
-        Name in ONNX's own domain.
-    operands : tuple of int or slice
-        Positions of its operands among those of the other.
-    like : int or None
-        Position, among the operands of the other, of one with the result's element type; None for floats.
-    reads_others : bool
-        Whether the other operands are read, too.
-    vectors : mapping of int to int
-        Positions of other operands that may have a value for each index of a dimension of the result, and
-        that dimension; the rest have one value.
-    free : tuple of int
-        Positions of other operands of any shape.
-    exact : mapping of int to int
-        Positions of operands that have a value for each index of a dimension of the result, and no others.
-    """
-
-    op: str
-    operands: tuple[int, ...] | slice
+    op: str  #: Name in ONNX's own domain.
+    operands: tuple[int, ...] | slice  #: Positions of its operands among those of the other.
+    #: Position, among the operands of the other, of one with the result's element type; None for floats.
     like: int | None = 0
-    reads_others: bool = True
+    reads_others: bool = True  #: Whether the other operands are read, too.
+    #: Positions of other operands that may have a value for each index of a dimension of the result, and that
+    #: dimension; the rest have one value.
     vectors: Mapping[int, int] = field(default_factory=dict)
-    free: tuple[int, ...] = ()
+    free: tuple[int, ...] = ()  #: Positions of other operands of any shape.
+    #: Positions of operands that have a value for each index of a dimension of the result, and no others.
     exact: Mapping[int, int] = field(default_factory=dict)
 
     def positions(self, count: int) -> tuple[int, ...]:

@@ -37,34 +37,21 @@ _FEW_BITS = frozenset(
 
 
 class Tensors:
-    """Facts about tensors, by name; ``where`` is the model's file, ``folder`` where its other files lie.
-
-    Members
-    -------
-    known : set of str
-        All tensors so far.
-    shapes : dict of str to Shape
-        Only of tensors whose every extent is known.
-    types : dict of str to int
-        Element types, in ONNX's numbers; 0 where they are not known.
-    constants : dict of str to array or None
-        Parameters and what is computed from nothing else; None where the values do not matter.
-    stored : dict of str to int
-        Element types in which parameters are stored that are computed from others: dequantized, transposed.
-    lost : set of str
-        Tensors of which nothing is known because of an open dimension, or an operator, before them.
-    makers : dict of str to str
-        The operators that made the shapes unknown of those that have none.
-    """
+    """Facts about tensors, by name; ``where`` is the model's file, ``folder`` where its other files lie."""
 
     def __init__(self, where: str, folder: Path | None) -> None:
         self.where, self.folder = where, folder
-        self.known: set[str] = set()
-        self.shapes: dict[str, Shape] = {}
-        self.types: dict[str, int] = {}
+        self.known: set[str] = set()  #: All tensors so far.
+        self.shapes: dict[str, Shape] = {}  #: Only of tensors whose every extent is known.
+        self.types: dict[str, int] = {}  #: Element types, in ONNX's numbers; 0 where they are not known.
+        #: Parameters and what is computed from nothing else; None where the values do not matter.
         self.constants: dict[str, Array | None] = {}
+        #: Element types in which parameters are stored that are computed from others: dequantized,
+        #: transposed.
         self.stored: dict[str, int] = {}
+        #: Tensors of which nothing is known because of an open dimension, or an operator, before them.
         self.lost: set[str] = set()
+        #: The operators that made the shapes unknown of those that have none.
         self.makers: dict[str, str] = {}
 
     def shape(self, name: str) -> Shape:

@@ -54,17 +54,8 @@ def place(
 ) -> Placement:
     """Find addresses for all blocks, if there are any.
 
-    Parameters
-    ----------
-    blocks : sequence of Block
-    capacity : int
-        Words.
-    seconds : float
-        Safety net of wall-clock time: placements are equal for equal arguments unless their note says that it
-        was met.
-    worker : Worker
-        Process for CP-SAT.
-    techniques : Techniques
+    ``capacity``: words. ``seconds``: safety net of wall-clock time: placements are equal for equal arguments
+    unless their note says that it was met. ``worker``: process for CP-SAT.
     """
     if not blocks:
         return Placement(addresses=(), height=0, live=0, status="placed", solver="nothing to place")

@@ -19,25 +19,15 @@ class Block:
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """Where blocks lie.
+    """Where blocks lie."""
 
-    Members
-    -------
-    addresses
-        In the order of the blocks; empty when they were not placed.
-    height, live
-        Words from address 0 to the end of the highest block; most words needed at once, which no height is
-        below.
-    status
-        ``placed``, ``infeasible`` (proven) or ``unknown`` (a limit was met).
-    solver, note
-        Names and versions of what decided; a fallback, a limit that stopped it.
-    """
-
-    addresses: tuple[int, ...]
+    addresses: tuple[int, ...]  #: In the order of the blocks; empty when they were not placed.
+    #: ``height``, ``live``: words from address 0 to the end of the highest block; most words needed at once,
+    #: which no height is below.
     height: int
     live: int
-    status: str
+    status: str  #: ``placed``, ``infeasible`` (proven) or ``unknown`` (a limit was met).
+    #: ``solver``, ``note``: names and versions of what decided; a fallback, a limit that stopped it.
     solver: str
     note: str = ""
 

@@ -70,14 +70,7 @@ def fit_most(
 ) -> tuple[int, ...]:
     """Give addresses of blocks so that the prices of those that lie `NOWHERE` are low in all.
 
-    Parameters
-    ----------
-    blocks : sequence of Block
-    prices : sequence of int
-        What leaving out each block costs.
-    capacity : int
-    orders : sequence of sequence of int
-        Where trials begin.
+    ``prices``: what leaving out each block costs. ``orders``: where trials begin.
     """
     first, last, size = np.array([(block.first, block.last, block.size) for block in blocks], np.int64).T
     price, watch, count = np.array(prices), current(), len(blocks)

@@ -35,16 +35,9 @@ def search_addresses(
 ) -> tuple[str, tuple[int, ...]]:
     """Search for addresses of blocks; give the status as of a `Placement`, and the addresses if placed.
 
-    Parameters
-    ----------
-    squeezed : sequence of Block
-        In steps in which some block begins.
-    lasting : sequence of int
-        In all steps: how long each block lasts.
-    capacity : int
-        In the unit of the sizes.
-    searches : int
-        How many to make before giving up; of thousands of blocks, fewer: see `WORK`.
+    ``squeezed``: in steps in which some block begins. ``lasting``: in all steps: how long each block lasts.
+    ``capacity``: in the unit of the sizes. ``searches``: how many to make before giving up; of thousands of
+    blocks, fewer: see `WORK`.
     """
     first, last, size = np.array([(block.first, block.last, block.size) for block in squeezed], np.int64).T
     limit = max(LEAST_DECISIONS, DECISIONS_PER_BLOCK * len(size))

@@ -30,71 +30,53 @@ _NOTHING = -1
 
 
 class Blocks(NamedTuple):
-    """What is to be packed.
+    """What is to be packed."""
 
-    Members
-    -------
-    first, last, size : shape (blocks,)
-        Steps, both included, and units.
-    over, over_from : shape (spans of all blocks,), (steps + 1,)
-        Blocks of each step, those to try first in front; where each step's begin.
-    """
-
+    #: ``first``, ``last``, ``size``: shape (blocks,): steps, both included, and units.
     first: Integers
     last: Integers
     size: Integers
+    #: ``over``, ``over_from``: shape (spans of all blocks,), (steps + 1,): blocks of each step, those to try
+    #: first in front; where each step's begin.
     over: Integers
     over_from: Integers
 
 
 class Skyline(NamedTuple):
-    """A packing in progress.
+    """A packing in progress."""
 
-    Members
-    -------
-    lies, address : shape (blocks,)
-        1 for blocks that are placed; where those lie, and where the others would lie on this skyline.
-    height, choices : shape (steps,)
-        No block to come lies lower; blocks to come that could lie on the skyline of each step.
-    joined : shape (steps + 1,)
-        1 where a block to come reaches from the step before into this one.
-    left, failures : shape (steps,)
-        Units of the blocks to come; how often each step was where the search failed, and 1.
-    """
-
+    #: ``lies``, ``address``: shape (blocks,): 1 for blocks that are placed; where those lie, and where the
+    #: others would lie on this skyline.
     lies: Integers
     address: Integers
+    #: ``height``, ``choices``: shape (steps,): no block to come lies lower; blocks to come that could lie on
+    #: the skyline of each step.
     height: Integers
     choices: Integers
+    #: Shape (steps + 1,): 1 where a block to come reaches from the step before into this one.
     joined: Integers
+    #: ``left``, ``failures``: shape (steps,): units of the blocks to come; how often each step was where the
+    #: search failed, and 1.
     left: Integers
     failures: Integers
 
 
 class Levels(NamedTuple):
-    """The decisions so far.
+    """The decisions so far."""
 
-    Members
-    -------
-    low, high, step, raised : shape (levels,)
-        Steps the decision is about, both included; the one it was taken for, and the height that step gets
-        when nothing lies there.
-    tried, total, chosen : shape (levels,)
-        Choices tried, all choices, and the block placed now, or -1.
-    choice : shape (levels, blocks + 1)
-    height : shape (levels, steps)
-        Skyline before the decision.
-    """
-
+    #: ``low``, ``high``, ``step``, ``raised``: shape (levels,): steps the decision is about, both included;
+    #: the one it was taken for, and the height that step gets when nothing lies there.
     low: Integers
     high: Integers
     step: Integers
     raised: Integers
+    #: ``tried``, ``total``, ``chosen``: shape (levels,): choices tried, all choices, and the block placed
+    #: now, or -1.
     tried: Integers
     total: Integers
     chosen: Integers
-    choice: Integers
-    height: Integers
+    choice: Integers  #: Shape (levels, blocks + 1)
+    height: Integers  #: Shape (levels, steps): skyline before the decision.
 
 
 @compiled

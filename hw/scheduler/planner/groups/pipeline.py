@@ -58,14 +58,8 @@ def improve(
     All pairs that exclude each other the least are tried at once; where they do not pay together, each half
     of them is, and so on down to single pairs.
 
-    Parameters
-    ----------
-    graph : Graph
-        Its operators in the order in which they are executed.
-    latency_cycles : int
-        As for `weigh`.
-    most_members : int
-        Operators a group may have: as many as the hardware has cores.
+    ``graph``: its operators in the order in which they are executed. ``latency_cycles``: as for `weigh`.
+    ``most_members``: operators a group may have: as many as the hardware has cores.
     """
     search = _Search(graph, options, latency_cycles)
     while not current().stopped and search.improve(most_members):

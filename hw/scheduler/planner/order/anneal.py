@@ -43,17 +43,9 @@ def improve(
 ) -> tuple[int, Order]:
     """Give the best order of the starts and of annealing from one after the other, after its avoidable units.
 
-    Parameters
-    ----------
-    lattice : Lattice
-    capacity : int
-        Units.
-    starts : sequence of orders
-        At least one.
-    seed : int
-        Equal values give equal orders.
-    rounds, patience, goal : int
-        Runs at most, and runs in a row that find nothing better; units that are good enough.
+    ``capacity``: units. ``starts``: at least one. ``seed``: equal values give equal orders. ``rounds``,
+    ``patience``, ``goal``: runs at most, and runs in a row that find nothing better; units that are good
+    enough.
     """
     starts, work = list(dict.fromkeys(starts)), Scratch.of(lattice)
     best = min(
@@ -127,21 +119,9 @@ def anneal(
 ) -> tuple[int, Integers]:
     """Improve an order.
 
-    Parameters
-    ----------
-    order : shape (operators,)
-        Where to start; topological.
-    capacity : int
-        Units.
-    steps : int
-        Orders to evaluate; ends earlier at 0 avoidable units.
-    temperatures : tuple of float
-        At the beginning and the end, in units.
-    seed : int
-    lattice : Lattice
-    work : Scratch
-    flag : shape (1,)
-        See `hw.scheduler.planner.watch.Watch`.
+    ``order``: of shape (operators,); where to start; topological. ``capacity``: units. ``steps``: orders to
+    evaluate; ends earlier at 0 avoidable units. ``temperatures``: at the beginning and the end, in units.
+    ``flag``: of shape (1,); see `hw.scheduler.planner.watch.Watch`.
 
     Returns
     -------

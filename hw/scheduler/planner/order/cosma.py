@@ -35,14 +35,8 @@ def solve_published(
 ) -> tuple[tuple[int, ...], milp.MilpResult]:
     """Minimise avoidable traffic.
 
-    Parameters
-    ----------
-    problem : Problem
-        Without pipelined groups; of at most `MAX_OPERATORS` operators.
-    capacity : int
-        Words of the scratchpad.
-    nodes, seconds
-        See `hw.scheduler.planner.solvers.milp.solve`.
+    ``problem``: without pipelined groups; of at most `MAX_OPERATORS` operators. ``capacity``: words of the
+    scratchpad. ``nodes``, ``seconds``: see `hw.scheduler.planner.solvers.milp.solve`.
 
     Returns
     -------

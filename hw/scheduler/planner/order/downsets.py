@@ -22,25 +22,15 @@ from hw.scheduler.planner.order.lattice import (
 
 
 class DownSets(NamedTuple):
-    """Down-sets by number, with room for some more; 0 is the empty one.
+    """Down-sets by number, with room for some more; 0 is the empty one."""
 
-    Members
-    -------
-    done, ready : shape (down-sets, words of a set of operators)
-        What was executed, and what can be executed next.
-    live : shape (down-sets, words of a set of tensors)
-        What was touched and is still needed.
-    table : shape (a power of two,)
-        Hash table: numbers of down-sets, or -1.
-    tally : shape (1,)
-        Down-sets found.
-    """
-
+    #: ``done``, ``ready``: shape (down-sets, words of a set of operators): what was executed, and what can be
+    #: executed next.
     done: Integers
     ready: Integers
-    live: Integers
-    table: Integers
-    tally: Integers
+    live: Integers  #: Shape (down-sets, words of a set of tensors): what was touched and is still needed.
+    table: Integers  #: Shape (a power of two,): hash table: numbers of down-sets, or -1.
+    tally: Integers  #: Shape (1,): down-sets found.
 
     @classmethod
     def of(cls, lattice: Lattice, limit: int) -> DownSets:
@@ -171,15 +161,8 @@ def least_peak(sets: DownSets, floor: int, lattice: Lattice, flag: Integers) -> 
     once: whatever order follows, taking it to the front raises nothing.  (Later it could only free more
     tensors, and in between fewer are alive.)  This rule alone merges most down-sets.
 
-    Parameters
-    ----------
-    sets : DownSets
-        None but the empty one.
-    floor : int
-        The search does not tell lower peaks apart.
-    lattice : Lattice
-    flag : shape (1,)
-        See `hw.scheduler.planner.watch.Watch`.
+    ``sets``: none but the empty one. ``floor``: the search does not tell lower peaks apart. ``flag``: of
+    shape (1,); see `hw.scheduler.planner.watch.Watch`.
 
     Returns
     -------

@@ -30,36 +30,27 @@ class Scratch(NamedTuple):
 
     A **slot** is one operand of one operator. Whatever the order, a slot is an event of its tensor, and the
     gap that follows the event is named by the same slot.
-
-    Members
-    -------
-    step, follower, previous : shape (slots,)
-        The slot's step in this order; the tensor's next and last slot, or -1.
-    kept, streamed : shape (slots,)
-        The residency: whether the gap after each slot is kept, and whether the slot is streamed.
-    used : shape (operators + 1,)
-        Units in use in each step.
-    current, place, spilled, drops : shape (tensors,)
-        While replaying: the slot since which a tensor is resident or -1, where it stands in ``resident``,
-        whether it lies in memory; afterwards its gaps that are not kept.
-    resident : shape (tensors + 1,)
-        Their number, then the resident tensors.
-    dropped : shape (slots,)
-        Gaps that are not kept, by step.
     """
 
+    #: ``step``, ``follower``, ``previous``: shape (slots,): the slot's step in this order; the tensor's next
+    #: and last slot, or -1.
     step: Integers
     follower: Integers
     previous: Integers
+    #: ``kept``, ``streamed``: shape (slots,): the residency: whether the gap after each slot is kept, and
+    #: whether the slot is streamed.
     kept: Integers
     streamed: Integers
-    used: Integers
+    used: Integers  #: Shape (operators + 1,): units in use in each step.
+    #: ``current``, ``place``, ``spilled``, ``drops``: shape (tensors,): while replaying: the slot since which
+    #: a tensor is resident or -1, where it stands in ``resident``, whether it lies in memory; afterwards its
+    #: gaps that are not kept.
     current: Integers
     place: Integers
     spilled: Integers
     drops: Integers
-    resident: Integers
-    dropped: Integers
+    resident: Integers  #: Shape (tensors + 1,): their number, then the resident tensors.
+    dropped: Integers  #: Shape (slots,): gaps that are not kept, by step.
 
     @classmethod
     def of(cls, lattice: Lattice) -> Scratch:
@@ -278,12 +269,7 @@ def _take_back(slot: int, capacity: int, lattice: Lattice, work: Scratch) -> Non
 def evaluate(order: Integers, capacity: int, lattice: Lattice, work: Scratch) -> int:
     """Give the avoidable units of an order with a good residency, which ``work`` then holds.
 
-    Parameters
-    ----------
-    order : shape (operators,)
-        Topological.
-    capacity : int
-        Units of the scratchpad.
+    ``order``: of shape (operators,); topological. ``capacity``: units of the scratchpad.
 
     Returns
     -------

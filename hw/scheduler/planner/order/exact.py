@@ -45,21 +45,10 @@ def solve_exact(
 
     The words are what the order costs with the best residency; of the hint, what it was said to cost.
 
-    Parameters
-    ----------
-    problem : Problem
-    capacity : int
-        Words of the scratchpad.
-    streaming : bool
-        Whether a tensor may pass through a window instead of lying whole in the scratchpad.
-    upper : int
-        Avoidable words of a known plan: only plans that cost less are searched for.
-    order_hint : sequence of int
-        The known plan's order.
-    lower : int
-        Avoidable words that are known to be paid by every plan.
-    node_limit : int
-        States to look at, and for which there is memory: some 100 bytes each.
+    ``capacity``: words of the scratchpad. ``streaming``: whether a tensor may pass through a window instead
+    of lying whole in the scratchpad. ``upper``: avoidable words of a known plan: only plans that cost less
+    are searched for. ``order_hint``: the known plan's order. ``lower``: avoidable words that are known to be
+    paid by every plan. ``node_limit``: states to look at, and for which there is memory: some 100 bytes each.
     """
     lattice = Lattice.of(problem, streaming=streaming)
     capacity //= lattice.unit

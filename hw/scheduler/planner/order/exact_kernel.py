@@ -44,48 +44,28 @@ EXHAUSTED, FOUND, NO_ROOM = range(3)
 
 
 class Run(NamedTuple):
-    """A search for plans of fewer than ``upper`` units.
-
-    Members
-    -------
-    lattice : Lattice
-    sets : DownSets
-        All there are.
-    capacity, upper : int
-        Units.
-    ahead : shape (down-sets,)
-        Units that are still to be paid at the least from each on, without debts.
-    newest : shape (down-sets,)
-        The newest state of each, or -1.
-    debts : shape (states, twice the words of a set of tensors)
-        Absent tensors, then written activations.
-    owed : shape (members of two sets of tensors,)
-        Units of each debt.
-    state : shape (states, 7)
-        See `NUMBER` and those after it.
-    tally : shape (2,)
-    choice : shape (3, tensors)
-        What could make room for an operator: units of room, units to pay, and the tensor.
-    suffix, chosen : shape (tensors + 1,)
-        Units of room of a choice and all after it; the choices made.
-    here : shape (words of a set of tensors,)
-        Residents of the state at hand.
-    """
+    """A search for plans of fewer than ``upper`` units."""
 
     lattice: Lattice
-    sets: DownSets
+    sets: DownSets  #: All there are.
+    #: ``capacity``, ``upper``: units.
     capacity: int
     upper: int
+    #: Shape (down-sets,): units that are still to be paid at the least from each on, without debts.
     ahead: Integers
-    newest: Integers
+    newest: Integers  #: Shape (down-sets,): the newest state of each, or -1.
+    #: Shape (states, twice the words of a set of tensors): absent tensors, then written activations.
     debts: Integers
-    owed: Integers
-    state: Integers
-    tally: Integers
+    owed: Integers  #: Shape (members of two sets of tensors,): units of each debt.
+    state: Integers  #: Shape (states, 7): see `NUMBER` and those after it.
+    tally: Integers  #: Shape (2,)
+    #: Shape (3, tensors): what could make room for an operator: units of room, units to pay, and the tensor.
     choice: Integers
+    #: ``suffix``, ``chosen``: shape (tensors + 1,): units of room of a choice and all after it; the choices
+    #: made.
     suffix: Integers
     chosen: Integers
-    here: Integers
+    here: Integers  #: Shape (words of a set of tensors,): residents of the state at hand.
 
     @classmethod
     def of(cls, lattice: Lattice, sets: DownSets, capacity: int, states: int) -> Run:
@@ -153,14 +133,8 @@ def _leaving(tensor: int, written: Integers, lattice: Lattice) -> int:
 def _choices(alone: int, item: int, operator: int, run: Run) -> tuple[int, int]:
     """List what could make room for an operator: other residents that leave, and operands that stream.
 
-    Parameters
-    ----------
-    alone : int
-        The operand that streams alone, or -1 when those do that need not.
-    item, operator : int
-    run : Run
-        Whose ``choice`` is filled in, the most room first: then a choice that is just enough has nothing to
-        spare in it either.
+    ``alone``: the operand that streams alone, or -1 when those do that need not. ``run``: whose ``choice`` is
+    filled in, the most room first: then a choice that is just enough has nothing to spare in it either.
 
     Returns
     -------
@@ -305,13 +279,8 @@ def _expand(item: int, run: Run) -> bool:
 def search(run: Run, effort: int, flag: Integers) -> tuple[int, Integers, int]:
     """Search for the plan with the fewest avoidable units, if they are fewer than the run's limit.
 
-    Parameters
-    ----------
-    run : Run
-    effort : int
-        Comparisons of states at most.
-    flag : shape (1,)
-        See `hw.scheduler.planner.watch.Watch`.
+    ``effort``: comparisons of states at most. ``flag``: of shape (1,); see
+    `hw.scheduler.planner.watch.Watch`.
 
     Returns
     -------

@@ -41,44 +41,33 @@ class FoundOrder(NamedTuple):
 
 
 class Lattice(NamedTuple):
-    """A problem for compiled searches.
+    """A problem for compiled searches."""
 
-    Members
-    -------
-    before : shape (operators, words of a set)
-        Direct predecessors of each operator.
-    after_first : shape (operators + 1,), after : shape (dependences,)
-        Direct successors of operator ``o``: ``after[after_first[o] : after_first[o + 1]]``.
-    users : shape (tensors, words of a set)
-        Operators that read each tensor.
-    first : shape (operators + 1,)
-        Where the operands of each operator begin, inputs before outputs.
-    owner, tensor, saved, alone : shape (operands,)
-        The operator; the operand; units that streaming it saves, 0 where it cannot be streamed; 1 where it
-        streams only while nothing else of the operator does.
-    fifo, whole : shape (operators,)
-        Units of first-in first-out buffers; units an operator needs with all operands whole, these included.
-    size, source, cheap : shape (tensors,)
-        Units; 1 for what lies off chip first; 1 where a write to memory is never avoidable: sources, outputs.
-    unit : int
-        Words of a unit: the greatest common divisor of all sizes.
-    """
-
-    before: Integers
+    before: Integers  #: Shape (operators, words of a set): direct predecessors of each operator.
+    #: ``after_first``, ``after``: shape (operators + 1,), shape (dependences,): direct successors of operator
+    #: ``o``: ``after[after_first[o] : after_first[o + 1]]``.
     after_first: Integers
     after: Integers
-    users: Integers
+    users: Integers  #: Shape (tensors, words of a set): operators that read each tensor.
+    #: Shape (operators + 1,): where the operands of each operator begin, inputs before outputs.
     first: Integers
+    #: ``owner``, ``tensor``, ``saved``, ``alone``: shape (operands,): the operator; the operand; units that
+    #: streaming it saves, 0 where it cannot be streamed; 1 where it streams only while nothing else of the
+    #: operator does.
     owner: Integers
     tensor: Integers
     saved: Integers
     alone: Integers
+    #: ``fifo``, ``whole``: shape (operators,): units of first-in first-out buffers; units an operator needs
+    #: with all operands whole, these included.
     fifo: Integers
     whole: Integers
+    #: ``size``, ``source``, ``cheap``: shape (tensors,): units; 1 for what lies off chip first; 1 where a
+    #: write to memory is never avoidable: sources, outputs.
     size: Integers
     source: Integers
     cheap: Integers
-    unit: int
+    unit: int  #: Words of a unit: the greatest common divisor of all sizes.
 
     @classmethod
     def of(cls, problem: Problem, *, streaming: bool = False) -> Lattice:

@@ -35,16 +35,9 @@ def minimum_peak(
 ) -> FoundOrder:
     """Find the order with the least peak of live words.
 
-    Parameters
-    ----------
-    problem : Problem
-    seed : int
-        Of annealing, where a part is too wide for the proof.
-    state_limit : int
-        Down-sets to look at in each part, and for which there is memory.
-    enough : int
-        Words below which no peak need be. Where no order is as low as that, any will do.
-    techniques : Techniques
+    ``seed``: of annealing, where a part is too wide for the proof. ``state_limit``: down-sets to look at in
+    each part, and for which there is memory. ``enough``: words below which no peak need be. Where no order is
+    as low as that, any will do.
     """
     # The given order is often good; a search need not find one that is no better.
     order = tuple(range(problem.operator_count))

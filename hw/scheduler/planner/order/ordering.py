@@ -37,21 +37,11 @@ _EXACT = "exact search"
 
 @dataclass(frozen=True, kw_only=True)
 class Ordering:
-    """An order, and what is known of it.
+    """An order, and what is known of it."""
 
-    Members
-    -------
-    order : tuple of int
-        Operators by step.
-    bound_words : int
-        No order moves fewer avoidable words; 0 when nothing better is known.
-    stages : tuple of StageCertificate
-        How it was decided.
-    """
-
-    order: tuple[int, ...]
-    bound_words: int
-    stages: tuple[StageCertificate, ...]
+    order: tuple[int, ...]  #: Operators by step.
+    bound_words: int  #: No order moves fewer avoidable words; 0 when nothing better is known.
+    stages: tuple[StageCertificate, ...]  #: How it was decided.
 
 
 def find_orders(problem: Problem, options: PlanOptions, *, thorough: bool = True) -> list[Ordering]:
@@ -60,13 +50,8 @@ def find_orders(problem: Problem, options: PlanOptions, *, thorough: bool = True
     There is one where it is proven or was asked for, and one of a long network.  Else there are those that a
     means of the search began with, too: they are judged greedily, so that a later one may turn out worse.
 
-    Parameters
-    ----------
-    problem : Problem
-    options : PlanOptions
-    thorough : bool
-        Whether a good order is searched for at length, and to be beaten or proven by the long exact search.
-        Of a graph in bands that would prove little: other bands might do better.
+    ``thorough``: whether a good order is searched for at length, and to be beaten or proven by the long exact
+    search. Of a graph in bands that would prove little: other bands might do better.
     """
     if options.order is OrderChoice.DEFAULT:
         order = tuple(range(problem.operator_count))
@@ -105,12 +90,7 @@ def _certified(
 def prove(problem: Problem, options: PlanOptions, avoidable_words: int) -> StageCertificate:
     """Bound the avoidable bytes of all orders of a problem of which a plan is known.
 
-    Parameters
-    ----------
-    problem : Problem
-    options : PlanOptions
-    avoidable_words : int
-        The known plan's.
+    ``avoidable_words``: the known plan's.
 
     Returns
     -------

@@ -13,25 +13,9 @@ from hw.scheduler.planner.residency.model import Choice, Model
 class Program:
     """What is to be decided where steps could need too much; the objective is to be set.
 
-    Parameters
-    ----------
-    model : Model
-    capacity : int
-        Units that no step may exceed.
-    floor : int or None
-        Steps that cannot exceed it whatever is decided need no row: the capacity when only traffic counts,
-        less when the peak does.
-    budget, moves_budget : int or None
-        Units of avoidable traffic, and avoidable transfers, that may not be exceeded.
-
-    Members
-    -------
-    tight : tuple of int
-        Steps that could exceed the floor.
-    keep, stream, spill : dict of int to pulp.LpVariable
-        What is to be decided: gaps, events in tight steps, and tensors that may be spilled.
-    words, moves : pulp.LpAffineExpression
-        Units of avoidable traffic, and avoidable transfers.
+    ``capacity``: units that no step may exceed. ``floor``: steps that cannot exceed it whatever is decided
+    need no row: the capacity when only traffic counts, less when the peak does. ``budget``, ``moves_budget``:
+    units of avoidable traffic, and avoidable transfers, that may not be exceeded.
     """
 
     def __init__(
@@ -46,15 +30,19 @@ class Program:
         self._model = model
         self.lp = pulp.LpProblem("residency", pulp.LpMinimize)
         floor, steps = capacity if floor is None else floor, range(len(model.order))
+        #: Steps that could exceed the floor.
         self.tight = tuple(step for step in steps if self._most(step) > floor)
         events = {each for step in self.tight for each in model.events_at[step] if model.events[each].saved}
         gaps = {gap for index in events for gap in model.events[index].gaps}
         gaps |= {gap for step in self.tight for gap in model.over[step]}
         if budget is not None:
             gaps = {gap for gap in gaps if model.cost(gap) <= budget}
+        #: ``keep``, ``stream``, ``spill``: what is to be decided: gaps, events in tight steps, and tensors
+        #: that may be spilled.
         self.keep = self._binaries("keep", gaps)
         self.stream = self._binaries("stream", events)
         self.spill = self._binaries("spill", filter(model.spills, {model.gaps[gap].tensor for gap in gaps}))
+        #: ``words``, ``moves``: units of avoidable traffic, and avoidable transfers.
         self.words, self.moves = self._weighted(model.size), self._weighted([1] * len(model.size))
         self._constrain(capacity)
         if budget is not None:

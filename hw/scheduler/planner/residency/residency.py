@@ -41,17 +41,13 @@ def solve_residency(
 ) -> Residency:
     """Decide which tensors stay in the scratchpad when, for one order of operators.
 
-    Parameters
-    ----------
-    problem, order, capacity
-        Operators by step, topological; words of the scratchpad, at least `least_capacity`.
-    streaming : bool
-        Whether an operand may pass through a window where that helps; COSMA's model has none of it.
-    time_limit_s, node_limit
-        Safety net for each solver call; branch-and-bound nodes for the words, twenty times as many as for
-        each criterion after them.
-    minimise : sequence of str
-        ``bytes``, then ``peak`` and ``transfers`` as far as wanted, the weightier first.
+    * ``order``: operators by step, topological. ``capacity``: words of the scratchpad, at least
+      `least_capacity`.
+    * ``streaming``: whether an operand may pass through a window where that helps; COSMA's model has none of
+      it.
+    * ``time_limit_s``: safety net for each solver call. ``node_limit``: branch-and-bound nodes for the words,
+      twenty times as many as for each criterion after them.
+    * ``minimise``: ``bytes``, then ``peak`` and ``transfers`` as far as wanted, the weightier first.
 
     Raises
     ------

@@ -36,30 +36,22 @@ class StreamUse:
 
 @dataclass(frozen=True, kw_only=True)
 class Residency:
-    """Which tensors lie in the scratchpad when, for one order of operators by step.
-
-    Members
-    -------
-    stays, streams
-        By tensor, then step.
-    avoidable_words, bound_words
-        Off-chip words beyond the compulsory ones, and what no residency of this order is below.
-    peak_words, transfers
-        Most words in use in one step; reads and writes, compulsory ones included.
-    status
-        Of the words: ``optimal`` when they equal the bound, else ``feasible``.
-    solver, note
-        What decided, version included; a fallback, a limit that stopped it.
-    """
+    """Which tensors lie in the scratchpad when, for one order of operators by step."""
 
     order: tuple[int, ...]
+    #: ``stays``, ``streams``: by tensor, then step.
     stays: tuple[Stay, ...]
     streams: tuple[StreamUse, ...]
+    #: ``avoidable_words``, ``bound_words``: off-chip words beyond the compulsory ones, and what no residency
+    #: of this order is below.
     avoidable_words: int
     bound_words: int
+    #: ``peak_words``, ``transfers``: most words in use in one step; reads and writes, compulsory ones
+    #: included.
     peak_words: int
     transfers: int
-    status: str
+    status: str  #: Of the words: ``optimal`` when they equal the bound, else ``feasible``.
+    #: ``solver``, ``note``: what decided, version included; a fallback, a limit that stopped it.
     solver: str
     note: str = ""
 

@@ -32,10 +32,7 @@ class Worker:
     A context manager: leaving it ends the process.  One that crashed or did not answer in time is not started
     again: all further requests fail at once, so that whoever asks often does not wait as often.
 
-    Parameters
-    ----------
-    python : str
-        Interpreter of the process.
+    ``python``: interpreter of the process.
     """
 
     def __init__(self, *, python: str = sys.executable) -> None:
@@ -58,11 +55,7 @@ class Worker:
     def pack(self, payload: dict[str, Any], *, seconds: float) -> dict[str, Any]:
         """Give the answer of `hw.scheduler.planner.solvers.packing.pack`.
 
-        Parameters
-        ----------
-        payload : dict
-        seconds : float
-            Safety net of wall-clock time; limits that decide results belong into the payload.
+        ``seconds``: safety net of wall-clock time; limits that decide results belong into the payload.
 
         Raises
         ------

@@ -31,31 +31,16 @@ _ENDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class MilpResult:
-    """What the solver found.
+    """What the solver found."""
 
-    Members
-    -------
-    status : str
-        ``optimal``, ``feasible`` (a limit was met), ``infeasible``, or ``unknown`` (a limit was met before
-        anything was found).
-    values : mapping of str to int
-        By variable name; empty when nothing was found.
-    objective : int
-        Of ``values``; 0 when nothing was found.
-    bound : int
-        No solution is below it; 0 when nothing was proven.
-    solver : str
-        Name and version.
-    note : str
-        The limit that stopped it; empty when there is nothing to say.
-    """
-
+    #: ``optimal``, ``feasible`` (a limit was met), ``infeasible``, or ``unknown`` (a limit was met before
+    #: anything was found).
     status: str
-    values: Mapping[str, int]
-    objective: int
-    bound: int
-    solver: str
-    note: str = ""
+    values: Mapping[str, int]  #: By variable name; empty when nothing was found.
+    objective: int  #: Of ``values``; 0 when nothing was found.
+    bound: int  #: No solution is below it; 0 when nothing was proven.
+    solver: str  #: Name and version.
+    note: str = ""  #: The limit that stopped it; empty when there is nothing to say.
 
 
 def solve(
@@ -67,15 +52,8 @@ def solve(
 ) -> MilpResult:
     """Minimise a problem whose variables and coefficients are integers, and whose objective is at least 0.
 
-    Parameters
-    ----------
-    problem : pulp.LpProblem
-    nodes : int
-        Branch-and-bound nodes at most.
-    seconds : float or None
-        Safety net of wall-clock time; None for none. A result that met it says so.
-    start : mapping of str to int
-        A known solution, by variable name; may be incomplete.
+    ``nodes``: branch-and-bound nodes at most. ``seconds``: safety net of wall-clock time; None for none. A
+    result that met it says so. ``start``: a known solution, by variable name; may be incomplete.
 
     Raises
     ------

@@ -23,13 +23,9 @@ from ortools.sat.python import cp_model
 def pack(payload: dict[str, Any]) -> dict[str, Any]:
     """Find addresses for blocks.
 
-    Parameters
-    ----------
-    payload : dict
-        ``blocks``: lists of first step, last step, size; ``capacity``; ``attempts``: dicts with ``order``
-        (indices of blocks), ``presolve``, ``conflicts`` and ``work`` (OR-tools' deterministic time);
-        ``seconds``: safety net of wall-clock time for
-        all of them.
+    ``payload``: ``blocks``: lists of first step, last step, size; ``capacity``; ``attempts``: dicts with
+    ``order`` (indices of blocks), ``presolve``, ``conflicts`` and ``work`` (OR-tools' deterministic time);
+    ``seconds``: safety net of wall-clock time for all of them.
 
     Returns
     -------

@@ -108,15 +108,9 @@ class Hiding:
 
     A read's block begins with its start, a write's ends before its deadline.
 
-    Parameters
-    ----------
-    moves : sequence of Move
-    blocks : sequence of Block
-        Everything in the scratchpad; the sum of sizes in any step never exceeds today's maximum.
-    addresses, owners : sequence of int
-        Words of each block; its tensor, which is never in two places at once, or -1 for a buffer.
-    step_cycles, latency_cycles
-        As for `simulate`.
+    ``blocks``: everything in the scratchpad; the sum of sizes in any step never exceeds today's maximum.
+    ``addresses``, ``owners``: words of each block; its tensor, which is never in two places at once, or -1
+    for a buffer. ``step_cycles``, ``latency_cycles``: as for `simulate`.
     """
 
     def __init__(

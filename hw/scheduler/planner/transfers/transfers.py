@@ -84,17 +84,10 @@ def make_transfers(
 ) -> Movements:
     """Decide steps, queues and homes of all transfers.
 
-    Parameters
-    ----------
-    problem, order, residency
-    addresses : sequence of int
-        In words, of `blocks_of` in their order.
-    step_cycles : sequence of int or None
-        Cycles of each step with its operands there. When given, fetches start early and writes end late
-        where that shortens the plan: with the same addresses, words, peak and transfers. Without, every
-        transfer keeps to the steps the residency gives it.
-    latency_cycles : int
-        As for `hw.scheduler.planner.transfers.hiding.simulate`.
+    ``addresses``: in words, of `blocks_of` in their order. ``step_cycles``: cycles of each step with its
+    operands there. When given, fetches start early and writes end late where that shortens the plan: with the
+    same addresses, words, peak and transfers. Without, every transfer keeps to the steps the residency gives
+    it. ``latency_cycles``: as for `hw.scheduler.planner.transfers.hiding.simulate`.
     """
     blocks = blocks_of(problem, order, residency)
     owners = [stay.tensor for stay in residency.stays] + [stream.tensor for stream in residency.streams]

@@ -267,15 +267,9 @@ def _compute(step: int, cycle: int, tables: Tables, parts: Parts) -> int:
 def simulate(tables: Tables, parts: Parts, pace: TimingModel, loads: int, limit: int) -> tuple[int, int, int]:
     """Run a program.
 
-    Parameters
-    ----------
-    tables, pace
-    parts : Parts
-        All zero, but for the memory's time and first refresh.
-    loads : int
-        1 when the first read is the program image, which is loaded before the first step; else 0.
-    limit : int
-        Cycles after which a program counts as stuck.
+    ``parts``: all zero, but for the memory's time and first refresh. ``loads``: 1 when the first read is the
+    program image, which is loaded before the first step; else 0. ``limit``: cycles after which a program
+    counts as stuck.
 
     Returns
     -------

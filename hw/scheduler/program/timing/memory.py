@@ -11,40 +11,28 @@ from hw.board.dram_timing import DramTiming
 class TimingModel(NamedTuple):
     """One memory port and the channel behind it, in cycles of the kernel's clock.
 
-    Parameters
-    ----------
-    read_request_cycles, read_response_cycles : float
-        From an address on the bus to the channel, and from there to the data on the bus.
-    write_request_cycles, write_response_cycles : float
-        From data on the bus to the channel, and from there to the response.
-    word_cycles : float
-        What the channel takes for a word.
-    turnaround_cycles : float
-        What it loses with each change of direction.
-    refresh_interval_cycles, refresh_cycles : float
-        How often it refreshes, and how long it then stands still.
-    write_high_words : int
-        Written words that end a run of reads.
-    run_words : int
-        Shortest run of one direction while the other waits.
-    write_buffer_words, fabric_words : int
-        Written words that the channel, and the way to it, can hold.
-
     Notes
     -----
     The defaults are those of an Alveo U55C at 300 MHz.  A named tuple, which compiled code takes as it is.
     """
 
+    #: ``read_request_cycles``, ``read_response_cycles``: from an address on the bus to the channel, and from
+    #: there to the data on the bus.
     read_request_cycles: float = 14.0
     read_response_cycles: float = 40.0
+    #: ``write_request_cycles``, ``write_response_cycles``: from data on the bus to the channel, and from
+    #: there to the response.
     write_request_cycles: float = 14.0
     write_response_cycles: float = 10.0
-    word_cycles: float = 2 / 3
-    turnaround_cycles: float = 5.0
+    word_cycles: float = 2 / 3  #: What the channel takes for a word.
+    turnaround_cycles: float = 5.0  #: What it loses with each change of direction.
+    #: ``refresh_interval_cycles``, ``refresh_cycles``: how often it refreshes, and how long it then stands
+    #: still.
     refresh_interval_cycles: float = 1170.0
     refresh_cycles: float = 110.0
-    write_high_words: int = 96
-    run_words: int = 256
+    write_high_words: int = 96  #: Written words that end a run of reads.
+    run_words: int = 256  #: Shortest run of one direction while the other waits.
+    #: ``write_buffer_words``, ``fabric_words``: written words that the channel, and the way to it, can hold.
     write_buffer_words: int = 128
     fabric_words: int = 64
 

@@ -18,24 +18,14 @@ IN, OUT, NEXT = 0, 1, 2
 
 
 class Tables(NamedTuple):
-    """A program in numbers.
+    """A program in numbers."""
 
-    Members
-    -------
-    steps
-        ``[steps, 3]``: reads and writes waited for, cores.
-    cores
-        ``[steps, cores, 6]``: words in, words out, least cycles, first input, first output, and the operand
-        after the last output.
-    operands
-        ``[operands, 3]``: words, way, ring.
-    reads, writes
-        ``[transfers, 5]``: words, start step, ring, core, first word in memory.
-    """
-
-    steps: Integers
+    steps: Integers  #: ``[steps, 3]``: reads and writes waited for, cores.
+    #: ``[steps, cores, 6]``: words in, words out, least cycles, first input, first output, and the operand
+    #: after the last output.
     cores: Integers
-    operands: Integers
+    operands: Integers  #: ``[operands, 3]``: words, way, ring.
+    #: ``reads``, ``writes``: ``[transfers, 5]``: words, start step, ring, core, first word in memory.
     reads: Integers
     writes: Integers
 

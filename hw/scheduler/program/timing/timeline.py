@@ -20,34 +20,18 @@ _LIMIT_FACTOR, _LIMIT_EXTRA_CYCLES = 64, 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """What a program takes.
+    """What a program takes."""
 
-    Members
-    -------
-    cycles_total
-        From start to done.
-    exposed_cycles
-        Those of them in which only transfers were waited for.
-    load_cycles
-        Those of them in which the program was loaded.
-    """
-
-    cycles_total: int
-    exposed_cycles: int
-    load_cycles: int
+    cycles_total: int  #: From start to done.
+    exposed_cycles: int  #: Those of them in which only transfers were waited for.
+    load_cycles: int  #: Those of them in which the program was loaded.
 
 
 def predict(program: Program, model: TimingModel | None = None, *, image_words: int = 0) -> Prediction:
     """Predict the time of a program.
 
-    Parameters
-    ----------
-    program : Program
-    model : TimingModel or None
-        Of the memory; the default one when None.
-    image_words : int
-        Words of the program image that is loaded before; 0 where the program is frozen, and for a plan, whose
-        cycles begin with its first step.
+    ``model``: of the memory; the default one when None. ``image_words``: words of the program image that is
+    loaded before; 0 where the program is frozen, and for a plan, whose cycles begin with its first step.
 
     Raises
     ------

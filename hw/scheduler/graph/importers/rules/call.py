@@ -29,33 +29,15 @@ class Unknown(Exception):  # noqa: N818  (another source of shapes is asked then
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """An operator with everything about its operands that is known before the network runs.
+    """An operator with everything about its operands that is known before the network runs."""
 
-    Parameters
-    ----------
-    op : str
-        Name in ONNX's own domain; in another with the domain before it.
-    shapes : tuple of Shape or None
-        Of the operands; None for what is left out.
-    values : tuple of array or None
-        Of the operands that are small constants.
-    attributes : mapping of str to value
-        Texts are bytes, as ONNX has them.
-    opset : int
-        Version of the operators of its domain.
-    results : int
-        Outputs the node lists.
-    labels : tuple of str
-        The specification's names of the operands.
-    """
-
-    op: str
-    shapes: tuple[Shape | None, ...]
-    values: tuple[Array | None, ...]
-    attributes: Mapping[str, Any]
-    opset: int
-    results: int = 1
-    labels: tuple[str, ...] = ()
+    op: str  #: Name in ONNX's own domain; in another with the domain before it.
+    shapes: tuple[Shape | None, ...]  #: Of the operands; None for what is left out.
+    values: tuple[Array | None, ...]  #: Of the operands that are small constants.
+    attributes: Mapping[str, Any]  #: Texts are bytes, as ONNX has them.
+    opset: int  #: Version of the operators of its domain.
+    results: int = 1  #: Outputs the node lists.
+    labels: tuple[str, ...] = ()  #: The specification's names of the operands.
 
     def label(self, position: int) -> str:
         """Name an operand for errors."""
