@@ -37,15 +37,7 @@ def _rams(bits: int, words: int, most: int = _BLOCK_WORDS) -> int:
 
 
 def estimate(config: ConvConfig, data_width: int) -> Resources:
-    """Estimate a kernel.
-
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    data_width
-        Bits of a beat of the memory ports.
-    """
+    """Estimate a kernel."""
     lanes, taps, generators = config.lanes, config.taps, config.taps * config.generators
     columns, gather = config.outputs, bool(config.gather_words)
     products = config.inputs * columns

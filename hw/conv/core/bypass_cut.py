@@ -27,19 +27,6 @@ class BypassCommand(data.StructLayout):
 class BypassCut(wiring.Component):
     """Makes every part begin in a word of its own.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    command : In(stream of BypassCommand)
-    i : In(stream of words)
-        The channels of each pixel from lane 0 of a word on.
-    o : Out(stream of words)
-        The channels of each part, likewise.
-
     Behaviour
     ---------
     As `hw.lib.rows.cutter.RowCutter`, for which a pixel is a command: a word a cycle, and a cycle more for a
@@ -52,8 +39,9 @@ class BypassCut(wiring.Component):
         super().__init__(
             {
                 "command": In(stream.Signature(BypassCommand(config))),
+                #: The channels of each pixel from lane 0 of a word on.
                 "i": In(stream.Signature(config.word_bits)),
-                "o": Out(stream.Signature(config.word_bits)),
+                "o": Out(stream.Signature(config.word_bits)),  #: The channels of each part, likewise.
             }
         )
 

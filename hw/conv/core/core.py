@@ -41,30 +41,7 @@ class Activity(data.StructLayout):
 class ConvCore(wiring.Component):
     """Both units.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    placer
-        How cells are placed.
-    beat_bits
-        Bits of a beat of weights.
-
-    Members
-    -------
-    tap, offset, block, sweep, drain, bypass_block, bypass_cut
-        Streams of commands, see `hw.conv.core.layouts`, `hw.conv.core.pointwise.commands` and `BypassCut`.
-    source_turns, sink_turns
-        See `Route`; its ends are `MEMORY` ... and `INTO_DEPTHWISE` ...
-    i, bypass : In(stream of words)
-    offsets : In(stream of offset_entry)
-    tap_weights, tile_weights : In(stream of beats)
-    row_token, block_token, bypass_token : Out(stream of 1 bit)
-        Room for a row of the depthwise unit's map, for a block of the pointwise unit's, and of the bypass.
-    requests : Out(stream of GatherRequest), gathered : In(stream of words)
-        Pixels of the depthwise unit's map that are read one by one, if the engine can gather.
-    o : Out(stream of words)
-    activity : Out(Activity)
+    ``beat_bits``: bits of a beat of weights.
     """
 
     def __init__(self, config: ConvConfig, placer: Placer, *, beat_bits: int) -> None:
@@ -72,9 +49,13 @@ class ConvCore(wiring.Component):
         self._depthwise = Depthwise(config, placer, beat_bits=beat_bits)
         self._pointwise = PointwiseUnit(config, beat_bits=beat_bits, placer=placer)
         words, beats, token = (stream.Signature(shape) for shape in (config.word_bits, beat_bits, 1))
+        #: Pixels of the depthwise unit's map that are read one by one, if the engine can gather.
         gather = {"requests": Out(stream.Signature(GatherRequest())), "gathered": In(words)}
         super().__init__(
             {
+                #: ``tap``, ``offset``, ``block``, ``sweep``, ``drain``, ``bypass_block``, ``bypass_cut``:
+                #: streams of commands, see `hw.conv.core.layouts`, `hw.conv.core.pointwise.commands` and
+                #: `BypassCut`.
                 "tap": In(stream.Signature(TapCommand(config))),
                 "offset": In(stream.Signature(OffsetCommand(config))),
                 "block": In(stream.Signature(BlockCommand(config))),
@@ -82,6 +63,8 @@ class ConvCore(wiring.Component):
                 "drain": In(stream.Signature(DrainCommand(config))),
                 "bypass_block": In(stream.Signature(BlockCommand(config))),
                 "bypass_cut": In(stream.Signature(BypassCommand(config))),
+                #: ``source_turns``, ``sink_turns``: see `Route`; its ends are `MEMORY` ... and
+                #: `INTO_DEPTHWISE` ...
                 "source_turns": In(stream.Signature(Turn())).array(3),
                 "sink_turns": In(stream.Signature(Turn())).array(3),
                 "i": In(words),
@@ -89,6 +72,8 @@ class ConvCore(wiring.Component):
                 "offsets": In(stream.Signature(offset_entry(config))),
                 "tap_weights": In(beats),
                 "tile_weights": In(beats),
+                #: ``row_token``, ``block_token``, ``bypass_token``: room for a row of the depthwise unit's
+                #: map, for a block of the pointwise unit's, and of the bypass.
                 "row_token": Out(token),
                 "block_token": Out(token),
                 "bypass_token": Out(token),

@@ -36,124 +36,96 @@ class Offsets(IntEnum):
 
 
 class Settings(data.StructLayout):
-    """How sums become results: ``clamp(((sum * multiplier + half) >> shift) + post, low, high)``.
-
-    Members
-    -------
-    zero
-        Zero point of the input: what a pixel outside of the map has.
-    low, high
-        Bounds of a result.
-    raw
-        No rounding and no bounds: the low 8 bits of ``(sum * multiplier >> shift) + post``.  With 1 and 0 for
-        multiplier and post: the bytes of sums themselves.
-    """
+    """How sums become results: ``clamp(((sum * multiplier + half) >> shift) + post, low, high)``."""
 
     def __init__(self) -> None:
-        super().__init__({"zero": signed(8), "low": signed(8), "high": signed(8), "raw": 1})
+        super().__init__(
+            {
+                "zero": signed(8),  #: Zero point of the input: what a pixel outside of the map has.
+                #: ``low``, ``high``: bounds of a result.
+                "low": signed(8),
+                "high": signed(8),
+                #: No rounding and no bounds: the low 8 bits of ``(sum * multiplier >> shift) + post``.  With
+                #: 1 and 0 for multiplier and post: the bytes of sums themselves.
+                "raw": 1,
+            }
+        )
 
 
 class FillCommand(data.StructLayout):
-    """A map that goes into the line buffer, a part of `TapCommand`.
-
-    Members
-    -------
-    rows, columns, words
-        Its size; ``words`` a pixel.  Words come row by row, pixel by pixel, first channels first.
-    slots
-        Rows that the buffer holds: even; a multiple of ``4 << split`` for a strip.
-    row_words
-        Words from one row of a bank to the next: ``ceil(columns / 2) * words``; ``columns * words`` for a
-        strip.
-    strip, split
-        See `hw.conv.core.fill`: banks by parity, or row y in bank ``(y >> split) & 3``.
-    asked
-        Whether words come from memory, so that a token is to be given for each row there is room for.
-    """
+    """A map that goes into the line buffer, a part of `TapCommand`."""
 
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
             {
+                #: ``rows``, ``columns``, ``words``: its size; ``words`` a pixel.  Words come row by row,
+                #: pixel by pixel, first channels first.
                 "rows": SIDE_BITS,
                 "columns": SIDE_BITS,
                 "words": WORDS_BITS,
+                #: Rows that the buffer holds: even; a multiple of ``4 << split`` for a strip.
                 "slots": SLOT_BITS,
+                #: Words from one row of a bank to the next: ``ceil(columns / 2) * words``; ``columns *
+                #: words`` for a strip.
                 "row_words": range(config.bank_words + 1),
+                #: ``strip``, ``split``: see `hw.conv.core.fill`: banks by parity, or row y in bank ``(y >>
+                #: split) & 3``.
                 "strip": 1,
                 "split": 2,
+                #: Whether words come from memory, so that a token is to be given for each row there is room
+                #: for.
                 "asked": 1,
             }
         )
 
 
 class TapCommand(data.StructLayout):
-    """A layer that samples the line buffer.
-
-    Members
-    -------
-    fill : FillCommand
-        The map.
-    out_rows, out_columns
-        Size of the result.
-    kernel_rows, kernel_columns
-        1 ... 7.
-    stride_rows, stride_columns
-        1 ... 7.
-    dilation_rows, dilation_columns
-        1 ... 63.
-    pad_rows, pad_columns
-        Above and left.
-    steps
-        Cycles a word: ``ceil(kernel_rows * kernel_columns / T)``; of samples as many as taps.
-    first_need
-        Rows of the map that must be there before the first row of results, signed; each later row needs
-        ``stride_rows`` more, and none needs more than all.
-    first_free
-        Rows of the map that the first row of results does not need any more, signed; grows likewise.
-    offsets : 2
-        `Offsets`.
-    masked
-        Offsets come with masks.
-    gather
-        Samples with a neighbour in rows outside of ``first_free ... first_need - 1``, which go down the map
-        with the rows of results, are read from memory.  Only with `Offsets.FREE`, of one group for all
-        channels, and for a map that lies in memory in one part.
-    entries
-        Entries of offsets that a pixel has, see `OffsetCommand`.
-    group_slices
-        Slices of L / G lanes that share offsets.
-    dot, passes
-        Offsets are computed from the map as it comes, so many pairs of numbers a pixel.
-    samples, digits
-        No sums: the samples leave, each digit of base 256 (`digits` of them) in a pass of its own, as words
-        in the order [digit][tap][word of the pixel].  Without offsets, pixels leave as they are.
-    settings : Settings
-    """
+    """A layer that samples the line buffer."""
 
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
             {
-                "fill": FillCommand(config),
+                "fill": FillCommand(config),  #: The map.
+                #: ``out_rows``, ``out_columns``: size of the result.
                 "out_rows": SIDE_BITS,
                 "out_columns": SIDE_BITS,
+                #: ``kernel_rows``, ``kernel_columns``: 1 ... 7.
                 "kernel_rows": KERNEL_BITS,
                 "kernel_columns": KERNEL_BITS,
+                #: ``stride_rows``, ``stride_columns``: 1 ... 7.
                 "stride_rows": KERNEL_BITS,
                 "stride_columns": KERNEL_BITS,
+                #: ``dilation_rows``, ``dilation_columns``: 1 ... 63.
                 "dilation_rows": DILATION_BITS,
                 "dilation_columns": DILATION_BITS,
+                #: ``pad_rows``, ``pad_columns``: above and left.
                 "pad_rows": PAD_BITS,
                 "pad_columns": PAD_BITS,
+                #: Cycles a word: ``ceil(kernel_rows * kernel_columns / T)``; of samples as many as taps.
                 "steps": 6,
+                #: Rows of the map that must be there before the first row of results, signed; each later row
+                #: needs ``stride_rows`` more, and none needs more than all.
                 "first_need": signed(SIDE_BITS + 2),
+                #: Rows of the map that the first row of results does not need any more, signed; grows
+                #: likewise.
                 "first_free": signed(SIDE_BITS + 2),
-                "offsets": 2,
-                "masked": 1,
+                "offsets": 2,  #: `Offsets`.
+                "masked": 1,  #: Offsets come with masks.
+                #: Samples with a neighbour in rows outside of ``first_free ... first_need - 1``, which go
+                #: down the map with the rows of results, are read from memory.  Only with `Offsets.FREE`, of
+                #: one group for all channels, and for a map that lies in memory in one part.
                 "gather": 1,
+                #: Entries of offsets that a pixel has, see `OffsetCommand`.
                 "entries": range(config.offset_entries + 1),
+                #: Slices of L / G lanes that share offsets.
                 "group_slices": WORDS_BITS + (config.generators - 1).bit_length(),
+                #: ``dot``, ``passes``: offsets are computed from the map as it comes, so many pairs of
+                #: numbers a pixel.
                 "dot": 1,
                 "passes": range(MAX_TAPS + 1),
+                #: ``samples``, ``digits``: no sums: the samples leave, each digit of base 256 (`digits` of
+                #: them) in a pass of its own, as words in the order [digit][tap][word of the pixel].  Without
+                #: offsets, pixels leave as they are.
                 "samples": 1,
                 "digits": 3,
                 "settings": Settings(),
@@ -162,50 +134,37 @@ class TapCommand(data.StructLayout):
 
 
 class OffsetCommand(data.StructLayout):
-    """The offsets of a layer, as `hw.conv.core.offset_store` takes them.
-
-    Members
-    -------
-    pixels
-        Of the result.
-    entries
-        That a pixel has: ``groups * steps``, each of T taps (of samples one tap), or 1 if square.
-    low, high
-        Bounds that every offset is clamped to.
-    dot
-        They are computed on chip.
-    tap : TapCommand
-        The layer, if the engine can gather.
-    """
+    """The offsets of a layer, as `hw.conv.core.offset_store` takes them."""
 
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
             {
-                "pixels": 2 * SIDE_BITS,
+                "pixels": 2 * SIDE_BITS,  #: Of the result.
+                #: That a pixel has: ``groups * steps``, each of T taps (of samples one tap), or 1 if square.
                 "entries": range(config.offset_entries + 1),
+                #: ``low``, ``high``: bounds that every offset is clamped to.
                 "low": signed(OFFSET_BITS),
                 "high": signed(OFFSET_BITS),
-                "dot": 1,
+                "dot": 1,  #: They are computed on chip.
+                #: The layer, if the engine can gather.
                 **({"tap": TapCommand(config)} if config.gather_words else {}),
             }
         )
 
 
 class GatherRequest(data.StructLayout):
-    """Pixels of the map that are read one by one: all words of the first, then all of the second.
-
-    Members
-    -------
-    row, column
-        Of the first.
-    two
-        The one on its right, too.
-    ends
-        No pixel: later requests are for the next layer that gathers.
-    """
+    """Pixels of the map that are read one by one: all words of the first, then all of the second."""
 
     def __init__(self) -> None:
-        super().__init__({"row": SIDE_BITS, "column": SIDE_BITS, "two": 1, "ends": 1})
+        super().__init__(
+            {
+                #: ``row``, ``column``: of the first.
+                "row": SIDE_BITS,
+                "column": SIDE_BITS,
+                "two": 1,  #: The one on its right, too.
+                "ends": 1,  #: No pixel: later requests are for the next layer that gathers.
+            }
+        )
 
 
 class Offset(data.StructLayout):
@@ -221,111 +180,77 @@ def offset_entry(config: ConvConfig) -> data.ArrayLayout:
 
 
 class TapRead(data.StructLayout):
-    """What a lane cell reads for the samples that come two cycles later.
-
-    Members
-    -------
-    weight
-        Address of the weights of T taps, in the half of the layer: ``{step, word}`` counted up by the walker.
-    word
-        Word of the pixel, for parameters and the weights of a strip.
-    half
-        Which half of these RAMs the layer has.
-    """
-
-    def __init__(self, config: ConvConfig) -> None:
-        super().__init__({"weight": range(config.tap_words), "word": range(TAP_LAYER_WORDS), "half": 1})
-
-
-class Point(data.StructLayout):
-    """A sample of one tap: where the four neighbours are among the banks, and how they are weighed.
-
-    Members
-    -------
-    on
-        There is such a tap; otherwise it counts nothing.
-    odd_row, odd_column
-        Parity of the upper left neighbour: its bank is ``2 * odd_row + odd_column``.
-    inside
-        Bit ``2 * r + c``: the neighbour r rows below and c columns right is in the map.
-    ly, lx
-        Fraction of the coordinates.
-    mask
-        Weight of the sample, if masked.
-    """
+    """What a lane cell reads for the samples that come two cycles later."""
 
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
             {
-                "on": 1,
+                #: Address of the weights of T taps, in the half of the layer: ``{step, word}`` counted up by
+                #: the walker.
+                "weight": range(config.tap_words),
+                #: Word of the pixel, for parameters and the weights of a strip.
+                "word": range(TAP_LAYER_WORDS),
+                "half": 1,  #: Which half of these RAMs the layer has.
+            }
+        )
+
+
+class Point(data.StructLayout):
+    """A sample of one tap: where the four neighbours are among the banks, and how they are weighed."""
+
+    def __init__(self, config: ConvConfig) -> None:
+        super().__init__(
+            {
+                "on": 1,  #: There is such a tap; otherwise it counts nothing.
+                #: ``odd_row``, ``odd_column``: parity of the upper left neighbour: its bank is ``2 * odd_row
+                #: + odd_column``.
                 "odd_row": 1,
                 "odd_column": 1,
+                #: Bit ``2 * r + c``: the neighbour r rows below and c columns right is in the map.
                 "inside": 4,
+                #: ``ly``, ``lx``: fraction of the coordinates.
                 "ly": config.fraction_bits,
                 "lx": config.fraction_bits,
-                "mask": MASK_BITS if config.mask else 0,
+                "mask": MASK_BITS if config.mask else 0,  #: Weight of the sample, if masked.
             }
         )
 
 
 class StripPoint(data.StructLayout):
-    """A step of a strip.
-
-    Members
-    -------
-    begins
-        No step: the next one is the first of its row of results.
-    banks
-        Of the kernel's rows, the upper one first.
-    rows, columns
-        Bits of the kernel's rows and columns that are in the map.
-    span
-        Words between the columns of the kernel: dilation times the words of a pixel.
-    """
+    """A step of a strip."""
 
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
             {
-                "begins": 1,
-                "banks": data.ArrayLayout(2, 3),
+                "begins": 1,  #: No step: the next one is the first of its row of results.
+                "banks": data.ArrayLayout(2, 3),  #: Of the kernel's rows, the upper one first.
+                #: ``rows``, ``columns``: bits of the kernel's rows and columns that are in the map.
                 "rows": 3,
                 "columns": 3,
+                #: Words between the columns of the kernel: dilation times the words of a pixel.
                 "span": range(config.strip_words + 1),
             }
         )
 
 
 class TapControl(data.StructLayout):
-    """What the lane cells do with the words of the banks that come in the same cycle.
-
-    Members
-    -------
-    valid
-        There are words.
-    first, last
-        They are the first or the last of their sum; with ``last`` a result comes, `LaneCell.latency` later.
-    masked
-        Masks count.
-    samples, digit
-        The result is this digit of the first tap's sample.
-    plain
-        The result is the first tap's pixel as it is, or the zero point outside of the map.
-    strip
-        A step of a strip: every one shifts the window; with ``last`` a result comes.
-    settings : Settings
-    """
+    """What the lane cells do with the words of the banks that come in the same cycle."""
 
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
             {
-                "valid": 1,
+                "valid": 1,  #: There are words.
+                #: ``first``, ``last``: they are the first or the last of their sum; with ``last`` a result
+                #: comes, `LaneCell.latency` later.
                 "first": 1,
                 "last": 1,
-                "masked": 1,
+                "masked": 1,  #: Masks count.
+                #: ``samples``, ``digit``: the result is this digit of the first tap's sample.
                 "samples": 1,
+                #: The result is the first tap's pixel as it is, or the zero point outside of the map.
                 "plain": 1,
                 "digit": 2,
-                "strip": 1,
+                "strip": 1,  #: A step of a strip: every one shifts the window; with ``last`` a result comes.
                 "window": StripPoint(config),
                 "settings": Settings(),
             }

@@ -28,22 +28,7 @@ class Turn(data.StructLayout):
 class Route(wiring.Component):
     """Connects sources with sinks, each of which goes through its jobs in order.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    ways
-        (source, sink) of every connection: each end has one or two.
-    sources, sinks
-        How many there are.
-
-    Members
-    -------
-    source_turns : In array of streams of Turn
-        For each source, where the words of its jobs go: which of its ways, in the order of ``ways``.
-    sink_turns : In array of streams of Turn
-        For each sink likewise.
-    i : In array of streams of words, o : Out array of streams of words
+    ``ways``: (source, sink) of every connection: each end has one or two.
 
     Behaviour
     ---------
@@ -65,8 +50,10 @@ class Route(wiring.Component):
         turn, word = stream.Signature(Turn()), stream.Signature(config.word_bits)
         super().__init__(
             {
+                #: For each source, where the words of its jobs go: which of its ways, in the order of
+                #: ``ways``.
                 "source_turns": In(turn).array(sources),
-                "sink_turns": In(turn).array(sinks),
+                "sink_turns": In(turn).array(sinks),  #: For each sink, where the words of its jobs come from.
                 "i": In(word).array(sources),
                 "o": Out(word).array(sinks),
             }
@@ -129,22 +116,16 @@ class Route(wiring.Component):
 
 
 class RouteEnd(wiring.Component):
-    """Counts the words of a job at one end.
-
-    Members
-    -------
-    i : In(stream of Turn)
-    active : Out(1)
-        A job is at hand.
-    other : Out(1)
-        Its way.
-    step : In(1)
-        A word passes.
-    """
+    """Counts the words of a job at one end."""
 
     def __init__(self) -> None:
         super().__init__(
-            {"i": In(stream.Signature(Turn())), "active": Out(1), "other": Out(1), "step": In(1)}
+            {
+                "i": In(stream.Signature(Turn())),
+                "active": Out(1),  #: A job is at hand.
+                "other": Out(1),  #: Its way.
+                "step": In(1),  #: A word passes.
+            }
         )
 
     def elaborate(self, platform: Any) -> Module:

@@ -36,24 +36,14 @@ def scale(
 ) -> Signal:
     """Give ``clamp(((value * multiplier + (1 << shift >> 1)) >> shift) + post, low, high)``.
 
-    Parameters
-    ----------
-    m
-        The component being elaborated.
-    name
-        Of the registers: ``name_product`` and so on.
-    value
-        A sum, signed, of at most 48 bits.
-    multiplier
-        Unsigned, 16 bits, in the same cycle as ``value``.
-    shift
-        Unsigned, 6 bits, `SHIFT_AT` cycles after ``value``.
-    raw
-        The result is the low 8 bits of ``(value * multiplier >> shift) + post``; `RAW_AT` cycles after.
-    post
-        Signed, 16 bits, `POST_AT` cycles after.
-    low, high
-        Bounds, int8, `BOUNDS_AT` cycles after.
+    * ``name``: of the registers: ``name_product`` and so on.
+    * ``value``: a sum, signed, of at most 48 bits.
+    * ``multiplier``: unsigned, 16 bits, in the same cycle as ``value``.
+    * ``shift``: unsigned, 6 bits, `SHIFT_AT` cycles after ``value``.
+    * ``raw``: the result is the low 8 bits of ``(value * multiplier >> shift) + post``; `RAW_AT` cycles
+      after.
+    * ``post``: signed, 16 bits, `POST_AT` cycles after.
+    * ``low``, ``high``: bounds, int8, `BOUNDS_AT` cycles after.
 
     Returns
     -------

@@ -48,20 +48,9 @@ def plan_blocks(
 ) -> Blocks:
     """Find the largest blocks there is room for, all alike but for the last.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    size
-        Rows and columns of the map.
-    words
-        Of a pixel.
-    most
-        Pixels of a block at the most.
-    whole_rows
-        A block has to have whole rows.
-    pitched
-        A block that is smaller than a row has to divide it: rows do not lie behind each other in memory.
+    ``size``: rows and columns of the map. ``words``: of a pixel. ``most``: pixels of a block at the most.
+    ``whole_rows``: a block has to have whole rows. ``pitched``: a block that is smaller than a row has to
+    divide it: rows do not lie behind each other in memory.
 
     Raises
     ------

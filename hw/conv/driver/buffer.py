@@ -18,24 +18,14 @@ _MOST_SLOTS = 2**SLOT_BITS - 2
 
 @dataclass(frozen=True, kw_only=True)
 class BufferPlan:
-    """Fields of `hw.conv.core.layouts.TapCommand` and `OffsetCommand` that follow from a layer.
+    """Fields of `hw.conv.core.layouts.TapCommand` and `OffsetCommand` that follow from a layer."""
 
-    Parameters
-    ----------
-    strip, gather
-        A plain 3 x 3 layer goes by strips; samples outside the line buffer are read from memory.
-    words, slots, row_words, split, steps, first_need, first_free, group_slices, entries
-        As there; ``entries`` is 0 without offsets.
-    entry_units
-        Units of 16 bits of an entry in memory.
-    digits
-        Bytes of a sample that leaves.
-    passes
-        Pairs of numbers of offsets that are computed for a pixel; 0 where none are.
-    """
-
+    #: ``strip``, ``gather``: a plain 3 x 3 layer goes by strips; samples outside the line buffer are read
+    #: from memory.
     strip: bool
     gather: bool
+    #: ``words``, ``slots``, ``row_words``, ``split``, ``steps``, ``first_need``, ``first_free``,
+    #: ``group_slices``, ``entries``: as there; ``entries`` is 0 without offsets.
     words: int
     slots: int
     row_words: int
@@ -45,9 +35,9 @@ class BufferPlan:
     first_free: int
     group_slices: int
     entries: int
-    entry_units: int
-    digits: int
-    passes: int
+    entry_units: int  #: Units of 16 bits of an entry in memory.
+    digits: int  #: Bytes of a sample that leaves.
+    passes: int  #: Pairs of numbers of offsets that are computed for a pixel; 0 where none are.
 
 
 def plan_buffer(config: ConvConfig, layer: ConvLayer, form: MapForm, *, in_memory: bool = True) -> BufferPlan:

@@ -10,21 +10,11 @@ from hw.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class MapForm:
-    """How the channels of a map lie in its words.
-
-    Parameters
-    ----------
-    channels
-        How many.
-    parts
-        1, or 2: halves of the channels, each of which begins with a word.
-    groups
-        Of channels that have offsets of their own: each begins with a slice of L / G lanes.
-    """
+    """How the channels of a map lie in its words."""
 
     channels: int
-    parts: int = 1
-    groups: int = 1
+    parts: int = 1  #: 1, or 2: halves of the channels, each of which begins with a word.
+    groups: int = 1  #: Of channels that have offsets of their own: each begins with a slice of L / G lanes.
 
     def __post_init__(self) -> None:
         if self.parts not in (1, 2) or self.channels % self.parts:

@@ -25,57 +25,34 @@ class Kind(Enum):
 class ConvLayer:
     """A layer; names and orders are those of ONNX's Conv and DeformConv.
 
-    Parameters
-    ----------
-    channels, rows, columns
-        Size of the map.
-    outputs
-        Channels of the result.
-    kernel, strides, dilations
-        Of rows and of columns.
-    pads
-        Above, left, below, right.
-    group, offset_group
-        Groups of channels, and of channels with offsets of their own.
-    offsets
-        `Offsets`: of each tap, one a pixel (square), or none.
-    bound
-        Whole pixels that offsets are clamped to, both ways; None: none.
-    masked
-        Samples are weighed.
-    dot
-        Offsets are computed on chip.
-    zero
-        Zero point of the map.
-    low, high
-        Bounds of a result.
-    raw
-        Bytes of sums instead of results.
-
     Raises
     ------
     InputError
         For a number out of range, groups that do not divide, or a kernel larger than the padded map.
     """
 
+    #: ``channels``, ``rows``, ``columns``: size of the map.
     channels: int
     rows: int
     columns: int
-    outputs: int
+    outputs: int  #: Channels of the result.
+    #: ``kernel``, ``strides``, ``dilations``: of rows and of columns.
     kernel: tuple[int, int] = (1, 1)
     strides: tuple[int, int] = (1, 1)
     dilations: tuple[int, int] = (1, 1)
-    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)  #: Above, left, below, right.
+    #: ``group``, ``offset_group``: groups of channels, and of channels with offsets of their own.
     group: int = 1
     offset_group: int = 1
-    offsets: Offsets = Offsets.NONE
-    bound: int | None = None
-    masked: bool = False
-    dot: bool = False
-    zero: int = 0
+    offsets: Offsets = Offsets.NONE  #: `Offsets`: of each tap, one a pixel (square), or none.
+    bound: int | None = None  #: Whole pixels that offsets are clamped to, both ways; None: none.
+    masked: bool = False  #: Samples are weighed.
+    dot: bool = False  #: Offsets are computed on chip.
+    zero: int = 0  #: Zero point of the map.
+    #: ``low``, ``high``: bounds of a result.
     low: int = -128
     high: int = 127
-    raw: bool = False
+    raw: bool = False  #: Bytes of sums instead of results.
 
     def __post_init__(self) -> None:
         for name, low, high in (

@@ -13,20 +13,11 @@ from hw.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class MapPlace:
-    """Where a map lies, and how.
+    """Where a map lies, and how."""
 
-    Parameters
-    ----------
-    form
-        Of its pixels.
-    addresses
-        For each port, bytes from its base pointer on.
-    half
-        Its rows are those of one half of a map whose rows are split: there is as much between them.
-    """
-
-    form: MapForm
-    addresses: tuple[int, ...]
+    form: MapForm  #: Of its pixels.
+    addresses: tuple[int, ...]  #: For each port, bytes from its base pointer on.
+    #: Its rows are those of one half of a map whose rows are split: there is as much between them.
     half: bool = False
 
 

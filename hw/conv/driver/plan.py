@@ -54,22 +54,12 @@ def plan_job(
 ) -> Job:
     """Plan a job of one layer, or of a depthwise and a pointwise one in either order.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    layers
-        One or two; the second takes the first one's result.
-    places
-        Of their tensors; the result of a shuffle has the channels of both maps.
-    beat_bits
-        Bits of a beat of the port of weights.
-    rearrangement
-        What becomes of the results of a pointwise layer that is the last.
-    most_pixels
-        Of a block at the most; without it blocks are those with which the job is done soonest.
-    after
-        The map is read when all that earlier jobs wrote has arrived.
+    * ``layers``: one or two; the second takes the first one's result.
+    * ``places``: of their tensors; the result of a shuffle has the channels of both maps.
+    * ``beat_bits``: bits of a beat of the port of weights.
+    * ``rearrangement``: what becomes of the results of a pointwise layer that is the last.
+    * ``most_pixels``: of a block at the most; without it blocks are those with which the job is done soonest.
+    * ``after``: the map is read when all that earlier jobs wrote has arrived.
 
     Raises
     ------

@@ -16,21 +16,12 @@ from hw.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class Rearrangement:
-    """What becomes of the results of a pointwise layer on their way out.
+    """What becomes of the results of a pointwise layer on their way out."""
 
-    Parameters
-    ----------
-    split
-        The two parts of a row follow each other: first that of all pixels, then the other.
-    double
-        Each pixel and each row leave twice: nearest neighbour upsampling.
-    shuffle
-        Channels alternate with those of another map, which come first.
-    """
-
+    #: The two parts of a row follow each other: first that of all pixels, then the other.
     split: bool = False
-    double: bool = False
-    shuffle: bool = False
+    double: bool = False  #: Each pixel and each row leave twice: nearest neighbour upsampling.
+    shuffle: bool = False  #: Channels alternate with those of another map, which come first.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,20 +41,11 @@ class TapSide:
 
 @dataclass(frozen=True, kw_only=True)
 class PointSide:
-    """What the pointwise array does.
-
-    Parameters
-    ----------
-    layer
-        The layer.
-    form
-        Of its results, before any shuffle.
-    lanes, tiles
-        Where its channels are, and its tiles.
-    """
+    """What the pointwise array does."""
 
     layer: ConvLayer
-    form: MapForm
+    form: MapForm  #: Of its results, before any shuffle.
+    #: ``lanes``, ``tiles``: where its channels are, and its tiles.
     lanes: PointLanes
     tiles: tuple[Tile, ...]
 
@@ -81,33 +63,21 @@ class PointSide:
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """A job's layers, and what follows from them but for addresses.
+    """A job's layers, and what follows from them but for addresses."""
 
-    Parameters
-    ----------
-    tap, point
-        Of the units; the layer of both is one and the same if samples go from one to the other.
-    tap_first
-        The map goes to the line buffer.
-    first, last
-        The layers that take the map and give the result.
-    source, result
-        Forms of the maps in memory.
-    sampled
-        Form of the map that goes to the line buffer, or of the source.
-    rearrangement
-        Of the result.
-    """
-
+    #: ``tap``, ``point``: of the units; the layer of both is one and the same if samples go from one to the
+    #: other.
     tap: TapSide | None
     point: PointSide | None
-    tap_first: bool
+    tap_first: bool  #: The map goes to the line buffer.
+    #: ``first``, ``last``: the layers that take the map and give the result.
     first: ConvLayer
     last: ConvLayer
+    #: ``source``, ``result``: forms of the maps in memory.
     source: MapForm
-    sampled: MapForm
+    sampled: MapForm  #: Form of the map that goes to the line buffer, or of the source.
     result: MapForm
-    rearrangement: Rearrangement
+    rearrangement: Rearrangement  #: Of the result.
 
     @property
     def samples(self) -> bool:

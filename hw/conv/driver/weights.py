@@ -14,26 +14,17 @@ from hw.conv.driver.layer import ConvLayer, Kind
 
 @dataclass(frozen=True, kw_only=True)
 class PointLanes:
-    """What the pointwise array sees of a layer.
+    """What the pointwise array sees of a layer."""
 
-    Parameters
-    ----------
-    inputs, outputs
-        The lane of each channel, over the words of a pixel (of a tap, where there are several).
-    group
-        Groups of channels that have no weights in common.
-    taps, words
-        Taps, each of so many words.
-    digits
-        Of a sample; 1 for a pixel.
-    """
-
+    #: ``inputs``, ``outputs``: the lane of each channel, over the words of a pixel (of a tap, where there are
+    #: several).
     inputs: Sequence[int]
     outputs: Sequence[int]
+    #: ``taps``, ``words``: taps, each of so many words.
     words: int
-    group: int = 1
+    group: int = 1  #: Groups of channels that have no weights in common.
     taps: int = 1
-    digits: int = 1
+    digits: int = 1  #: Of a sample; 1 for a pixel.
 
 
 class Tile(NamedTuple):

@@ -20,17 +20,6 @@ from hw.lib.place import Placer
 class ConvBody(wiring.Component):
     """The body of the convolution kernel.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    placer
-        How cells enter the core.
-    data_width
-        Bits of a beat of every memory port.
-
-    Members
-    -------
     See `hw.lib.kernel.BodySignature`; the arguments are those of `argument_table`.
 
     Behaviour

@@ -92,12 +92,7 @@ def used_bytes(config: ConvConfig) -> int:
 def pack_descriptor(config: ConvConfig, values: Mapping[str, int]) -> bytes:
     """Write a descriptor.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    values
-        By the names of `fields`; what is not given is 0.
+    ``values``: by the names of `fields`; what is not given is 0.
 
     Returns
     -------

@@ -36,27 +36,6 @@ class Bases(data.StructLayout):
 class Dispatch(wiring.Component):
     """Gives out a job at a time.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    i : In(stream of descriptors)
-    bases : In(Bases)
-        Constant while jobs are given out.
-    written : In(1)
-        One-cycle pulse: the oldest job that was given out is in memory.
-    open : Out(1)
-        There are such jobs.
-    tap, offset, block, sweep, drain, bypass_block, bypass_cut, source_turns, sink_turns
-        To the core, see `hw.conv.core.core.ConvCore`.
-    read, bypass_read : Out(stream of MapRead), write : Out(stream of MapWrite)
-    gather : Out(stream of GatherRead)
-        The same map as ``read``, if the engine can gather.
-    weight_read : Out(stream of WeightRead), offset_read : Out(stream of OffsetRead)
-
     Behaviour
     ---------
     Weights of a job are asked for as soon as its descriptor is there.  All else goes out in one cycle, when
@@ -70,6 +49,8 @@ class Dispatch(wiring.Component):
     def __init__(self, config: ConvConfig) -> None:
         self._config = config
         commands: dict[str, Any] = {
+            #: ``tap``, ``offset``, ``block``, ``sweep``, ``drain``, ``bypass_block``, ``bypass_cut``,
+            #: ``source_turns``, ``sink_turns``: to the core, see `hw.conv.core.core.ConvCore`.
             "tap": TapCommand(config),
             "offset": OffsetCommand(config),
             "block": BlockCommand(config),
@@ -84,14 +65,14 @@ class Dispatch(wiring.Component):
             "offset_read": OffsetRead(config),
         }
         if config.gather_words:
-            commands["gather"] = GatherRead(config)
+            commands["gather"] = GatherRead(config)  #: The same map as ``read``, if the engine can gather.
         turns = Out(stream.Signature(Turn())).array(3)
         super().__init__(
             {
                 "i": In(stream.Signature(8 * d.used_bytes(config))),
-                "bases": In(Bases(config)),
-                "written": In(1),
-                "open": Out(1),
+                "bases": In(Bases(config)),  #: Constant while jobs are given out.
+                "written": In(1),  #: One-cycle pulse: the oldest job that was given out is in memory.
+                "open": Out(1),  #: There are such jobs.
                 "total": Out(32),
                 "source_turns": turns,
                 "sink_turns": turns,

@@ -26,23 +26,7 @@ _COMMANDS = 16
 class GatherRequester(wiring.Component):
     """From pixels to the commands of the DMAs.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    rows_ahead
-        Requests whose words may be outstanding.
-
-    Members
-    -------
-    i : In(stream of GatherRead)
-        Maps, in the order of the layers that gather.
-    requests : In(stream of GatherRequest)
-    commands : Out(stream of port_commands)
-    rows : Out array of P streams of RowsCommand
-        One for each port's command.
-    joins : Out(stream of JoinCommand)
-        One for each request that is for pixels.
+    ``rows_ahead``: requests whose words may be outstanding.
 
     Behaviour
     ---------
@@ -55,10 +39,13 @@ class GatherRequester(wiring.Component):
         self._rows_ahead = rows_ahead
         super().__init__(
             {
+                #: Maps, in the order of the layers that gather.
                 "i": In(stream.Signature(GatherRead(config))),
                 "requests": In(stream.Signature(GatherRequest())),
                 "commands": Out(stream.Signature(port_commands(config.ports))),
+                #: One for each port's command.
                 "rows": Out(stream.Signature(map_rows(config))).array(config.ports),
+                #: One for each request that is for pixels.
                 "joins": Out(stream.Signature(JoinCommand(config))),
             }
         )

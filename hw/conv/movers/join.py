@@ -27,19 +27,6 @@ class JoinCommand(data.StructLayout):
 class Join(wiring.Component):
     """Puts the slices of all ports together.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    command : In(stream of JoinCommand)
-    i : In array of P streams of RowPart
-        Slices: for each part of a pixel as many as the port has units for.
-    o : Out(stream of words)
-        Lanes that no port has hold anything.
-
     Behaviour
     ---------
     A word a cycle within a map.  Both sides are registered.
@@ -54,8 +41,9 @@ class Join(wiring.Component):
         super().__init__(
             {
                 "command": In(stream.Signature(JoinCommand(config))),
+                #: Slices: for each part of a pixel as many as the port has units for.
                 "i": In(stream.Signature(part)).array(config.ports),
-                "o": Out(stream.Signature(config.word_bits)),
+                "o": Out(stream.Signature(config.word_bits)),  #: Lanes that no port has hold anything.
             }
         )
 
@@ -84,25 +72,17 @@ class Join(wiring.Component):
 
 
 class WordTurn:
-    """Which ports have a slice of the word at hand: gates that `Join` and the writer's split share.
-
-    Members
-    -------
-    active
-        A map is at hand.
-    has
-        For each port, whether it has a slice of this word.
-    ends
-        For each port, whether it is its last slice of the part.
-    step
-        To be driven: the word is done with.
-    """
+    """Which ports have a slice of the word at hand: gates that `Join` and the writer's split share."""
 
     def __init__(self, m: Module, config: ConvConfig, command: Any) -> None:
         lanes = config.lanes // config.ports
         shift = lanes.bit_length() - 1
         last_word, word, left = Signal(WORDS_BITS), Signal(WORDS_BITS), Signal(TOTAL_BITS)
+        #: ``active``: a map is at hand.
+        #: ``step``, to be driven: the word is done with.
         self.active, self.step = Signal(), Signal()
+        #: ``has``: for each port, whether it has a slice of this word.
+        #: ``ends``: for each port, whether it is its last slice of the part.
         self.has, self.ends = Signal(config.ports), Signal(config.ports)
         slices = [Signal(WORDS_BITS + 1, name=f"slices_{p}") for p in range(config.ports)]
         taken, last, following = Signal(), Signal(), Signal(WORDS_BITS)

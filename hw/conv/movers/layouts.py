@@ -37,40 +37,24 @@ class PortRead(data.StructLayout):
 
 
 class MapRead(data.StructLayout):
-    """A map that is read.
-
-    Members
-    -------
-    rows, chunks
-        Rows of the map (or 1 for the whole of it), and chunks of each: a chunk is a command of the DMA.
-    pixels, last_pixels
-        Parts of pixels in a chunk, and in the last one of a row.
-    token_chunks
-        Chunks, of all rows, that wait for a token together; 0 for none.
-    by_row
-        Tokens are those of rows of the depthwise unit, and not of blocks.
-    paired
-        A map of the bypass goes with it.
-    words
-        Words of a part.
-    total_words
-        Of the map.
-    ports
-        See `PortRead`.
-    """
+    """A map that is read."""
 
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
             {
+                #: ``rows``, ``chunks``: rows of the map (or 1 for the whole of it), and chunks of each: a
+                #: chunk is a command of the DMA.
                 "rows": SIDE_BITS,
                 "chunks": 2 * SIDE_BITS,
+                #: ``pixels``, ``last_pixels``: parts of pixels in a chunk, and in the last one of a row.
                 "pixels": 2 * SIDE_BITS,
                 "last_pixels": 2 * SIDE_BITS,
+                #: Chunks, of all rows, that wait for a token together; 0 for none.
                 "token_chunks": SIDE_BITS,
-                "by_row": 1,
-                "paired": 1,
-                "words": WORDS_BITS,
-                "total_words": TOTAL_BITS,
+                "by_row": 1,  #: Tokens are those of rows of the depthwise unit, and not of blocks.
+                "paired": 1,  #: A map of the bypass goes with it.
+                "words": WORDS_BITS,  #: Words of a part.
+                "total_words": TOTAL_BITS,  #: Of the map.
                 "ports": data.ArrayLayout(PortRead(config), config.ports),
             }
         )
@@ -109,26 +93,14 @@ class PortWrite(data.StructLayout):
 
 
 class MapWrite(data.StructLayout):
-    """A map that is written.
-
-    Members
-    -------
-    rows
-        Of the map, or 1 for the whole of it.
-    parts
-        Parts of pixels in a row.
-    words
-        Words of a part.
-    ports
-        See `PortWrite`.
-    """
+    """A map that is written."""
 
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
             {
-                "rows": SIDE_BITS,
-                "parts": 2 * SIDE_BITS,
-                "words": WORDS_BITS,
+                "rows": SIDE_BITS,  #: Of the map, or 1 for the whole of it.
+                "parts": 2 * SIDE_BITS,  #: Parts of pixels in a row.
+                "words": WORDS_BITS,  #: Words of a part.
                 "ports": data.ArrayLayout(PortWrite(config), config.ports),
             }
         )

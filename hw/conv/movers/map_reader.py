@@ -27,29 +27,7 @@ _MAPS, _ROWS = 2, 64
 class MapReader(wiring.Component):
     """From maps in memory to streams of words.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    data_width
-        Bits of a beat of every memory port.
-    streams
-        Streams of maps that share the ports.
-
-    Members
-    -------
-    i : In array of streams of MapRead
-        Maps of each stream; one of the second begins with its ``paired`` one of the first, whose next one
-        begins when all of that was asked for.
-    token : In array of streams of 1 bit, row_token : In(stream of 1 bit)
-        Room where these words go; maps of the first stream may go by rows, see `Requester`.
-    o : Out array of streams of words
-    gather : In(stream of GatherRead), requests : In(stream of GatherRequest), gathered : Out(stream of words)
-        Maps whose pixels are read one by one, see `GatherRequester`, if the engine can gather.
-    axi : Out array of P of axi.ReadSignature
-    bytes_useful : Out array of P
-    busy : Out(1)
-        Not all of a map was asked for.
+    ``streams``: streams of maps that share the ports.
 
     Behaviour
     ---------
@@ -66,13 +44,19 @@ class MapReader(wiring.Component):
         self._data_width = data_width
         self._streams = streams
         gather: dict[str, Any] = {
+            #: ``gather``, ``requests``, ``gathered``: maps whose pixels are read one by one, see
+            #: `GatherRequester`, if the engine can gather.
             "gather": In(stream.Signature(GatherRead(config))),
             "requests": In(stream.Signature(GatherRequest())),
             "gathered": Out(stream.Signature(config.word_bits)),
         }
         super().__init__(
             {
+                #: Maps of each stream; one of the second begins with its ``paired`` one of the first, whose
+                #: next one begins when all of that was asked for.
                 "i": In(stream.Signature(MapRead(config))).array(streams),
+                #: ``token``, ``row_token``: room where these words go; maps of the first stream may go by
+                #: rows, see `Requester`.
                 "token": In(stream.Signature(1)).array(streams),
                 "row_token": In(stream.Signature(1)),
                 "o": Out(stream.Signature(config.word_bits)).array(streams),
@@ -80,7 +64,7 @@ class MapReader(wiring.Component):
                     config.ports
                 ),
                 "bytes_useful": Out(48).array(config.ports),
-                "busy": Out(1),
+                "busy": Out(1),  #: Not all of a map was asked for.
                 **(gather if config.gather_words else {}),
             }
         )

@@ -32,19 +32,7 @@ class PortMap(data.StructLayout):
 
 
 class PortWriter(wiring.Component):
-    """Writes what one port has of maps.
-
-    Members
-    -------
-    map : In(stream of PortMap)
-    i : In(stream of Beat)
-        Slices of L / P lanes, of which ``keep`` says which pieces of the port's width carry something;
-        ``last`` with the last of a part of a pixel.
-    axi : Out(axi.WriteSignature)
-    done : Out(stream of 1 bit)
-        One for each map, when all its responses have come.
-    bytes_useful : Out(48)
-    """
+    """Writes what one port has of maps."""
 
     #: Cycles from slices that fill a beat to the DMA.
     LATENCY: ClassVar = WidthConverter.LATENCY + RowPacker.LATENCY + 2 * Skid.LATENCY
@@ -58,9 +46,11 @@ class PortWriter(wiring.Component):
         super().__init__(
             {
                 "map": In(stream.Signature(PortMap(config))),
+                #: Slices of L / P lanes, of which ``keep`` says which pieces of the port's width carry
+                #: something; ``last`` with the last of a part of a pixel.
                 "i": In(stream.Signature(Beat(lane_width=self._lane, lanes=slice_bits // self._lane))),
                 "axi": Out(axi.WriteSignature(data_width=data_width, addr_width=ADDRESS_BITS)),
-                "done": Out(stream.Signature(1)),
+                "done": Out(stream.Signature(1)),  #: One for each map, when all its responses have come.
                 "bytes_useful": Out(48),
             }
         )
@@ -132,24 +122,6 @@ class PortWriter(wiring.Component):
 class MapWriter(wiring.Component):
     """From words to maps in memory.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    data_width
-        Bits of a beat of every memory port.
-
-    Members
-    -------
-    map : In(stream of MapWrite)
-    total : In
-        Words of the map on ``map``.
-    i : In(stream of words)
-    axi : Out array of P of axi.WriteSignature
-    done : Out(1)
-        One-cycle pulse for each map, in order: all its responses have come.
-    bytes_useful : Out array of P
-
     Behaviour
     ---------
     A word a cycle, as far as ports and memory take them.
@@ -164,12 +136,12 @@ class MapWriter(wiring.Component):
         super().__init__(
             {
                 "map": In(stream.Signature(MapWrite(config))),
-                "total": In(32),
+                "total": In(32),  #: Words of the map on ``map``.
                 "i": In(stream.Signature(config.word_bits)),
                 "axi": Out(axi.WriteSignature(data_width=data_width, addr_width=ADDRESS_BITS)).array(
                     config.ports
                 ),
-                "done": Out(1),
+                "done": Out(1),  #: One-cycle pulse for each map, in order: all its responses have come.
                 "bytes_useful": Out(48).array(config.ports),
             }
         )

@@ -49,36 +49,7 @@ class Moved(data.StructLayout):
 
 
 class ConvMovers(wiring.Component):
-    """Feeds the core with the jobs of a launch.
-
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    data_width
-        Bits of a beat of every memory port.
-
-    Members
-    -------
-    start : In(1)
-        One-cycle pulse; not before the last ``done``.
-    jobs : In(64), job_count : In(32), log : In(64), bases : In(Bases)
-        Where how many descriptors are, and where each job's cycle is logged; constant from ``start`` to
-        ``done``.
-    done : Out(1)
-        One-cycle pulse: every result is in memory.
-    `COMMANDS`, source_turns, sink_turns
-        To the core, see `hw.conv.core.core.ConvCore`.
-    o, bypass : Out(stream of words), offsets : Out(stream of offset_entry)
-    requests : In(stream of GatherRequest), gathered : Out(stream of words)
-        If the engine can gather.
-    tap_weights, tile_weights : Out(stream of beats)
-    row_token, block_token, bypass_token : In(stream of 1 bit)
-    i : In(stream of words)
-    moved : Out(Moved)
-    gmem0, ... : Out(axi.Signature)
-        P ports of maps, then `weight_port` and `side_port`.
-    """
+    """Feeds the core with the jobs of a launch."""
 
     #: Cycles from the end of all movers to ``done``.
     DONE_LATENCY: ClassVar = 1
@@ -90,15 +61,19 @@ class ConvMovers(wiring.Component):
         words, beats, token = (stream.Signature(shape) for shape in (config.word_bits, data_width, 1))
         port = axi.Signature(data_width=data_width, addr_width=ADDRESS_BITS)
         given = self._dispatch.signature.members
+        #: If the engine can gather.
         gather = {"requests": In(stream.Signature(GatherRequest())), "gathered": Out(words)}
         super().__init__(
             {
-                "start": In(1),
+                "start": In(1),  #: One-cycle pulse; not before the last ``done``.
+                #: ``jobs``, ``job_count``, ``log``, ``bases``: where how many descriptors are, and where each
+                #: job's cycle is logged; constant from ``start`` to ``done``.
                 "jobs": In(ADDRESS_BITS),
                 "job_count": In(COUNT_BITS),
                 "log": In(ADDRESS_BITS),
                 "bases": In(Bases(config)),
-                "done": Out(1),
+                "done": Out(1),  #: One-cycle pulse: every result is in memory.
+                #: To the core, see `hw.conv.core.core.ConvCore`.
                 **{name: given[name] for name in (*COMMANDS, "source_turns", "sink_turns")},
                 "o": Out(words),
                 "bypass": Out(words),
@@ -111,6 +86,7 @@ class ConvMovers(wiring.Component):
                 "i": In(words),
                 "moved": Out(Moved(config)),
                 **(gather if config.gather_words else {}),
+                #: P ports of maps, then `weight_port` and `side_port`.
                 **{f"gmem{n}": Out(port) for n in range(side_port(config) + 1)},
             }
         )

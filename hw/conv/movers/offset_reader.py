@@ -32,22 +32,6 @@ class EntryForm(data.StructLayout):
 class OffsetReader(wiring.Component):
     """Cuts offsets out of words.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    data_width
-        Bits of a beat of the memory port.
-
-    Members
-    -------
-    i : In(stream of OffsetRead)
-    command : Out(stream of {"address", "length"})
-        What is to be read.
-    words : In(stream of packed_layout(data_width))
-        That.
-    o : Out(stream of offset_entry)
-
     Behaviour
     ---------
     An entry a cycle.
@@ -59,8 +43,8 @@ class OffsetReader(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(OffsetRead(config))),
-                "command": Out(stream.Signature(command_layout(ADDRESS_BITS))),
-                "words": In(stream.Signature(packed_layout(data_width))),
+                "command": Out(stream.Signature(command_layout(ADDRESS_BITS))),  #: The reads.
+                "words": In(stream.Signature(packed_layout(data_width))),  #: Their words.
                 "o": Out(stream.Signature(offset_entry(config))),
             }
         )

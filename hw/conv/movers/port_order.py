@@ -28,17 +28,7 @@ class SourcedCommand(data.StructLayout):
 class PortOrder(wiring.Component):
     """Takes users in turn and asks the ports.
 
-    Parameters
-    ----------
-    sources
-        Number of users.
-    ports
-        P.
-
-    Members
-    -------
-    i : In array of streams of port_commands
-    o : Out array of P streams of SourcedCommand
+    ``ports``: P.
 
     Behaviour
     ---------

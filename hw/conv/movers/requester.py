@@ -17,23 +17,6 @@ from hw.lib.delay import payload_register
 class Requester(wiring.Component):
     """From a map to the commands of the DMAs, as tokens allow.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    i : In(stream of MapRead)
-    token, row_token : In(stream of 1 bit)
-        Room for ``token_chunks`` chunks, of blocks and of rows: a map takes those of its own unit, since the
-        other one may already have room for the next map.
-    commands : Out(stream of port_commands)
-    rows : Out array of P streams of RowsCommand
-        One for each port's command, given at the same time.
-    busy : Out(1)
-        A map is at hand.
-
     Behaviour
     ---------
     A chunk every second cycle at the most; a port without bytes is not asked.
@@ -48,11 +31,14 @@ class Requester(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(MapRead(config))),
+                #: ``token``, ``row_token``: room for ``token_chunks`` chunks, of blocks and of rows: a map
+                #: takes those of its own unit, since the other one may already have room for the next map.
                 "token": In(stream.Signature(1)),
                 "row_token": In(stream.Signature(1)),
                 "commands": Out(stream.Signature(port_commands(config.ports))),
+                #: One for each port's command, given at the same time.
                 "rows": Out(stream.Signature(map_rows(config))).array(config.ports),
-                "busy": Out(1),
+                "busy": Out(1),  #: A map is at hand.
             }
         )
 

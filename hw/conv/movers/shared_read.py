@@ -23,20 +23,6 @@ _COMMANDS = 64
 class SharedRead(wiring.Component):
     """Reads for several users, each of which gets its words in the order of its commands.
 
-    Parameters
-    ----------
-    sources
-        Number of users.
-    data_width
-        Bits of a beat of the memory port.
-
-    Members
-    -------
-    command : In(stream of SourcedCommand)
-    o : Out array of streams of packed_layout(data_width)
-    axi : Out(axi.ReadSignature)
-    bytes_useful : Out(48)
-
     Behaviour
     ---------
     Words of a command wait for those before them, of whomever: a user must take

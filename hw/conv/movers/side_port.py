@@ -25,31 +25,7 @@ _OFFSETS, _DESCRIPTORS = 0, 1
 
 
 class SidePort(wiring.Component):
-    """Reads descriptors and offsets, and writes when each job was done.
-
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    data_width
-        Bits of a beat of the memory port.
-
-    Members
-    -------
-    start : In(1)
-        One-cycle pulse: cycles and entries of the log are counted from here.
-    log : In(64)
-        Address of the log.
-    fetch : In(stream of 64 bits), words : Out(stream of data_width bits)
-        Addresses of descriptors, and what is there, see `hw.lib.descriptors.queue.DescriptorQueue`.
-    offset_read : In(stream of OffsetRead), offsets : Out(stream of offset_entry)
-    written : In(1)
-        One-cycle pulse: a job is in memory.
-    busy : Out(1)
-        An entry of the log is not.
-    axi : Out(axi.Signature)
-    read_bytes, write_bytes : Out(48)
-    """
+    """Reads descriptors and offsets, and writes when each job was done."""
 
     #: Cycles from a job in memory to its entry behind its command in the DMA, and from the answer on.
     LOG_LATENCY: ClassVar = Fifo.LATENCY + 1
@@ -60,14 +36,16 @@ class SidePort(wiring.Component):
         self._data_width = data_width
         super().__init__(
             {
-                "start": In(1),
-                "log": In(ADDRESS_BITS),
+                "start": In(1),  #: One-cycle pulse: cycles and entries of the log are counted from here.
+                "log": In(ADDRESS_BITS),  #: Address of the log.
+                #: ``fetch``, ``words``: addresses of descriptors, and what is there, see
+                #: `hw.lib.descriptors.queue.DescriptorQueue`.
                 "fetch": In(stream.Signature(ADDRESS_BITS)),
                 "words": Out(stream.Signature(data_width)),
                 "offset_read": In(stream.Signature(OffsetRead(config))),
                 "offsets": Out(stream.Signature(offset_entry(config))),
-                "written": In(1),
-                "busy": Out(1),
+                "written": In(1),  #: One-cycle pulse: a job is in memory.
+                "busy": Out(1),  #: An entry of the log is not.
                 "read": Out(axi.ReadSignature(data_width=data_width, addr_width=ADDRESS_BITS)),
                 "write": Out(axi.WriteSignature(data_width=data_width, addr_width=ADDRESS_BITS)),
                 "read_bytes": Out(48),

@@ -19,20 +19,7 @@ from hw.lib.skid import Skid
 class WeightReader(wiring.Component):
     """From weights in memory to the loaders of both units.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    data_width
-        Bits of a beat of the memory port, and of a beat of weights.
-
-    Members
-    -------
-    i : In(stream of WeightRead)
-    taps, tiles : Out(stream of beats)
-        Packets for the depthwise and for the pointwise unit.
-    axi : Out(axi.ReadSignature)
-    bytes_useful : Out(48)
+    ``data_width``: bits of a beat of the memory port, and of a beat of weights.
 
     Behaviour
     ---------
@@ -47,6 +34,7 @@ class WeightReader(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(WeightRead())),
+                #: ``taps``, ``tiles``: packets for the depthwise and for the pointwise unit.
                 "taps": Out(beat),
                 "tiles": Out(beat),
                 "axi": Out(axi.ReadSignature(data_width=data_width, addr_width=ADDRESS_BITS)),

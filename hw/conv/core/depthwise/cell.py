@@ -41,26 +41,6 @@ def _times(config: ConvConfig) -> _Times:
 class LaneCell(wiring.Component):
     """Samples, multiplies, adds and scales, for ``cell_lanes`` lanes.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    index : In
-        Which cell this is; constant.
-    load : In(TapLoad)
-        Weights of layers to come.
-    read : In(TapRead)
-        Two cycles before ``control``.
-    control : In(TapControl)
-    points : In array of T of Point
-    words : In array of T x 4
-        The cell's lanes.
-    o : Out(8 * cell_lanes)
-        A result for each lane, `latency` cycles after ``control.last``.
-
     Behaviour
     ---------
     A step a cycle.  A sum begins with the channel's bias at ``first``; sums cannot overflow, see
@@ -72,13 +52,14 @@ class LaneCell(wiring.Component):
         lane_bits = 8 * config.cell_lanes
         super().__init__(
             {
+                #: Which cell this is; constant.
                 "index": In(range(max(2, config.lanes // config.cell_lanes))),
-                "load": In(TapLoad(config)),
-                "read": In(TapRead(config)),
+                "load": In(TapLoad(config)),  #: Weights of layers to come.
+                "read": In(TapRead(config)),  #: Two cycles before ``control``.
                 "control": In(TapControl(config)),
                 "points": In(Point(config)).array(config.taps),
-                "words": In(lane_bits).array(config.taps, 4),
-                "o": Out(lane_bits),
+                "words": In(lane_bits).array(config.taps, 4),  #: The cell's lanes.
+                "o": Out(lane_bits),  #: A result for each lane, `latency` cycles after ``control.last``.
             }
         )
 

@@ -34,25 +34,6 @@ class TapPlace(data.StructLayout):
 class Coordinates(wiring.Component):
     """Computes a sample's addresses in the four banks, and how its neighbours are weighed.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    job : In(TapCommand)
-        Constant while steps are on their way.
-    i : In(TapPlace)
-    offset : In(Offset)
-        Of the same cycle as ``i``.
-    square, free : In(1)
-        What the offset is, see `hw.conv.core.layouts.Offsets`; neither: none.
-    addresses : Out array of 4
-        For bank ``2 * odd row + odd column``, `LATENCY` cycles later.
-    point : Out(Point)
-        In the same cycle.
-
     Behaviour
     ---------
     A sample a cycle.  The four neighbours lie in four banks: one row of them is even and one odd, and so are
@@ -69,13 +50,16 @@ class Coordinates(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "job": In(TapCommand(config)),
+                "job": In(TapCommand(config)),  #: Constant while steps are on their way.
                 "i": In(TapPlace()),
-                "offset": In(Offset()),
+                "offset": In(Offset()),  #: Of the same cycle as ``i``.
+                #: ``square``, ``free``: what the offset is, see `hw.conv.core.layouts.Offsets`; neither:
+                #: none.
                 "square": In(1),
                 "free": In(1),
+                #: For bank ``2 * odd row + odd column``, `LATENCY` cycles later.
                 "addresses": Out(range(config.bank_words)).array(4),
-                "point": Out(Point(config)),
+                "point": Out(Point(config)),  #: In the same cycle.
             }
         )
 

@@ -29,33 +29,7 @@ RESULTS_AHEAD = _RESULTS - 4
 class Depthwise(wiring.Component):
     """Sampler, lane cells, and the queue of their results.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    placer
-        How the cells enter.
-    beat_bits
-        Bits of a beat of weights.
-
-    Members
-    -------
-    command : In(stream of TapCommand), offset_command : In(stream of OffsetCommand)
-    i : In(stream of words)
-    offsets : In(stream of offset_entry)
-    weights : In(stream of beats)
-        See `TapLoader`.
-    token : Out(stream of 1 bit)
-        Rows there is room for, see `hw.conv.core.depthwise.fill.Fill`.
-    requests : Out(stream of GatherRequest), gathered : In(stream of words)
-        See `hw.conv.core.depthwise.gather_buffer.GatherBuffer`, if the engine can gather.
-    o : Out(stream of words)
-    busy : Out(1)
-        A layer is at hand, or results are.
-    works : Out(1)
-        A step is on its way into the cells in this cycle.
-    waits : Out(3)
-        See `Sampler`.
+    ``beat_bits``: bits of a beat of weights.
 
     Behaviour
     ---------
@@ -67,6 +41,8 @@ class Depthwise(wiring.Component):
         self._placer = placer
         self._beat_bits = beat_bits
         gather: dict[str, Any] = {
+            #: ``requests``, ``gathered``: see `hw.conv.core.depthwise.gather_buffer.GatherBuffer`, if the
+            #: engine can gather.
             "requests": Out(stream.Signature(GatherRequest())),
             "gathered": In(stream.Signature(config.word_bits)),
         }
@@ -76,12 +52,13 @@ class Depthwise(wiring.Component):
                 "offset_command": In(stream.Signature(OffsetCommand(config))),
                 "i": In(stream.Signature(config.word_bits)),
                 "offsets": In(stream.Signature(offset_entry(config))),
-                "weights": In(stream.Signature(beat_bits)),
+                "weights": In(stream.Signature(beat_bits)),  #: See `TapLoader`.
+                #: Rows there is room for, see `hw.conv.core.depthwise.fill.Fill`.
                 "token": Out(stream.Signature(1)),
                 "o": Out(stream.Signature(config.word_bits)),
-                "busy": Out(1),
-                "works": Out(1),
-                "waits": Out(3),
+                "busy": Out(1),  #: A layer is at hand, or results are.
+                "works": Out(1),  #: A step is on its way into the cells in this cycle.
+                "waits": Out(3),  #: See `Sampler`.
                 **(gather if config.gather_words else {}),
             }
         )

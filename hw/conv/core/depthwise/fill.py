@@ -16,30 +16,6 @@ from hw.lib.delay import payload_register
 class Fill(wiring.Component):
     """Takes the words of a map and says which rows are there.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    start : In(1)
-        One-cycle pulse: a map begins.  Not before the last one's words were all taken.
-    job : In(FillCommand)
-        The map; constant from ``start`` on.
-    freed : In(12)
-        Rows from the top that nobody reads any more.  Never falls from the cycle after ``start`` on, when it
-        is 0.
-    i : In(stream of words)
-    token : Out(stream of 1 bit)
-        One for each row there is room for, in order, if ``job.asked``.
-    enable, address, word : Out
-        A word for one of the four banks.
-    open : Out(1)
-        Words of the map are still to come.
-    filled : Out(12)
-        Rows whose words are all in the banks.
-
     Behaviour
     ---------
     A word a cycle; two cycles from ``i`` to the banks.  Between rows ``i`` waits for a cycle, and as long as
@@ -66,16 +42,21 @@ class Fill(wiring.Component):
         self._config = config
         super().__init__(
             {
+                #: One-cycle pulse: a map begins.  Not before the last one's words were all taken.
                 "start": In(1),
-                "job": In(FillCommand(config)),
+                "job": In(FillCommand(config)),  #: The map; constant from ``start`` on.
+                #: Rows from the top that nobody reads any more.  Never falls from the cycle after ``start``
+                #: on, when it is 0.
                 "freed": In(SIDE_BITS),
                 "i": In(stream.Signature(config.word_bits)),
+                #: One for each row there is room for, in order, if ``job.asked``.
                 "token": Out(stream.Signature(1)),
+                #: ``enable``, ``address``, ``word``: a word for one of the four banks.
                 "enable": Out(4),
                 "address": Out(range(config.bank_words)),
                 "word": Out(config.word_bits),
-                "open": Out(1),
-                "filled": Out(SIDE_BITS),
+                "open": Out(1),  #: Words of the map are still to come.
+                "filled": Out(SIDE_BITS),  #: Rows whose words are all in the banks.
             }
         )
 
@@ -164,30 +145,17 @@ class Fill(wiring.Component):
 
 
 class RowPlace(wiring.Component):
-    """Where a row of the map lies in the line buffer, from one row to the next.
-
-    Members
-    -------
-    start : In(1)
-        To row 0.
-    step : In(1)
-        To the next row.
-    job : In(FillCommand)
-    bank : Out(2)
-        Of a strip; otherwise its low bit is the parity.
-    base : Out
-        First word of the row in its bank.
-    """
+    """Where a row of the map lies in the line buffer, from one row to the next."""
 
     def __init__(self, config: ConvConfig) -> None:
         self._config = config
         super().__init__(
             {
-                "start": In(1),
-                "step": In(1),
+                "start": In(1),  #: To row 0.
+                "step": In(1),  #: To the next row.
                 "job": In(FillCommand(config)),
-                "bank": Out(2),
-                "base": Out(range(config.bank_words)),
+                "bank": Out(2),  #: Of a strip; otherwise its low bit is the parity.
+                "base": Out(range(config.bank_words)),  #: First word of the row in its bank.
             }
         )
 

@@ -42,29 +42,6 @@ class _Note(data.StructLayout):
 class GatherBuffer(wiring.Component):
     """Asks for the neighbours of steps that were missed, and keeps them until they were read.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    missed : In(1), step : In(MissedStep)
-        See `GatherScan`.
-    full : Out(1)
-        No more entries may go into the scan.
-    requests : Out(stream of GatherRequest)
-    i : In(stream of words)
-        Of these requests, in order.
-    complete : Out(1)
-        One-cycle pulse: the neighbours of another pixel are all here.
-    released : In
-        Places before this one are not read any more.
-    place : In
-        What to read.
-    o : Out array of T x 4 of words
-        The four neighbours, upper left first, upper right second, `LATENCY` cycles later.
-
     Behaviour
     ---------
     Words are asked for when their places are free, so that they are always taken.  A request a cycle, a word
@@ -79,14 +56,16 @@ class GatherBuffer(wiring.Component):
         self._config = config
         super().__init__(
             {
+                #: ``missed``, ``step``: see `GatherScan`.
                 "missed": In(1),
                 "step": In(MissedStep(config)),
-                "full": Out(1),
+                "full": Out(1),  #: No more entries may go into the scan.
                 "requests": Out(stream.Signature(GatherRequest())),
-                "i": In(stream.Signature(config.word_bits)),
-                "complete": Out(1),
-                "released": In(place_bits(config)),
-                "place": In(range(config.gather_words)),
+                "i": In(stream.Signature(config.word_bits)),  #: Of these requests, in order.
+                "complete": Out(1),  #: One-cycle pulse: the neighbours of another pixel are all here.
+                "released": In(place_bits(config)),  #: Places before this one are not read any more.
+                "place": In(range(config.gather_words)),  #: What to read.
+                #: The four neighbours, upper left first, upper right second, `LATENCY` cycles later.
                 "o": Out(config.word_bits).array(config.taps, 4),
             }
         )

@@ -24,41 +24,32 @@ def place_bits(config: ConvConfig) -> int:
 
 
 class MissedTap(data.StructLayout):
-    """Neighbours that a sample needs from memory.
-
-    Members
-    -------
-    rows, columns
-        Bit n: those n rows below or n columns right of the upper left one are needed; no rows: nothing is.
-    row, column
-        Of the upper left one, modulo 2^12.
-    """
+    """Neighbours that a sample needs from memory."""
 
     def __init__(self) -> None:
-        super().__init__({"rows": 2, "columns": 2, "row": SIDE_BITS, "column": SIDE_BITS})
+        super().__init__(
+            {
+                #: ``rows``, ``columns``: bit n: those n rows below or n columns right of the upper left one
+                #: are needed; no rows: nothing is.
+                "rows": 2,
+                "columns": 2,
+                #: ``row``, ``column``: of the upper left one, modulo 2^12.
+                "row": SIDE_BITS,
+                "column": SIDE_BITS,
+            }
+        )
 
 
 class MissedStep(data.StructLayout):
-    """A step with samples from memory, or the last one of a pixel.
-
-    Members
-    -------
-    taps
-        What each of T taps needs.
-    place
-        Where their words go, counted up for ever.
-    words
-        Words of a pixel.
-    ends, last
-        The pixel's offsets end; the layer's, and it gathers.
-    """
+    """A step with samples from memory, or the last one of a pixel."""
 
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
             {
-                "taps": data.ArrayLayout(MissedTap(), config.taps),
-                "place": place_bits(config),
-                "words": WORDS_BITS,
+                "taps": data.ArrayLayout(MissedTap(), config.taps),  #: What each of T taps needs.
+                "place": place_bits(config),  #: Where their words go, counted up for ever.
+                "words": WORDS_BITS,  #: Words of a pixel.
+                #: ``ends``, ``last``: the pixel's offsets end; the layer's, and it gathers.
                 "ends": 1,
                 "last": 1,
             }
@@ -67,35 +58,6 @@ class MissedStep(data.StructLayout):
 
 class GatherScan(wiring.Component):
     """Looks at offsets on their way into the store.
-
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    start : In(1)
-        One-cycle pulse: a layer begins.
-    job : In(TapCommand)
-        From ``start`` until its last entry has left.
-    ready : Out(1)
-        Entries may come; low from the cycle after ``start`` on for as many cycles as there are taps.
-    put : In(1)
-        An entry comes.
-    i : In(offset_entry)
-    ends, last : In(1)
-        It is the last one of its pixel; of its layer.
-    busy : Out(1)
-        An entry has not left.
-    taken : Out(1), o : Out(offset_entry)
-        It leaves, `LATENCY` cycles later.
-    misses : Out(T)
-        Its taps that are sampled from memory.
-    place : Out
-        Where their words go, if there are such taps: as many places as a pixel has words.
-    missed : Out(1), step : Out(MissedStep)
-        It has such taps, or ends its pixel; in the same cycle.
 
     Behaviour
     ---------
@@ -116,18 +78,24 @@ class GatherScan(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "start": In(1),
-                "job": In(TapCommand(config)),
+                "start": In(1),  #: One-cycle pulse: a layer begins.
+                "job": In(TapCommand(config)),  #: From ``start`` until its last entry has left.
+                #: Entries may come; low from the cycle after ``start`` on for as many cycles as there are
+                #: taps.
                 "ready": Out(1),
-                "put": In(1),
+                "put": In(1),  #: An entry comes.
                 "i": In(offset_entry(config)),
+                #: ``ends``, ``last``: it is the last one of its pixel; of its layer.
                 "ends": In(1),
                 "last": In(1),
-                "busy": Out(1),
+                "busy": Out(1),  #: An entry has not left.
+                #: ``taken``, ``o``: it leaves, `LATENCY` cycles later.
                 "taken": Out(1),
                 "o": Out(offset_entry(config)),
-                "misses": Out(config.taps),
+                "misses": Out(config.taps),  #: Its taps that are sampled from memory.
+                #: Where their words go, if there are such taps: as many places as a pixel has words.
                 "place": Out(place_bits(config)),
+                #: ``missed``, ``step``: it has such taps, or ends its pixel; in the same cycle.
                 "missed": Out(1),
                 "step": Out(MissedStep(config)),
             }

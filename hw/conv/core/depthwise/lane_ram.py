@@ -21,25 +21,8 @@ STRIP_TAPS = 9
 class LaneRam(wiring.Component):
     """RAMs of the lanes of a cell, in two halves: a layer's, and the next one's while it loads.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    strip_at, parameters_at
-        For the weights of strips, and for each of `Parameters`: cycles after ``read`` at which they come.
-
-    Members
-    -------
-    index : In
-        Which cell this is; constant.
-    load : In(TapLoad)
-    read : In(TapRead)
-    weights : Out array of T x lanes
-        Two cycles after ``read``.
-    strips : Out array of lanes x 9
-        With ``config.strip`` only.
-    parameters : Out array of lanes of Parameters
-        Each member at its own time.
+    ``strip_at``, ``parameters_at``: for the weights of strips, and for each of `Parameters`: cycles after
+    ``read`` at which they come.
 
     Why
     ---
@@ -53,11 +36,11 @@ class LaneRam(wiring.Component):
         self._parameters_at = parameters_at
         lanes, weight = config.cell_lanes, data.ArrayLayout(config.weight_bits, config.cell_lanes)
         members: dict[str, Any] = {
-            "index": In(range(max(2, config.lanes // lanes))),
+            "index": In(range(max(2, config.lanes // lanes))),  #: Which cell this is; constant.
             "load": In(TapLoad(config)),
             "read": In(TapRead(config)),
-            "weights": Out(data.ArrayLayout(weight, config.taps)),
-            "parameters": Out(Parameters()).array(lanes),
+            "weights": Out(data.ArrayLayout(weight, config.taps)),  #: Two cycles after ``read``.
+            "parameters": Out(Parameters()).array(lanes),  #: Each member at its own time.
         }
         if config.strip:
             members["strips"] = Out(data.ArrayLayout(config.weight_bits, STRIP_TAPS)).array(lanes)

@@ -15,25 +15,7 @@ from hw.conv.core.packets import RECORD_BITS, PacketHeader, Record, TapLoad
 class TapLoader(wiring.Component):
     """Writes packets of records into the RAMs of the lane cells, a layer ahead.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    beat_bits
-        Bits of a beat: 128, 256 or 512.
-
-    Members
-    -------
-    i : In(stream of beats)
-        For each layer its packets, the last of which ``ends`` it: a header, then records.  `Record.TAPS`: for
-        each word and step, a record for each cell.  `Record.STRIPS`, `Record.PARAMETERS`: for each word, a
-        record for each lane.  `Record.DOT`: for each word and pass, a record for each cell.
-        `Record.DOT_PARAMETERS`: for each pass, one for each of two numbers.
-    load : Out(TapLoad)
-    loaded : Out(1)
-        A layer is complete; until ``release``.
-    release : In(1)
-        One-cycle pulse: it is not read any more.
+    ``beat_bits``: bits of a beat: 128, 256 or 512.
 
     Behaviour
     ---------
@@ -48,10 +30,15 @@ class TapLoader(wiring.Component):
         self._beat_bits = beat_bits
         super().__init__(
             {
+                #: For each layer its packets, the last of which ``ends`` it: a header, then records.
+                #: `Record.TAPS`: for each word and step, a record for each cell.  `Record.STRIPS`,
+                #: `Record.PARAMETERS`: for each word, a record for each lane.  `Record.DOT`: for each word
+                #: and pass, a record for each cell. `Record.DOT_PARAMETERS`: for each pass, one for each of
+                #: two numbers.
                 "i": In(stream.Signature(beat_bits)),
                 "load": Out(TapLoad(config)),
-                "loaded": Out(1),
-                "release": In(1),
+                "loaded": Out(1),  #: A layer is complete; until ``release``.
+                "release": In(1),  #: One-cycle pulse: it is not read any more.
             }
         )
 

@@ -29,28 +29,6 @@ _ENTRIES = 32
 class OffsetDot(wiring.Component):
     """Passes words on, and for layers whose offsets are computed, computes them.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    start : In(1)
-        One-cycle pulse: a layer begins.
-    job : In(TapCommand)
-        Constant from ``start`` on.
-    half : In(1)
-        Which half of the weights it has.
-    open : In(1)
-        Words on ``i`` are of that layer.
-    loaded : In(1)
-        They are there.
-    load : In(TapLoad)
-        Weights of layers to come.
-    i : In(stream of words), o : Out(stream of words)
-    offsets : Out(stream of offset_entry)
-
     Behaviour
     ---------
     A word takes ``job.passes`` cycles, each of which gives two numbers of a pixel once its last word is
@@ -70,12 +48,12 @@ class OffsetDot(wiring.Component):
         words = stream.Signature(config.word_bits)
         super().__init__(
             {
-                "start": In(1),
-                "job": In(TapCommand(config)),
-                "half": In(1),
-                "open": In(1),
-                "loaded": In(1),
-                "load": In(TapLoad(config)),
+                "start": In(1),  #: One-cycle pulse: a layer begins.
+                "job": In(TapCommand(config)),  #: Constant from ``start`` on.
+                "half": In(1),  #: Which half of the weights it has.
+                "open": In(1),  #: Words on ``i`` are of that layer.
+                "loaded": In(1),  #: They are there.
+                "load": In(TapLoad(config)),  #: Weights of layers to come.
                 "i": In(words),
                 "o": Out(words),
                 "offsets": Out(stream.Signature(offset_entry(config))),

@@ -17,43 +17,6 @@ from hw.lib.memory import uninitialised
 class OffsetStore(wiring.Component):
     """A queue of entries, each of T taps, whose first pixel is read at random.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    command : In(stream of OffsetCommand)
-        One for each layer that has offsets; taken when its first entry may come.
-    i : In(stream of offset_entry)
-        ``entries`` for each of ``pixels``.
-    computed : Out(1)
-        Those that ``i`` is to give are computed on chip; they may be of a later layer than the one sampled.
-    pixel : Out(1)
-        All entries of another pixel are there.
-    claim : In(1)
-        They are taken; only with ``pixel``.
-    release : In(1)
-        The ``entry`` of this cycle is the last one of its pixel; that of the next cycle is of the next.
-    entries : In
-        Of that pixel.
-    entry : In array of G
-        Which entries of that pixel to read.
-    o : Out array of G of offset_entry
-        What was read, `LATENCY` cycles later, clamped to the command's bounds.
-
-    With a gather:
-
-    missed : Out(1), step : Out(MissedStep)
-        Of the entries that come, see `GatherScan`.
-    full : In(1)
-        No more of them may come.
-    complete : In(1)
-        One-cycle pulse for each pixel that ended among ``missed``, in order: it may be claimed.
-    misses : Out(T), place : Out
-        Of the first generator's entry, with ``o``; as of `GatherScan`.
-
     Behaviour
     ---------
     An entry a cycle in, one a cycle and generator out.
@@ -72,22 +35,32 @@ class OffsetStore(wiring.Component):
     def __init__(self, config: ConvConfig) -> None:
         self._config = config
         members: dict[str, Any] = {
+            #: One for each layer that has offsets; taken when its first entry may come.
             "command": In(stream.Signature(OffsetCommand(config))),
-            "i": In(stream.Signature(offset_entry(config))),
+            "i": In(stream.Signature(offset_entry(config))),  #: ``entries`` for each of ``pixels``.
+            #: Those that ``i`` is to give are computed on chip; they may be of a later layer than the one
+            #: sampled.
             "computed": Out(1),
-            "pixel": Out(1),
-            "claim": In(1),
+            "pixel": Out(1),  #: All entries of another pixel are there.
+            "claim": In(1),  #: They are taken; only with ``pixel``.
+            #: The ``entry`` of this cycle is the last one of its pixel; that of the next cycle is of the
+            #: next.
             "release": In(1),
-            "entries": In(range(config.offset_entries + 1)),
+            "entries": In(range(config.offset_entries + 1)),  #: Of that pixel.
+            #: Which entries of that pixel to read.
             "entry": In(range(config.offset_entries)).array(config.generators),
+            #: What was read, `LATENCY` cycles later, clamped to the command's bounds.
             "o": Out(offset_entry(config)).array(config.generators),
         }
         if config.gather_words:
             members |= {
+                #: ``missed``, ``step``: of the entries that come, see `GatherScan`.
                 "missed": Out(1),
                 "step": Out(MissedStep(config)),
-                "full": In(1),
+                "full": In(1),  #: No more of them may come.
+                #: One-cycle pulse for each pixel that ended among ``missed``, in order: it may be claimed.
                 "complete": In(1),
+                #: ``misses``, ``place``: of the first generator's entry, with ``o``; as of `GatherScan`.
                 "misses": Out(config.taps),
                 "place": Out(place_bits(config)),
             }

@@ -17,28 +17,6 @@ from hw.lib.delay import delay
 class Place(wiring.Component):
     """Computes where a tap is sampled, and which of its neighbours are in the map.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    job : In(TapCommand)
-        Constant while taps are on their way.
-    y, x : In
-        Where the upper left tap would be without offsets.
-    tap : In(Tap), offset : In(Offset)
-        Of the same cycle.
-    square, free : In(1)
-        What the offset is, see `hw.conv.core.layouts.Offsets`; neither: none.
-    row, column : Out
-        Of the upper left neighbour, `LATENCY` cycles later.
-    ly, lx : Out
-        Fraction of the coordinates, in the same cycle.
-    rows_inside, columns_inside : Out(2)
-        Whether row, and the row below it, are in the map, a cycle later; columns likewise.
-
     Behaviour
     ---------
     A tap a cycle: product of a square offset; offset; coordinate; whole part against the map.
@@ -51,17 +29,25 @@ class Place(wiring.Component):
         coordinate = signed(COORDINATE_BITS)
         super().__init__(
             {
-                "job": In(TapCommand(config)),
+                "job": In(TapCommand(config)),  #: Constant while taps are on their way.
+                #: ``y``, ``x``: where the upper left tap would be without offsets.
                 "y": In(coordinate),
                 "x": In(coordinate),
+                #: ``tap``, ``offset``: of the same cycle.
                 "tap": In(Tap()),
                 "offset": In(Offset()),
+                #: ``square``, ``free``: what the offset is, see `hw.conv.core.layouts.Offsets`; neither:
+                #: none.
                 "square": In(1),
                 "free": In(1),
+                #: ``row``, ``column``: of the upper left neighbour, `LATENCY` cycles later.
                 "row": Out(coordinate),
                 "column": Out(coordinate),
+                #: ``ly``, ``lx``: fraction of the coordinates, in the same cycle.
                 "ly": Out(config.fraction_bits),
                 "lx": Out(config.fraction_bits),
+                #: ``rows_inside``, ``columns_inside``: whether row, and the row below it, are in the map, a
+                #: cycle later; columns likewise.
                 "rows_inside": Out(2),
                 "columns_inside": Out(2),
             }

@@ -15,27 +15,6 @@ from hw.conv.core.layouts import SLOT_BITS, TapCommand
 class RowGate(wiring.Component):
     """Says whether the rows of the map that the next row of results needs are there.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    start : In(1)
-        One-cycle pulse: before the first row of results.
-    begin : In(1)
-        The next row begins; only with ``ready``.
-    job : In(TapCommand)
-        Constant from ``start`` on.
-    filled : In(12)
-        Rows that are in the line buffer.
-    ready : Out(1)
-        All that the next row needs is there.  Low for three cycles after ``start`` and ``begin``.
-    row, slot : Out
-        The first row of the map that the row of results at hand needs, and its slot; from the cycle after
-        ``begin`` on.
-
     Behaviour
     ---------
     Two lines go down the map by the stride with each row: what must be there, and what may go.  Both are
@@ -50,11 +29,14 @@ class RowGate(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "start": In(1),
-                "begin": In(1),
-                "job": In(TapCommand(config)),
-                "filled": In(SIDE_BITS),
+                "start": In(1),  #: One-cycle pulse: before the first row of results.
+                "begin": In(1),  #: The next row begins; only with ``ready``.
+                "job": In(TapCommand(config)),  #: Constant from ``start`` on.
+                "filled": In(SIDE_BITS),  #: Rows that are in the line buffer.
+                #: All that the next row needs is there.  Low for three cycles after ``start`` and ``begin``.
                 "ready": Out(1),
+                #: ``row``, ``slot``: the first row of the map that the row of results at hand needs, and its
+                #: slot; from the cycle after ``begin`` on.
                 "row": Out(SIDE_BITS),
                 "slot": Out(SLOT_BITS),
             }

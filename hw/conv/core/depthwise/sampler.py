@@ -41,44 +41,6 @@ _BANK = 2
 class Sampler(wiring.Component):
     """Fills the line buffer and samples it, layer by layer.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    command : In(stream of TapCommand)
-    offset_command : In(stream of OffsetCommand)
-        For the layers that have offsets.
-    i : In(stream of words)
-        Maps.
-    offsets : In(stream of offset_entry)
-    token : Out(stream of 1 bit)
-        See `Fill`.
-    requests : Out(stream of GatherRequest), gathered : In(stream of words)
-        Pixels that are fetched one by one, see `GatherBuffer`, if the engine can gather.
-    loaded : In(1)
-        The weights of the next layer that sums are in their RAM; until ``release``.
-    start : Out(1), job : Out(TapCommand), half : Out(1), open : Out(1)
-        A layer begins; which it is; which half of the weights' RAMs it has; words of its map are to come.
-    computed : Out(1)
-        See `OffsetStore`.
-    release : Out(1)
-        One-cycle pulse: they are not read any more.
-    room : In(1)
-        Another word of results may begin.
-    begins : Out(1)
-        One begins, a cycle ago.
-    read : Out(TapRead), control : Out(TapControl), points : Out array of T x G of Point
-        For lane cells; ``read`` comes two cycles before ``control`` and ``points``.
-    words : Out array of T x 4 words
-        Of the four banks, or from the gather buffer, for each tap; in the cycle of ``control``.
-    busy : Out(1)
-        A layer is at hand.
-    waits : Out(3)
-        As of `TapWalker`; bit 2: for weights.
-
     Behaviour
     ---------
     A step a cycle, see `TapWalker` and `StripWalker`; between two layers the pipeline is emptied, that of the
@@ -96,27 +58,35 @@ class Sampler(wiring.Component):
         self._config = config
         members: dict[str, Any] = {
             "command": In(stream.Signature(TapCommand(config))),
+            #: For the layers that have offsets.
             "offset_command": In(stream.Signature(OffsetCommand(config))),
-            "i": In(stream.Signature(config.word_bits)),
+            "i": In(stream.Signature(config.word_bits)),  #: Maps.
             "offsets": In(stream.Signature(offset_entry(config))),
-            "token": Out(stream.Signature(1)),
-            "loaded": In(1),
+            "token": Out(stream.Signature(1)),  #: See `Fill`.
+            "loaded": In(1),  #: The weights of the next layer that sums are in their RAM; until ``release``.
+            #: ``start``, ``job``, ``half``, ``open``: a layer begins; which it is; which half of the weights'
+            #: RAMs it has; words of its map are to come.
             "start": Out(1),
             "job": Out(TapCommand(config)),
             "half": Out(1),
             "open": Out(1),
-            "computed": Out(1),
-            "release": Out(1),
-            "room": In(1),
-            "begins": Out(1),
+            "computed": Out(1),  #: See `OffsetStore`.
+            "release": Out(1),  #: One-cycle pulse: they are not read any more.
+            "room": In(1),  #: Another word of results may begin.
+            "begins": Out(1),  #: One begins, a cycle ago.
+            #: ``read``, ``control``, ``points``: for lane cells; ``read`` comes two cycles before ``control``
+            #: and ``points``.
             "read": Out(TapRead(config)),
             "control": Out(TapControl(config)),
             "points": Out(Point(config)).array(config.taps, config.generators),
+            #: Of the four banks, or from the gather buffer, for each tap; in the cycle of ``control``.
             "words": Out(config.word_bits).array(config.taps, 4),
-            "busy": Out(1),
-            "waits": Out(3),
+            "busy": Out(1),  #: A layer is at hand.
+            "waits": Out(3),  #: As of `TapWalker`; bit 2: for weights.
         }
         if config.gather_words:
+            #: ``requests``, ``gathered``: pixels that are fetched one by one, see `GatherBuffer`, if the
+            #: engine can gather.
             members["requests"] = Out(stream.Signature(GatherRequest()))
             members["gathered"] = In(stream.Signature(config.word_bits))
         super().__init__(members)

@@ -16,22 +16,6 @@ from hw.lib.delay import delay
 class Samples(wiring.Component):
     """Samples ``4^F`` times what lies between four neighbours, less the zero point.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    words : In array of 4
-        The lanes of the cell, from each bank.
-    point : In(Point)
-    zero : In(signed(8))
-    pixel : Out array of lanes
-        The upper left neighbour, or the zero point, a cycle later.
-    o : Out array of lanes
-        Signed, ``sample_bits`` wide, `latency` cycles later.
-
     Behaviour
     ---------
     A sample a cycle and lane, by three multiplications: ``v0 = (a << F) + (b - a) lx``, ``v1`` likewise from
@@ -43,10 +27,12 @@ class Samples(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "words": In(8 * config.cell_lanes).array(4),
+                "words": In(8 * config.cell_lanes).array(4),  #: The lanes of the cell, from each bank.
                 "point": In(Point(config)),
                 "zero": In(signed(8)),
+                #: The upper left neighbour, or the zero point, a cycle later.
                 "pixel": Out(signed(8)).array(config.cell_lanes),
+                #: Signed, ``sample_bits`` wide, `latency` cycles later.
                 "o": Out(signed(config.sample_bits)).array(config.cell_lanes),
             }
         )

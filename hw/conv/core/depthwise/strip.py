@@ -19,24 +19,6 @@ from hw.lib.memory import uninitialised
 class Strip(wiring.Component):
     """A window of three columns that goes along three rows of the map.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    words : In array of 4
-        The lanes of the cell, from each bank.
-    valid : In(1)
-        They are the next of a strip.
-    point : In(StripPoint)
-    zero : In(signed(8))
-    weights : In array of lanes x 9
-        Row by row; `WEIGHTS_AT` cycles after ``words``.
-    o : Out array of lanes
-        Signed sums of nine products, `latency` cycles after ``words``.
-
     Behaviour
     ---------
     The words of a step are the right column of the window; the middle one has the words of ``span`` steps
@@ -54,11 +36,13 @@ class Strip(wiring.Component):
         weights = data.ArrayLayout(config.weight_bits, STRIP_TAPS)
         super().__init__(
             {
-                "words": In(8 * config.cell_lanes).array(4),
-                "valid": In(1),
+                "words": In(8 * config.cell_lanes).array(4),  #: The lanes of the cell, from each bank.
+                "valid": In(1),  #: They are the next of a strip.
                 "point": In(StripPoint(config)),
                 "zero": In(signed(8)),
+                #: Row by row; `WEIGHTS_AT` cycles after ``words``.
                 "weights": In(weights).array(config.cell_lanes),
+                #: Signed sums of nine products, `latency` cycles after ``words``.
                 "o": Out(signed(9 + config.weight_bits + 4)).array(config.cell_lanes),
             }
         )

@@ -16,26 +16,16 @@ from hw.lib.delay import delay
 
 
 class StripStep(data.StructLayout):
-    """A word of each of three rows.
-
-    Members
-    -------
-    valid, last
-        There is one; with ``last`` a result comes of it and of those before.
-    word
-        Of the pixel.
-    addresses
-        For each bank.
-    point : StripPoint
-    """
+    """A word of each of three rows."""
 
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
             {
+                #: ``valid``, ``last``: there is one; with ``last`` a result comes of it and of those before.
                 "valid": 1,
                 "last": 1,
-                "word": WORDS_BITS,
-                "addresses": data.ArrayLayout(range(config.bank_words), 4),
+                "word": WORDS_BITS,  #: Of the pixel.
+                "addresses": data.ArrayLayout(range(config.bank_words), 4),  #: For each bank.
                 "point": StripPoint(config),
             }
         )
@@ -43,20 +33,6 @@ class StripStep(data.StructLayout):
 
 class StripWalker(wiring.Component):
     """Gives the words of a strip, column by column.
-
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    start, job, filled, prepared, room, done, waits
-        As of `hw.conv.core.depthwise.tap_walker.TapWalker`; the job is a strip: a 3 x 3 kernel with the same
-        dilation both ways, of which the part behind 2^split is odd, padded by no more than ``2 * dilation``.
-    o : Out(StripStep)
-    row : Out
-        The first row of the map that is still needed.
 
     Behaviour
     ---------
@@ -74,13 +50,17 @@ class StripWalker(wiring.Component):
         self._config = config
         super().__init__(
             {
+                #: ``start``, ``job``, ``filled``, ``prepared``, ``room``, ``done``, ``waits``: as of
+                #: `hw.conv.core.depthwise.tap_walker.TapWalker`; the job is a strip: a 3 x 3 kernel with the
+                #: same dilation both ways, of which the part behind 2^split is odd, padded by no more than
+                #: ``2 * dilation``.
                 "start": In(1),
                 "job": In(TapCommand(config)),
                 "filled": In(SIDE_BITS),
                 "prepared": In(1),
                 "room": In(1),
                 "o": Out(StripStep(config)),
-                "row": Out(SIDE_BITS),
+                "row": Out(SIDE_BITS),  #: The first row of the map that is still needed.
                 "done": Out(1),
                 "waits": Out(2),
             }

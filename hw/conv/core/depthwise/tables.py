@@ -15,29 +15,7 @@ from hw.lib.memory import uninitialised
 
 
 class LayerTables(wiring.Component):
-    """The taps of each step, and the first entry of offsets of each slice of a word.
-
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    start : In(1)
-        One-cycle pulse.
-    job : In(TapCommand)
-        Constant from ``start`` on.
-    ready : Out(1)
-        The tables are of this layer; low from the cycle after ``start`` on for as many cycles as there are
-        taps or slices.
-    step, word : In
-        What to look up.
-    taps : Out array of T of Tap
-        A cycle after ``step``.
-    entries : Out array of G
-        First entry of the offsets of the slices of ``word``, a cycle after it.
-    """
+    """The taps of each step, and the first entry of offsets of each slice of a word."""
 
     #: Cycles from the last entry to ``ready``.
     LATENCY: ClassVar = 2
@@ -45,12 +23,16 @@ class LayerTables(wiring.Component):
     def __init__(self, config: ConvConfig) -> None:
         self._config = config
         members: dict[str, Any] = {
-            "start": In(1),
-            "job": In(TapCommand(config)),
+            "start": In(1),  #: One-cycle pulse.
+            "job": In(TapCommand(config)),  #: Constant from ``start`` on.
+            #: The tables are of this layer; low from the cycle after ``start`` on for as many cycles as there
+            #: are taps or slices.
             "ready": Out(1),
+            #: ``step``, ``word``: what to look up.
             "step": In(range(MAX_TAPS)),
             "word": In(range(TAP_LAYER_WORDS)),
-            "taps": Out(Tap()).array(config.taps),
+            "taps": Out(Tap()).array(config.taps),  #: A cycle after ``step``.
+            #: First entry of the offsets of the slices of ``word``, a cycle after it.
             "entries": Out(range(config.offset_entries)).array(config.generators),
         }
         super().__init__(members)

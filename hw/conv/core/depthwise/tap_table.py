@@ -29,24 +29,6 @@ class Tap(data.StructLayout):
 class TapTable(wiring.Component):
     """Where the taps of each step are, counted once at a layer's start.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    start : In(1)
-        One-cycle pulse.
-    job : In(TapCommand)
-        Constant from ``start`` on.
-    ready : Out(1)
-        The table is of this layer; low from the cycle after ``start`` on for a cycle a tap.
-    step : In
-        What to look up.
-    taps : Out array of T of Tap
-        A cycle after ``step``.
-
     Behaviour
     ---------
     A tap a cycle is written: tap k into LUTRAM k mod T, or, of samples, all into the first.
@@ -56,11 +38,12 @@ class TapTable(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "start": In(1),
-                "job": In(TapCommand(config)),
+                "start": In(1),  #: One-cycle pulse.
+                "job": In(TapCommand(config)),  #: Constant from ``start`` on.
+                #: The table is of this layer; low from the cycle after ``start`` on for a cycle a tap.
                 "ready": Out(1),
-                "step": In(range(MAX_TAPS)),
-                "taps": Out(Tap()).array(config.taps),
+                "step": In(range(MAX_TAPS)),  #: What to look up.
+                "taps": Out(Tap()).array(config.taps),  #: A cycle after ``step``.
             }
         )
 

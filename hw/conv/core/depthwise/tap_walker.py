@@ -14,76 +14,32 @@ from hw.conv.core.layouts import SLOT_BITS, Offsets, TapCommand
 
 
 class TapStep(data.StructLayout):
-    """A cycle of samples of one word: T taps of it.
-
-    Members
-    -------
-    valid, first, last
-        There is one; it is the first or the last of its sum.
-    step
-        Taps by T.
-    word
-        Of the pixel.
-    weight
-        Words of weights before this step's, in order of use.
-    digit
-        Of samples that leave.
-    y, x
-        Where the upper left tap would be without offsets.
-    free_row, free_slot
-        The first row that is still in the line buffer, and its slot.
-    pixel_ends
-        The last step of a pixel.
-    """
+    """A cycle of samples of one word: T taps of it."""
 
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
             {
+                #: ``valid``, ``first``, ``last``: there is one; it is the first or the last of its sum.
                 "valid": 1,
                 "first": 1,
                 "last": 1,
-                "step": range(MAX_TAPS),
-                "word": WORDS_BITS,
-                "weight": range(config.tap_words),
-                "digit": 2,
+                "step": range(MAX_TAPS),  #: Taps by T.
+                "word": WORDS_BITS,  #: Of the pixel.
+                "weight": range(config.tap_words),  #: Words of weights before this step's, in order of use.
+                "digit": 2,  #: Of samples that leave.
+                #: ``y``, ``x``: where the upper left tap would be without offsets.
                 "y": signed(COORDINATE_BITS),
                 "x": signed(COORDINATE_BITS),
+                #: ``free_row``, ``free_slot``: the first row that is still in the line buffer, and its slot.
                 "free_row": SIDE_BITS,
                 "free_slot": SLOT_BITS,
-                "pixel_ends": 1,
+                "pixel_ends": 1,  #: The last step of a pixel.
             }
         )
 
 
 class TapWalker(wiring.Component):
     """Gives the steps of a layer, one a cycle.
-
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    start : In(1)
-        One-cycle pulse.
-    job : In(TapCommand)
-        Constant from ``start`` to ``done``; no strip.
-    filled : In(12)
-        Rows in the line buffer.
-    prepared : In(1)
-        What a layer needs besides is there, and stays until ``done``.
-    room : In(1)
-        Another word of results may begin.
-    pixel : In(1)
-        The offsets of another pixel are there.
-    claim : Out(1)
-        They are taken.
-    o : Out(TapStep)
-    done : Out(1)
-        One-cycle pulse: the last step was given, and all rows are in the line buffer.
-    waits : Out(2)
-        Bit 0: nothing is given for want of rows or offsets; bit 1: for want of room.
 
     Behaviour
     ---------
@@ -100,15 +56,17 @@ class TapWalker(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "start": In(1),
-                "job": In(TapCommand(config)),
-                "filled": In(SIDE_BITS),
-                "prepared": In(1),
-                "room": In(1),
-                "pixel": In(1),
-                "claim": Out(1),
+                "start": In(1),  #: One-cycle pulse.
+                "job": In(TapCommand(config)),  #: Constant from ``start`` to ``done``; no strip.
+                "filled": In(SIDE_BITS),  #: Rows in the line buffer.
+                "prepared": In(1),  #: What a layer needs besides is there, and stays until ``done``.
+                "room": In(1),  #: Another word of results may begin.
+                "pixel": In(1),  #: The offsets of another pixel are there.
+                "claim": Out(1),  #: They are taken.
                 "o": Out(TapStep(config)),
+                #: One-cycle pulse: the last step was given, and all rows are in the line buffer.
                 "done": Out(1),
+                #: Bit 0: nothing is given for want of rows or offsets; bit 1: for want of room.
                 "waits": Out(2),
             }
         )

@@ -20,52 +20,21 @@ def dot_bits(config: ConvConfig) -> int:
 
 
 class SumStep(data.StructLayout):
-    """What the sums do with the dot products.
-
-    Members
-    -------
-    valid
-        There is a pixel.
-    first
-        Its sums begin with the biases.
-    digit
-        The dot products count 256 to this power.
-    pixel
-        Which of the block.
-    """
+    """What the sums do with the dot products."""
 
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
             {
-                "valid": 1,
-                "first": 1,
-                "digit": 2 if config.samples else 0,
-                "pixel": range(config.block_pixels),
+                "valid": 1,  #: There is a pixel.
+                "first": 1,  #: Its sums begin with the biases.
+                "digit": 2 if config.samples else 0,  #: The dot products count 256 to this power.
+                "pixel": range(config.block_pixels),  #: Which of the block.
             }
         )
 
 
 class Accumulator(wiring.Component):
     """Running sums of some columns, in one RAM.
-
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    columns
-        How many columns.
-
-    Members
-    -------
-    dots : In(signed) array of ``columns``
-        Dot products of a pixel.
-    step : In(SumStep)
-        What to do with them.
-    read : In(range(block_pixels))
-        The pixel whose dot products come `READ_AHEAD` cycles later.
-    bias : In(signed(48)) array of ``columns``
-    o : Out(signed) array of ``columns``
-        Its sums, `LATENCY` cycles after the dot products.
 
     Behaviour
     ---------
@@ -82,10 +51,12 @@ class Accumulator(wiring.Component):
         self._columns = columns
         super().__init__(
             {
-                "dots": In(signed(dot_bits(config))).array(columns),
+                "dots": In(signed(dot_bits(config))).array(columns),  #: Dot products of a pixel.
                 "step": In(SumStep(config)),
+                #: The pixel whose dot products come `READ_AHEAD` cycles later.
                 "read": In(range(config.block_pixels)),
                 "bias": In(signed(BIAS_BITS)).array(columns),
+                #: Its sums, `LATENCY` cycles after the dot products.
                 "o": Out(signed(config.pointwise_bits)).array(columns),
             }
         )

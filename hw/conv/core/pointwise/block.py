@@ -19,29 +19,19 @@ QUEUE = 4
 
 
 class HalvesRead(wiring.Signature):
-    """The read side of a buffer of two halves, seen from its user.
-
-    Members
-    -------
-    full : In(1)
-        There is a half that may be read, and is not claimed.
-    claim : Out(1)
-        The user takes it; only while ``full``.  Halves follow each other, 0 first.
-    release : Out(1)
-        The half claimed first of those not released may be written, a word a cycle, from the next cycle on.
-    en, address : Out
-        Where the word for two cycles later is: the half is the top bit.  The RAM and the register behind it
-        move on with ``en`` only.
-    word : In
-        The word.
-    """
+    """The read side of a buffer of two halves, seen from its user."""
 
     def __init__(self, *, words: int, bits: int) -> None:
         super().__init__(
             {
-                "full": In(1),
+                "full": In(1),  #: There is a half that may be read, and is not claimed.
+                #: The user takes it; only while ``full``.  Halves follow each other, 0 first.
                 "claim": Out(1),
+                #: The half claimed first of those not released may be written, a word a cycle, from the next
+                #: cycle on.
                 "release": Out(1),
+                #: ``en``, ``address``: where the word for two cycles later is: the half is the top bit.  The
+                #: RAM and the register behind it move on with ``en`` only.
                 "en": Out(1),
                 "address": Out(range(2 * words)),
                 "word": In(bits),
@@ -61,23 +51,7 @@ def read_halves(m: Module, ram: Any, read: Any) -> None:
 class BlockBuffer(wiring.Component):
     """Two halves, each for the words of a block.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    words
-        Words of a half, a power of two.
-
-    Members
-    -------
-    command : In(stream of BlockCommand)
-        Maps, in the order in which their words come; ``block * words`` must fit into a half.
-    token : Out(stream of 1 bit)
-        One for each block of a map that is ``asked`` for, when there is room for it; the bit means nothing.
-    i : In(stream of a word)
-        Pixel by pixel.
-    read : Out(HalvesRead)
-        Word w of pixel p is at ``p * words + w``.
+    ``words``: words of a half, a power of two.
 
     Behaviour
     ---------
@@ -99,9 +73,13 @@ class BlockBuffer(wiring.Component):
         self._command = BlockCommand(config)
         super().__init__(
             {
+                #: Maps, in the order in which their words come; ``block * words`` must fit into a half.
                 "command": In(stream.Signature(self._command)),
+                #: One for each block of a map that is ``asked`` for, when there is room for it; the bit means
+                #: nothing.
                 "token": Out(stream.Signature(1)),
-                "i": In(stream.Signature(config.word_bits)),
+                "i": In(stream.Signature(config.word_bits)),  #: Pixel by pixel.
+                #: Word w of pixel p is at ``p * words + w``.
                 "read": In(HalvesRead(words=words, bits=config.word_bits)),
             }
         )

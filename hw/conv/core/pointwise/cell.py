@@ -26,46 +26,24 @@ def cell_columns(config: ConvConfig) -> list[int]:
 
 
 class CellControl(data.StructLayout):
-    """What the cells do with a pixel.
-
-    Members
-    -------
-    step : SumStep
-        See there.
-    adopt
-        The pixel is the first of a tile: the weights that were loaded are used from now on.
-    parameters
-        With ``adopt``: so are the parameters.
-    settings : Settings
-        With ``adopt``: and these.
-    """
+    """What the cells do with a pixel."""
 
     def __init__(self, config: ConvConfig) -> None:
-        super().__init__({"step": SumStep(config), "adopt": 1, "parameters": 1, "settings": Settings()})
+        super().__init__(
+            {
+                "step": SumStep(config),
+                #: The pixel is the first of a tile: the weights that were loaded are used from now on.
+                "adopt": 1,
+                "parameters": 1,  #: With ``adopt``: so are the parameters.
+                "settings": Settings(),  #: With ``adopt``: and these.
+            }
+        )
 
 
 class PointwiseCell(wiring.Component):
     """One to three columns of the array.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    columns
-        How many, see `cell_columns`.
-    beat_bits
-        D, see `ColumnLoad`.
-
-    Members
-    -------
-    x : In(PA x int8)
-        Input channels of a pixel.
-    control : In(CellControl)
-        What to do with them.
-    load : In(ColumnLoad) array of ``columns``
-        Loads the tile that is adopted next.
-    o : Out(signed(8)) array of ``columns``
-        Results of the pixel of `latency` cycles ago.
+    ``columns``: see `cell_columns`. ``beat_bits``: D, see `ColumnLoad`.
 
     Behaviour
     ---------
@@ -78,10 +56,11 @@ class PointwiseCell(wiring.Component):
         self._columns = columns
         super().__init__(
             {
-                "x": In(data.ArrayLayout(signed(8), config.inputs)),
+                "x": In(data.ArrayLayout(signed(8), config.inputs)),  #: Input channels of a pixel.
                 "control": In(CellControl(config)),
+                #: Loads the tile that is adopted next.
                 "load": In(ColumnLoad(config, beat_bits)).array(columns),
-                "o": Out(signed(8)).array(columns),
+                "o": Out(signed(8)).array(columns),  #: Results of the pixel of `latency` cycles ago.
             }
         )
 

@@ -24,23 +24,6 @@ class DrainStep(data.StructLayout):
 class Drain(wiring.Component):
     """Reads the words of each block as a `DrainCommand` says.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    command : In(stream of DrainCommand)
-    advance : In(1)
-        Everything moves on.
-    results : Out(HalvesRead)
-        Word w of part p of pixel n is at ``(n * parts + p) * words + w``.
-    bypass : Out(HalvesRead)
-        The same for the map that is shuffled in; only layers with ``shuffle`` use it.
-    step : Out(DrainStep)
-        Of the word that is read in this cycle.
-
     Behaviour
     ---------
     A word a cycle, without gaps between the blocks of a layer.
@@ -57,10 +40,12 @@ class Drain(wiring.Component):
         super().__init__(
             {
                 "command": In(stream.Signature(DrainCommand(config))),
-                "advance": In(1),
+                "advance": In(1),  #: Everything moves on.
+                #: Word w of part p of pixel n is at ``(n * parts + p) * words + w``.
                 "results": Out(HalvesRead(words=config.block_words, bits=config.word_bits)),
+                #: The same for the map that is shuffled in; only layers with ``shuffle`` use it.
                 "bypass": Out(HalvesRead(words=config.bypass_words, bits=config.word_bits)),
-                "step": Out(DrainStep()),
+                "step": Out(DrainStep()),  #: Of the word that is read in this cycle.
             }
         )
 

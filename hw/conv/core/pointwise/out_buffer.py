@@ -14,47 +14,21 @@ from hw.lib.memory import uninitialised
 
 
 class OutWrite(data.StructLayout):
-    """Where the results of a pixel go.
-
-    Members
-    -------
-    valid
-        There are some.
-    address
-        Which word; the half is the top bit.
-    slice
-        Which PE lanes of it.
-    """
+    """Where the results of a pixel go."""
 
     def __init__(self, config: ConvConfig) -> None:
         slices = config.lanes // config.outputs
         super().__init__(
-            {"valid": 1, "address": range(2 * config.block_words), "slice": (slices - 1).bit_length()}
+            {
+                "valid": 1,  #: There are some.
+                "address": range(2 * config.block_words),  #: Which word; the half is the top bit.
+                "slice": (slices - 1).bit_length(),  #: Which PE lanes of it.
+            }
         )
 
 
 class OutBuffer(wiring.Component):
-    """Two halves, each for the results of a block.
-
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    free : Out(1)
-        There is a half that is free and not claimed.
-    claim : In(1)
-        The writer takes it; only while ``free``.
-    write : In(OutWrite)
-    results : In(PE x 8)
-        In the same cycle.
-    commit : In(1)
-        The half claimed first of those not committed may be read from the next cycle on: all of it is
-        written, or will be when it is read.
-    read : Out(HalvesRead)
-    """
+    """Two halves, each for the results of a block."""
 
     #: Cycles from ``commit`` to ``full``, and from ``release`` to ``free``.
     COMMIT_LATENCY: ClassVar = 2
@@ -64,10 +38,12 @@ class OutBuffer(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "free": Out(1, init=1),
-                "claim": In(1),
+                "free": Out(1, init=1),  #: There is a half that is free and not claimed.
+                "claim": In(1),  #: The writer takes it; only while ``free``.
                 "write": In(OutWrite(config)),
-                "results": In(8 * config.outputs),
+                "results": In(8 * config.outputs),  #: In the same cycle.
+                #: The half claimed first of those not committed may be read from the next cycle on: all of it
+                #: is written, or will be when it is read.
                 "commit": In(1),
                 "read": In(HalvesRead(words=config.block_words, bits=config.word_bits)),
             }

@@ -32,30 +32,7 @@ _TO_CELLS = 4
 class PointwiseUnit(wiring.Component):
     """Blocks of pixels in, results in the order of their map out.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    beat_bits
-        D, bits of a beat of the port that weights come through.
-    placer
-        How cells are placed.
-
-    Members
-    -------
-    block, i, token
-        Commands, words and tokens of the input, see `BlockBuffer`.
-    bypass_block, bypass, bypass_token
-        The same of the map that is shuffled in.
-    sweep : In(stream of SweepCommand)
-        Layers.
-    weights : In(stream of D bits)
-        Their tiles, block by block, see `TileLoader`.
-    drain : In(stream of DrainCommand)
-        How their results leave.
-    o : Out(stream of a word)
-    busy, wait_input, wait_weight, wait_output : Out(1)
-        See `Sweep`.
+    ``beat_bits``: D, bits of a beat of the port that weights come through.
 
     Behaviour
     ---------
@@ -71,16 +48,19 @@ class PointwiseUnit(wiring.Component):
         words = stream.Signature(config.word_bits)
         super().__init__(
             {
+                #: ``block``, ``i``, ``token``: commands, words and tokens of the input, see `BlockBuffer`.
                 "block": In(stream.Signature(BlockCommand(config))),
                 "i": In(words),
                 "token": Out(stream.Signature(1)),
+                #: ``bypass_block``, ``bypass``, ``bypass_token``: the same of the map that is shuffled in.
                 "bypass_block": In(stream.Signature(BlockCommand(config))),
                 "bypass": In(words),
                 "bypass_token": Out(stream.Signature(1)),
-                "sweep": In(stream.Signature(SweepCommand(config))),
-                "weights": In(stream.Signature(beat_bits)),
-                "drain": In(stream.Signature(DrainCommand(config))),
+                "sweep": In(stream.Signature(SweepCommand(config))),  #: Layers.
+                "weights": In(stream.Signature(beat_bits)),  #: Their tiles, block by block, see `TileLoader`.
+                "drain": In(stream.Signature(DrainCommand(config))),  #: How their results leave.
                 "o": Out(words),
+                #: ``busy``, ``wait_input``, ``wait_weight``, ``wait_output``: see `Sweep`.
                 "busy": Out(1),
                 "wait_input": Out(1),
                 "wait_weight": Out(1),

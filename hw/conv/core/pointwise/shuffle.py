@@ -14,24 +14,7 @@ from hw.lib.skid import Skid
 
 
 class Shuffle(wiring.Component):
-    """Joins the words read for the output.
-
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-
-    Members
-    -------
-    advance : Out(1)
-        All before moves on.
-    step : In(DrainStep)
-        Of the words that come two steps later.
-    result, bypass : In(a word)
-    o : Out(stream of a word)
-        The result's word; of a shuffle the even or the odd one of two: half of the lanes of either map, the
-        lower half in the even one, bypass first.
-    """
+    """Joins the words read for the output."""
 
     #: Cycles from a step to its word on ``o``, and words that wait behind ``o``.
     LATENCY: ClassVar = 3 + Skid.LATENCY
@@ -40,10 +23,12 @@ class Shuffle(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "advance": Out(1),
-                "step": In(DrainStep()),
+                "advance": Out(1),  #: All before moves on.
+                "step": In(DrainStep()),  #: Of the words that come two steps later.
                 "result": In(config.word_bits),
                 "bypass": In(config.word_bits),
+                #: The result's word; of a shuffle the even or the odd one of two: half of the lanes of either
+                #: map, the lower half in the even one, bypass first.
                 "o": Out(stream.Signature(config.word_bits)),
             }
         )

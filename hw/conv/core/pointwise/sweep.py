@@ -18,27 +18,16 @@ from hw.lib.fifo import Fifo
 
 
 class SweepStep(data.StructLayout):
-    """What happens to the pixel whose word is read.
-
-    Members
-    -------
-    slice
-        Which PA lanes of the word go to the cells.
-    control : CellControl
-    write : OutWrite
-        For the results.
-    commit
-        The block's last sweep begins with it.
-    """
+    """What happens to the pixel whose word is read."""
 
     def __init__(self, config: ConvConfig) -> None:
         slices = config.lanes // config.inputs
         super().__init__(
             {
-                "slice": (slices - 1).bit_length(),
+                "slice": (slices - 1).bit_length(),  #: Which PA lanes of the word go to the cells.
                 "control": CellControl(config),
-                "write": OutWrite(config),
-                "commit": 1,
+                "write": OutWrite(config),  #: For the results.
+                "commit": 1,  #: The block's last sweep begins with it.
             }
         )
 
@@ -61,27 +50,7 @@ class _Tile(data.StructLayout):
 class Sweep(wiring.Component):
     """Sweeps each block once for every tile.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    least
-        Least cycles from tile to tile.
-
-    Members
-    -------
-    command : In(stream of SweepCommand)
-    tile : In(stream of TileHeader)
-        Loaded; taken `RELEASE` cycles after it was decided that its first pixel is next.
-    read : In(HalvesRead)
-        The blocks.
-    free : In(1)
-        The out buffer has a half for another block; ``claim`` takes it.
-    claim : Out(1)
-    step : Out(SweepStep)
-        Of the pixel read in this cycle.
-    busy, wait_input, wait_weight, wait_output : Out(1)
-        A pixel is read; or none because there is no block, no tile, or no room for results.
+    ``least``: least cycles from tile to tile.
 
     Behaviour
     ---------
@@ -106,11 +75,14 @@ class Sweep(wiring.Component):
         super().__init__(
             {
                 "command": In(stream.Signature(SweepCommand(config))),
+                #: Loaded; taken `RELEASE` cycles after it was decided that its first pixel is next.
                 "tile": In(stream.Signature(TileHeader())),
-                "read": Out(HalvesRead(words=config.block_words, bits=config.word_bits)),
-                "free": In(1),
+                "read": Out(HalvesRead(words=config.block_words, bits=config.word_bits)),  #: The blocks.
+                "free": In(1),  #: The out buffer has a half for another block; ``claim`` takes it.
                 "claim": Out(1),
-                "step": Out(SweepStep(config)),
+                "step": Out(SweepStep(config)),  #: Of the pixel read in this cycle.
+                #: ``busy``, ``wait_input``, ``wait_weight``, ``wait_output``: a pixel is read; or none
+                #: because there is no block, no tile, or no room for results.
                 "busy": Out(1),
                 "wait_input": Out(1),
                 "wait_weight": Out(1),

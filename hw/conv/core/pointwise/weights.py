@@ -15,27 +15,16 @@ from hw.conv.core.packets import RECORD_BITS, Parameters, TileHeader
 class TileShape:
     """How a tile lies in beats.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    beat_bits
-        D, bits of a beat of the port that weights come through.
-
-    Members
-    -------
-    column_bits
-        Weights of a column, which are contiguous, first input channel lowest.
-    piece_bits, pieces
-        What of a column comes in one beat, and in how many beats it comes.
-    parameter_beats, weight_beats
-        Beats of the tile's parameters, and of its weights.
+    ``beat_bits``: D, bits of a beat of the port that weights come through.
     """
 
     def __init__(self, config: ConvConfig, beat_bits: int) -> None:
+        #: Weights of a column, which are contiguous, first input channel lowest.
         self.column_bits = config.inputs * config.weight_bits
+        #: ``piece_bits``, ``pieces``: what of a column comes in one beat, and in how many beats it comes.
         self.piece_bits = min(self.column_bits, beat_bits)
         self.pieces = self.column_bits // self.piece_bits
+        #: ``parameter_beats``, ``weight_beats``: beats of the tile's parameters, and of its weights.
         self.parameter_beats = max(1, config.outputs * RECORD_BITS // beat_bits)
         self.weight_beats = max(1, config.tile_bits // beat_bits)
         self._records = beat_bits // RECORD_BITS
@@ -52,27 +41,16 @@ class TileShape:
 
 
 class ColumnLoad(data.StructLayout):
-    """What comes to a column of the array while a tile is loaded.
-
-    Members
-    -------
-    weights
-        A piece of its weights.
-    pieces
-        One bit for each piece: this one is on ``weights``.
-    record : Parameters
-    parameters
-        ``record`` is the column's.
-    """
+    """What comes to a column of the array while a tile is loaded."""
 
     def __init__(self, config: ConvConfig, beat_bits: int) -> None:
         shape = TileShape(config, beat_bits)
         super().__init__(
             {
-                "weights": shape.piece_bits,
-                "pieces": shape.pieces,
+                "weights": shape.piece_bits,  #: A piece of its weights.
+                "pieces": shape.pieces,  #: One bit for each piece: this one is on ``weights``.
                 "record": Parameters(),
-                "parameters": 1,
+                "parameters": 1,  #: ``record`` is the column's.
             }
         )
 
@@ -80,23 +58,7 @@ class ColumnLoad(data.StructLayout):
 class TileLoader(wiring.Component):
     """Sends the tiles of the stream to the columns.
 
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    beat_bits
-        D.
-
-    Members
-    -------
-    i : In(stream of D bits)
-        For each tile its header, a record of parameters for each column if it says so, and the weights.
-    o : Out(stream of TileHeader)
-        A tile that is loaded; the next one is loaded when it was taken.
-    beat : Out(D)
-        The beat taken in the cycle before.
-    parameters, weights : Out
-        One bit for each of the tile's beats: it is this one.
+    ``beat_bits``: D.
 
     Behaviour
     ---------
@@ -111,9 +73,13 @@ class TileLoader(wiring.Component):
         self._shape = shape = TileShape(config, beat_bits)
         super().__init__(
             {
+                #: For each tile its header, a record of parameters for each column if it says so, and the
+                #: weights.
                 "i": In(stream.Signature(beat_bits)),
+                #: A tile that is loaded; the next one is loaded when it was taken.
                 "o": Out(stream.Signature(TileHeader())),
-                "beat": Out(beat_bits),
+                "beat": Out(beat_bits),  #: The beat taken in the cycle before.
+                #: ``parameters``, ``weights``: one bit for each of the tile's beats: it is this one.
                 "parameters": Out(shape.parameter_beats),
                 "weights": Out(shape.weight_beats),
             }
