@@ -14,69 +14,32 @@ from hw.lib.arguments import ArgumentTable
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryPort:
-    """One ``m_axi`` interface of a kernel, and what it is connected to.
+    """One ``m_axi`` interface of a kernel, and what it is connected to."""
 
-    Parameters
-    ----------
-    name
-        Name in the argument table (``"gmem0"``); the interface is ``m_axi_gmem0``.
-    data_width, addr_width, id_width
-        Widths in bits.
-    memory
-        Name of the board's memory behind it (``"hbm"``).
-    channel
-        Channel of that memory.
-    """
-
-    name: str
+    name: str  #: Name in the argument table (``"gmem0"``); the interface is ``m_axi_gmem0``.
+    #: ``data_width``, ``addr_width``, ``id_width``: widths in bits.
     data_width: int
     addr_width: int
     id_width: int
-    memory: str
-    channel: int
+    memory: str  #: Name of the board's memory behind it (``"hbm"``).
+    channel: int  #: Channel of that memory.
 
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """What `hw.verilog.generate` gives.
+    """What `hw.verilog.generate` gives."""
 
-    Parameters
-    ----------
-    top_name
-        Name of the kernel and of its top module.
-    verilog
-        Everything, one file.
-    meta
-        What ``meta.json`` says: configuration, hash, versions, argument table, ports.
-    table
-        The arguments and counters.
-    ports
-        The memory ports, in the order of the table.
-    board
-        The board it was made for.
-    resources
-        The engine's own estimate of what it takes.
-    regions
-        Which placed parts lie on which die; see `hw.board.regions`.
-    config
-        The engine's configuration.
-    templates
-        Folder of the engine's own templates, if it has one; see `hw.engine.Engine`.
-    bursts_under_way
-        Of reads and of writes at each memory port; see `hw.engine.Engine`.
-    """
-
-    top_name: str
-    verilog: str
-    meta: dict[str, Any]
-    table: ArgumentTable
-    ports: tuple[MemoryPort, ...]
-    board: Board
-    resources: Resources
-    regions: Regions
+    top_name: str  #: Name of the kernel and of its top module.
+    verilog: str  #: Everything, one file.
+    meta: dict[str, Any]  #: What ``meta.json`` says: configuration, hash, versions, argument table, ports.
+    table: ArgumentTable  #: The arguments and counters.
+    ports: tuple[MemoryPort, ...]  #: The memory ports, in the order of the table.
+    board: Board  #: The board it was made for.
+    resources: Resources  #: The engine's own estimate of what it takes.
+    regions: Regions  #: Which placed parts lie on which die; see `hw.board.regions`.
     config: Any
-    templates: Path | None
-    bursts_under_way: tuple[int, int]
+    templates: Path | None  #: Folder of the engine's own templates, if it has one; see `hw.engine.Engine`.
+    bursts_under_way: tuple[int, int]  #: Of reads and of writes at each memory port; see `hw.engine.Engine`.
 
     @property
     def config_hash(self) -> str:

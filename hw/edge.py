@@ -47,24 +47,13 @@ _LEGAL = {
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """A YAML or JSON file as plain values.
-
-    Members
-    -------
-    path
-        The file.
-    data
-        What it holds.
-    lines
-        Line, from 1, of the key or list item at each location; None for JSON, whose lines are not known.
-    prefix
-        Where ``data`` stands in the file, when it is a part of it.
-    """
+    """A YAML or JSON file as plain values."""
 
     path: Path
     data: Any
+    #: Line, from 1, of the key or list item at each location; None for JSON, whose lines are not known.
     lines: Mapping[Location, int] | None = None
-    prefix: Location = ()
+    prefix: Location = ()  #: Where ``data`` stands in the file, when it is a part of it.
 
     def line(self, location: Location) -> int:
         """Give the line of a location, or of the nearest one above it that is in the file; else 1."""

@@ -29,39 +29,27 @@ Workload = TypeVar("Workload")
 
 
 class Engine(abc.ABC, Generic[Config, Workload]):
-    """What the generator, the simulator and the reports need to know of an engine.
+    """What the generator, the simulator and the reports need to know of an engine."""
 
-    Members
-    -------
-    name : str
-        Name on the command line; also the folder in ``hw`` and the module in ``sim/engines``.
-    summary : str
-        One line for listings.
-    config_type : type
-        The frozen dataclass of the configuration; its fields are the YAML keys.
-    workload_type : type
-        The frozen dataclass of what is asked of the engine in one launch: shapes, modes and formats as plain
-        values, checked by themselves, without tensors and without a configuration.
-    templates : Path, optional
-        Folder of templates of further files of the package: ``NAME.j2`` becomes the file ``NAME``.
-    bursts_under_way : (int, int)
-        Bursts of reads and of writes that an interconnect must take at a time to keep a memory port busy;
-        with fewer the engine waits.  Those of the DMAs of `hw.lib`, unless an engine has others.
-    data_cells : tuple of str
-        What the names of its placed cells begin with that only compute: whatever their outputs are, no
-        handshake and no address of a transfer changes.  A control-only simulation leaves them out; of an
-        engine without any there is none.
-    """
-
+    #: Name on the command line; also the folder in ``hw`` and the module in ``sim/engines``.
     name: ClassVar[str]
-    summary: ClassVar[str]
+    summary: ClassVar[str]  #: One line for listings.
+    #: The frozen dataclass of the configuration; its fields are the YAML keys.
     config_type: ClassVar[type[Any]]
+    #: The frozen dataclass of what is asked of the engine in one launch: shapes, modes and formats as plain
+    #: values, checked by themselves, without tensors and without a configuration.
     workload_type: ClassVar[type[Any]]
+    #: Folder of templates of further files of the package: ``NAME.j2`` becomes the file ``NAME``.
     templates: ClassVar[Path | None] = None
+    #: Bursts of reads and of writes that an interconnect must take at a time to keep a memory port busy; with
+    #: fewer the engine waits.  Those of the DMAs of `hw.lib`, unless an engine has others.
     bursts_under_way: ClassVar[tuple[int, int]] = (
         ReadDMA.FIFO_BEATS // MAX_BURST_BEATS,
         WriteDMA.OUTSTANDING,
     )
+    #: What the names of its placed cells begin with that only compute: whatever their outputs are, no
+    #: handshake and no address of a transfer changes.  A control-only simulation leaves them out; of an
+    #: engine without any there is none.
     data_cells: ClassVar[tuple[str, ...]] = ()
 
     @abc.abstractmethod

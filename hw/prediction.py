@@ -13,48 +13,34 @@ from hw.errors import InputError
 class Prediction:
     """The answer of `hw.engine.Engine.predict`.
 
-    Members
-    -------
-    cycles
-        Clock cycles from start to done by cause, under the names of the kernel's counters
-        (`hw.lib.counters.counter_names`) without their sum: ``cycles_busy``, ``cycles_stall_<cause>``,
-        ``cycles_idle``.  Each cycle counts once.
-    read_bytes, write_bytes
-        Bytes the engine asks for and produces, by stream (``"queries"``, ``"keys"`` ...).
-    useful_macs
-        Multiply-accumulates the result needs.
-    mac_slots_per_cycle
-        Multiply-accumulators of the engine.
-    compulsory_bytes
-        Bytes that must cross the memory ports whatever the schedule: every input once, every output once.
-    memory_bytes_per_cycle
-        What the engine's memory ports get from the memory at its realistic bandwidth.
-    least_compute_cycles
-        Cycles the work takes at least, other than for want of multipliers in the engine.
-    job_cycles
-        Of a launch of several jobs, the cycles of each, in order: from the end of the one before it to its
-        end.
-    open_ended
-        Whether values that a workload does not have add to cycles and bytes: these are lower bounds then.
-    details
-        Further figures for reports, units in the names.
-
     Raises
     ------
     InputError
         For a cause that no counter has, a negative figure, or bounds that are not above 0.
     """
 
+    #: Clock cycles from start to done by cause, under the names of the kernel's counters
+    #: (`hw.lib.counters.counter_names`) without their sum: ``cycles_busy``, ``cycles_stall_<cause>``,
+    #: ``cycles_idle``.  Each cycle counts once.
     cycles: Mapping[str, int]
+    #: ``read_bytes``, ``write_bytes``: bytes the engine asks for and produces, by stream (``"queries"``,
+    #: ``"keys"`` ...).
     read_bytes: Mapping[str, int]
     write_bytes: Mapping[str, int]
-    useful_macs: int
-    mac_slots_per_cycle: int
+    useful_macs: int  #: Multiply-accumulates the result needs.
+    mac_slots_per_cycle: int  #: Multiply-accumulators of the engine.
+    #: Bytes that must cross the memory ports whatever the schedule: every input once, every output once.
     compulsory_bytes: int
+    #: What the engine's memory ports get from the memory at its realistic bandwidth.
     memory_bytes_per_cycle: float
+    #: Cycles the work takes at least, other than for want of multipliers in the engine.
     least_compute_cycles: int = 0
+    #: Of a launch of several jobs, the cycles of each, in order: from the end of the one before it to its
+    #: end.
     job_cycles: tuple[int, ...] = ()
+    #: Whether values that a workload does not have add to cycles and bytes: these are lower bounds then.
     open_ended: bool = False
+    #: Further figures for reports, units in the names.
     details: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -71,18 +71,9 @@ def generate(
     A pure function: equal input and equal versions of the generators give equal text, on every machine and
     whatever ``PYTHONHASHSEED`` is.
 
-    Parameters
-    ----------
-    engine
-        The engine.
-    config
-        Its configuration, an instance of ``engine.config_type``.
-    board
-        The board: width and channels of the memory, resources.
-    sources
-        Whether the text names the lines of Python it is from; see `hw.lib.convert.to_verilog`.
-    control_only
-        Whether `Engine.data_cells` are left out, for a simulation of all else: no kernel to build.
+    ``sources``: whether the text names the lines of Python it is from; see `hw.lib.convert.to_verilog`.
+    ``control_only``: whether `Engine.data_cells` are left out, for a simulation of all else: no kernel to
+    build.
 
     Raises
     ------

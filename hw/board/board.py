@@ -43,43 +43,22 @@ def _positive(field: str, value: float) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """One memory a kernel can reach through AXI ports.
+    """One memory a kernel can reach through AXI ports."""
 
-    Members
-    -------
-    name
-        Name in listings, reports and the connectivity file (``"hbm"``).
-    kind
-        ``"hbm2"``, ``"ddr4"``, ``"lpddr4"``, or ``"host"`` for the host's memory behind PCIe.
-    channels
-        Independent channels (HBM pseudo-channels); a power of two.  Their address spaces follow one another.
-    port_data_width
-        Width of one AXI port in bits.
-    channel_bytes
-        Capacity of one channel.
-    peak_bytes_per_second, realistic_bytes_per_second
-        Of all channels together: the pins' limit, and what a well-behaved kernel was measured to get.
-    burst_beats
-        Longest burst a port takes, in beats.
-    protocol
-        ``"axi3"`` or ``"axi4"``.
-    timing
-        Parameters of the simulated memory; see `hw.board.memory_timing`.
-    slr
-        The die where its ports come out, so that what drives them lies there.
-    """
-
-    name: str
-    kind: Kind
+    name: str  #: Name in listings, reports and the connectivity file (``"hbm"``).
+    kind: Kind  #: ``"hbm2"``, ``"ddr4"``, ``"lpddr4"``, or ``"host"`` for the host's memory behind PCIe.
+    #: Independent channels (HBM pseudo-channels); a power of two.  Their address spaces follow one another.
     channels: int
-    port_data_width: int
-    channel_bytes: int
+    port_data_width: int  #: Width of one AXI port in bits.
+    channel_bytes: int  #: Capacity of one channel.
+    #: ``peak_bytes_per_second``, ``realistic_bytes_per_second``: of all channels together: the pins' limit,
+    #: and what a well-behaved kernel was measured to get.
     peak_bytes_per_second: float
     realistic_bytes_per_second: float
-    burst_beats: int
-    protocol: Protocol
-    timing: Timing
-    slr: int = 0
+    burst_beats: int  #: Longest burst a port takes, in beats.
+    protocol: Protocol  #: ``"axi3"`` or ``"axi4"``.
+    timing: Timing  #: Parameters of the simulated memory; see `hw.board.memory_timing`.
+    slr: int = 0  #: The die where its ports come out, so that what drives them lies there.
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier():
@@ -130,22 +109,13 @@ class Memory:
 
 @dataclass(frozen=True, kw_only=True)
 class ClockBudget:
-    """What of a clock period a path between registers may use; see `Board.path_budget_ps`.
+    """What of a clock period a path between registers may use; see `Board.path_budget_ps`."""
 
-    Members
-    -------
-    uncertainty_ps, skew_ps
-        Kept back for jitter, and for clocks that arrive at different times.
-    slr_crossing_ps
-        What a net between two dies takes longer than one within a die.
-    delay_factor
-        How much slower the device is than one of speed grade -2 at 0.85 V.
-    """
-
+    #: ``uncertainty_ps``, ``skew_ps``: kept back for jitter, and for clocks that arrive at different times.
     uncertainty_ps: float
     skew_ps: float
-    slr_crossing_ps: float
-    delay_factor: float
+    slr_crossing_ps: float  #: What a net between two dies takes longer than one within a die.
+    delay_factor: float  #: How much slower the device is than one of speed grade -2 at 0.85 V.
 
     def __post_init__(self) -> None:
         for field in ("uncertainty_ps", "skew_ps", "slr_crossing_ps", "delay_factor"):
@@ -154,43 +124,21 @@ class ClockBudget:
 
 @dataclass(frozen=True, kw_only=True)
 class Board:
-    """A card or a development board.
+    """A card or a development board."""
 
-    Members
-    -------
-    name
-        Name on the command line; the stem of its file.
-    title
-        Name in print.
-    part
-        The device, as Vivado spells it.
-    family
-        ``"alveo"``: kernels are linked by Vitis to ``platform``; ``"zynq"``: packaged as IP for Vivado.
-    platform
-        Vitis platform, or None on Zynq.
-    device, user
-        What the device has, and what of it is the user's.
-    slrs
-        Super logic regions (dies) of the device.
-    clock_mhz
-        Kernel clock unless the user says otherwise.
-    budget
-        What of its period is not for paths, and how fast the device is.
-    memories
-        All memories; the first is the one kernels keep their data in.
-    """
-
-    name: str
-    title: str
-    part: str
+    name: str  #: Name on the command line; the stem of its file.
+    title: str  #: Name in print.
+    part: str  #: The device, as Vivado spells it.
+    #: ``"alveo"``: kernels are linked by Vitis to ``platform``; ``"zynq"``: packaged as IP for Vivado.
     family: Family
-    platform: str | None
+    platform: str | None  #: Vitis platform, or None on Zynq.
+    #: ``device``, ``user``: what the device has, and what of it is the user's.
     device: Resources
     user: Resources
-    slrs: int
-    clock_mhz: float
-    budget: ClockBudget
-    memories: tuple[Memory, ...]
+    slrs: int  #: Super logic regions (dies) of the device.
+    clock_mhz: float  #: Kernel clock unless the user says otherwise.
+    budget: ClockBudget  #: What of its period is not for paths, and how fast the device is.
+    memories: tuple[Memory, ...]  #: All memories; the first is the one kernels keep their data in.
 
     def __post_init__(self) -> None:
         for field in ("name", "title", "part"):

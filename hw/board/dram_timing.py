@@ -30,13 +30,10 @@ def check_numbers(timing: Any) -> None:
 def map_fields(address_map: str) -> Iterator[tuple[str, int]]:
     """Split an address map into its fields, least significant first.
 
-    Parameters
-    ----------
-    address_map
-        Fields above the offset within a granule, least significant first, each with its number of bits: ``G``
-        bank group, ``B`` bank within the group, ``C`` column, ``R`` row (one field; as the last it needs no
-        number and takes all bits that are left).  ``"G1 C5 B2 G1 R"``: one bank-group bit, five column bits,
-        two bank bits, another bank-group bit, the row.
+    ``address_map``: fields above the offset within a granule, least significant first, each with its number
+    of bits: ``G`` bank group, ``B`` bank within the group, ``C`` column, ``R`` row (one field; as the last it
+    needs no number and takes all bits that are left).  ``"G1 C5 B2 G1 R"``: one bank-group bit, five column
+    bits, two bank bits, another bank-group bit, the row.
 
     Yields
     ------
@@ -61,104 +58,80 @@ def map_fields(address_map: str) -> Iterator[tuple[str, int]]:
 
 @dataclass(frozen=True, kw_only=True)
 class DramTiming:
-    """What HBM and DDR have in common: banks with rows behind a scheduler, reached through AXI ports.
+    """What HBM and DDR have in common: banks with rows behind a scheduler, reached through AXI ports."""
 
-    Members
-    -------
-    axi_clock_mhz, command_clock_mhz
-        Clock of the memory's own AXI ports, and of its command bus (a whole multiple).
-    granule_bytes
-        What one column command moves.
-    port_beat_bytes
-        Width of one of the memory's own AXI ports.
-    burst_granules
-        Longest transfer the ports take as one; a longer burst of a kernel is split.
-    bank_groups, banks_per_group
-        Bank organisation of one channel.
-    address_map
-        Which address bits select what; see `map_fields`.
-    cas_latency_ck, cas_write_latency_ck, data_ck
-        Column command to data, reading and writing; length of the data.
-    ccd_short_ck, ccd_long_ck
-        Column command to column command, in different bank groups and in the same.
-    rrd_short_ck, rrd_long_ck, faw_ck
-        Activate to activate likewise; window in which at most four activates fall.
-    rcd_read_ck, rcd_write_ck, rp_ck, ras_ck, rc_ck
-        Activate to column command, precharge time, least time a row is open, activate to activate of one
-        bank.
-    wtr_short_ck, wtr_long_ck, read_to_write_gap_ck
-        End of write data to a read command; idle data bus between read data and write data.
-    write_recovery_ck, read_to_precharge_ck
-        End of write data, and read command, to precharge.
-    refresh_interval_ck, refresh_ck
-        All-bank refresh: how often, and how long it blocks the channel.
-    window_granules, write_window_granules
-        Reads, and writes, the scheduler chooses from (first ready, then first come).
-    read_buffer_granules, write_buffer_granules
-        Data a channel holds for requests it has taken in.
-    queue_bursts
-        Bursts of each direction that wait in front of a channel's window.
-    write_high_granules, direction_granules
-        Buffered writes that end a run of reads; longest run of one direction while the other waits.
-    refusals_limit
-        Column commands that may overtake the oldest request.
-    request_axi_cycles, response_axi_cycles
-        Fixed path from port to command and from data to port, so that an idle read takes
-        ``request + response + (cas_latency + data)`` on a page hit.
-    write_response_axi_cycles
-        Last write data taken by the channel to response at the port.
-    fabric_request_ns, fabric_response_ns
-        What the platform's interconnect between kernel and port adds each way; 0 with a kernel at the port
-        itself.
-    fabric_write_bytes, fabric_read_bytes
-        Write data and read data the path between kernel and port can hold.
-    port_read_bursts, port_write_bursts
-        Bursts of a kernel port under way at once before its address channel is held.
-    """
-
+    #: ``axi_clock_mhz``, ``command_clock_mhz``: clock of the memory's own AXI ports, and of its command bus
+    #: (a whole multiple).
     axi_clock_mhz: float
     command_clock_mhz: float
-    granule_bytes: int
-    port_beat_bytes: int
-    burst_granules: int
+    granule_bytes: int  #: What one column command moves.
+    port_beat_bytes: int  #: Width of one of the memory's own AXI ports.
+    burst_granules: int  #: Longest transfer the ports take as one; a longer burst of a kernel is split.
+    #: ``bank_groups``, ``banks_per_group``: bank organisation of one channel.
     bank_groups: int
     banks_per_group: int
-    address_map: str
+    address_map: str  #: Which address bits select what; see `map_fields`.
+    #: ``cas_latency_ck``, ``cas_write_latency_ck``, ``data_ck``: column command to data, reading and writing;
+    #: length of the data.
     cas_latency_ck: int
     cas_write_latency_ck: int
     data_ck: int
+    #: ``ccd_short_ck``, ``ccd_long_ck``: column command to column command, in different bank groups and in
+    #: the same.
     ccd_short_ck: int
     ccd_long_ck: int
+    #: ``rrd_short_ck``, ``rrd_long_ck``, ``faw_ck``: activate to activate likewise; window in which at most
+    #: four activates fall.
     rrd_short_ck: int
     rrd_long_ck: int
     faw_ck: int
+    #: ``rcd_read_ck``, ``rcd_write_ck``, ``rp_ck``, ``ras_ck``, ``rc_ck``: activate to column command,
+    #: precharge time, least time a row is open, activate to activate of one bank.
     rcd_read_ck: int
     rcd_write_ck: int
     rp_ck: int
     ras_ck: int
     rc_ck: int
+    #: ``wtr_short_ck``, ``wtr_long_ck``, ``read_to_write_gap_ck``: end of write data to a read command; idle
+    #: data bus between read data and write data.
     wtr_short_ck: int
     wtr_long_ck: int
     read_to_write_gap_ck: int
+    #: ``write_recovery_ck``, ``read_to_precharge_ck``: end of write data, and read command, to precharge.
     write_recovery_ck: int
     read_to_precharge_ck: int
+    #: ``refresh_interval_ck``, ``refresh_ck``: all-bank refresh: how often, and how long it blocks the
+    #: channel.
     refresh_interval_ck: int
     refresh_ck: int
+    #: ``request_axi_cycles``, ``response_axi_cycles``: fixed path from port to command and from data to port,
+    #: so that an idle read takes ``request + response + (cas_latency + data)`` on a page hit.
     request_axi_cycles: int
     response_axi_cycles: int
-    write_response_axi_cycles: int
+    write_response_axi_cycles: int  #: Last write data taken by the channel to response at the port.
+    #: ``fabric_request_ns``, ``fabric_response_ns``: what the platform's interconnect between kernel and port
+    #: adds each way; 0 with a kernel at the port itself.
     fabric_request_ns: float
     fabric_response_ns: float
+    #: ``fabric_write_bytes``, ``fabric_read_bytes``: write data and read data the path between kernel and
+    #: port can hold.
     fabric_write_bytes: int
     fabric_read_bytes: int
+    #: ``window_granules``, ``write_window_granules``: reads, and writes, the scheduler chooses from (first
+    #: ready, then first come).
     window_granules: int = 32
     write_window_granules: int = 64
+    #: ``read_buffer_granules``, ``write_buffer_granules``: data a channel holds for requests it has taken in.
     read_buffer_granules: int = 128
     write_buffer_granules: int = 128
-    queue_bursts: int = 32
+    queue_bursts: int = 32  #: Bursts of each direction that wait in front of a channel's window.
+    #: ``write_high_granules``, ``direction_granules``: buffered writes that end a run of reads; longest run
+    #: of one direction while the other waits.
     write_high_granules: int = 96
     direction_granules: int = 256
-    refusals_limit: int = 256
+    refusals_limit: int = 256  #: Column commands that may overtake the oldest request.
+    #: ``port_read_bursts``, ``port_write_bursts``: bursts of a kernel port under way at once before its
+    #: address channel is held.
     port_read_bursts: int = 64
     port_write_bursts: int = 64
 

@@ -26,26 +26,6 @@ from hw.errors import InputError
 class HbmTiming(DramTiming):
     """HBM2 behind the switch of an UltraScale+ device: 32 pseudo-channels, each with its own AXI3 port.
 
-    Members (besides `DramTiming`'s)
-    -------
-    ports_per_switch
-        Ports, and channels, of one mini-switch (PG276: 4).
-    channels_per_stack
-        Channels of one HBM stack (16).
-    switch_axi_cycles
-        What the switch adds to a read of the port's own mini-switch (Shuhai: 7); 0 when it is off.
-    lateral_axi_cycles
-        What a read of a mini-switch that many places away takes more (Shuhai, up to 3 places; the farthest
-        adds 22).
-    stack_axi_cycles
-        What crossing from one stack to the other adds (Shuhai: the step from 3 to 4 places, derived).
-    lateral_links
-        Links between neighbouring mini-switches in each direction (PG276: 2, one beat a cycle each).
-    lateral_dead_axi_cycles
-        Lost when such a link changes its write master (PG276: 1).
-    card_bytes_per_second
-        Cap on all channels together, for cards whose power supply has one; 0 for none.
-
     Notes
     -----
     Timing in ns at 900 MHz and 4 Gbit a channel: *Ramulator2* and *DRAMsim3*, RC 50 ns and FAW 16 after
@@ -89,13 +69,19 @@ class HbmTiming(DramTiming):
     fabric_response_ns: float = 22.0
     fabric_write_bytes: int = 2048
     fabric_read_bytes: int = 4096
-    ports_per_switch: int = 4
-    channels_per_stack: int = 16
+    ports_per_switch: int = 4  #: Ports, and channels, of one mini-switch (PG276: 4).
+    channels_per_stack: int = 16  #: Channels of one HBM stack (16).
+    #: What the switch adds to a read of the port's own mini-switch (Shuhai: 7); 0 when it is off.
     switch_axi_cycles: int = 7
+    #: What a read of a mini-switch that many places away takes more (Shuhai, up to 3 places; the farthest
+    #: adds 22).
     lateral_axi_cycles: tuple[int, ...] = (0, 1, 3, 5, 7, 9, 11, 13)
+    #: What crossing from one stack to the other adds (Shuhai: the step from 3 to 4 places, derived).
     stack_axi_cycles: int = 9
+    #: Links between neighbouring mini-switches in each direction (PG276: 2, one beat a cycle each).
     lateral_links: int = 2
-    lateral_dead_axi_cycles: int = 1
+    lateral_dead_axi_cycles: int = 1  #: Lost when such a link changes its write master (PG276: 1).
+    #: Cap on all channels together, for cards whose power supply has one; 0 for none.
     card_bytes_per_second: float = 0.0
 
     def __post_init__(self) -> None:
@@ -169,38 +155,25 @@ class DdrTiming(DramTiming):
 
 @dataclass(frozen=True, kw_only=True)
 class HostTiming:
-    """The host's memory over PCIe, through the slave bridge of an Alveo card; both directions at full rate.
+    """The host's memory over PCIe, through an Alveo card's slave bridge; both directions at full rate."""
 
-    Members
-    -------
-    bytes_per_second
-        Each direction (*xbtest*, U55C and U250: 12178 MiB/s).
-    read_bursts, write_bursts
-        Bursts under way at once (PG302: 32 and 32).
-    read_in_flight_bytes
-        Read data requested and not yet delivered (*derived*: 12.77 GB/s x 3.835 us).
-    first_data_ns
-        Idle read request to first data (*derived* from 782 ns for a serial 4 KiB read).
-    write_response_ns
-        Last write data sent to response (*xbtest*: 829 and 881 ns, of which 108 ns are a burst's own queue).
-    write_buffer_bytes
-        Write data the bridge takes in ahead of the link.
-    cached_bytes
-        What of the buffers the host serves from its cache (*derived*: buffers of 2 MB are not slowed, of 16
-        MB are).
-    large_bytes_per_second, large_shared_bytes_per_second
-        Of buffers far larger: each direction alone, and both together (AMD's examples at 256 MB: 10.70 and
-        11.59 GiB/s).  Between, the share that is not cached counts.
-    """
-
-    bytes_per_second: float = 12.77e9
+    bytes_per_second: float = 12.77e9  #: Each direction (*xbtest*, U55C and U250: 12178 MiB/s).
+    #: ``read_bursts``, ``write_bursts``: bursts under way at once (PG302: 32 and 32).
     read_bursts: int = 32
     write_bursts: int = 32
+    #: Read data requested and not yet delivered (*derived*: 12.77 GB/s x 3.835 us).
     read_in_flight_bytes: int = 49152
+    #: Idle read request to first data (*derived* from 782 ns for a serial 4 KiB read).
     first_data_ns: float = 450.0
+    #: Last write data sent to response (*xbtest*: 829 and 881 ns, of which 108 ns are a burst's own queue).
     write_response_ns: float = 750.0
-    write_buffer_bytes: int = 4096
+    write_buffer_bytes: int = 4096  #: Write data the bridge takes in ahead of the link.
+    #: What of the buffers the host serves from its cache (*derived*: buffers of 2 MB are not slowed, of 16 MB
+    #: are).
     cached_bytes: int = 8 * 2**20
+    #: ``large_bytes_per_second``, ``large_shared_bytes_per_second``: of buffers far larger: each direction
+    #: alone, and both together (AMD's examples at 256 MB: 10.70 and 11.59 GiB/s).  Between, the share that is
+    #: not cached counts.
     large_bytes_per_second: float = 11.4e9
     large_shared_bytes_per_second: float = 12.45e9
 

@@ -18,21 +18,12 @@ from hw.board.resources import MOST_SHARES, Resources
 
 @dataclass(frozen=True, kw_only=True)
 class Region:
-    """What lies on one die.
+    """What lies on one die."""
 
-    Members
-    -------
-    slr
-        Number of the die.
-    parts
-        Paths of placed parts within the kernel (``"body.core.rows_0_8"``), with all in them.
-    rest
-        Whether everything that no region names lies here, too.
-    """
-
-    slr: int
+    slr: int  #: Number of the die.
+    #: Paths of placed parts within the kernel (``"body.core.rows_0_8"``), with all in them.
     parts: tuple[str, ...]
-    rest: bool = False
+    rest: bool = False  #: Whether everything that no region names lies here, too.
 
 
 #: A kernel on the die of the memory's ports, without a cut.
@@ -47,14 +38,8 @@ def undivided(board: Board) -> Regions:
 def divide(board: Board, rest: Resources, groups: Sequence[Resources]) -> tuple[int, ...]:
     """Split groups of parts, in order, over as few dies as hold them.
 
-    Parameters
-    ----------
-    board
-        Its dies have even shares of what is the user's, of which `MOST_SHARES` may be taken.
-    rest
-        What lies on the first die in any case.
-    groups
-        What each group takes.
+    ``board``: its dies have even shares of what is the user's, of which `MOST_SHARES` may be taken. ``rest``:
+    what lies on the first die in any case. ``groups``: what each group takes.
 
     Returns
     -------

@@ -16,27 +16,13 @@ MOST_SHARES = {"lut": 0.7, "ff": 0.5, "dsp": 0.8, "bram36": 0.8, "uram": 0.8}
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """Counts of the five resources a design runs out of.
+    """Counts of the five resources a design runs out of."""
 
-    Members
-    -------
-    lut
-        Six-input look-up tables.
-    ff
-        Flip-flops.
-    dsp
-        DSP48E2 slices.
-    bram36
-        Block RAMs of 36 Kibit.
-    uram
-        UltraRAMs of 288 Kibit.
-    """
-
-    lut: int
-    ff: int
-    dsp: int
-    bram36: int
-    uram: int
+    lut: int  #: Six-input look-up tables.
+    ff: int  #: Flip-flops.
+    dsp: int  #: DSP48E2 slices.
+    bram36: int  #: Block RAMs of 36 Kibit.
+    uram: int  #: UltraRAMs of 288 Kibit.
 
     def __post_init__(self) -> None:
         for name, count in self.items():
