@@ -115,13 +115,8 @@ def frame(
 ) -> pandas.DataFrame:
     """Give results as a table, units in the names of its columns.
 
-    Parameters
-    ----------
-    found
-        A sweep (a row a design), a plan (a row a step), or predictions, reports or results of runs, several
-        in a list or by name (a row each).
-    clock_mhz
-        Of predictions, which have cycles alone.
+    ``found``: a sweep (a row a design), a plan (a row a step), or predictions, reports or results of runs,
+    several in a list or by name (a row each). ``clock_mhz``: of predictions, which have cycles alone.
     """
     import pandas
 

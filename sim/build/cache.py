@@ -40,12 +40,8 @@ class BuildCache:
     with the process that holds it. An entry is found only if every file holds what it held when it was
     finished; one that was damaged since is made anew.
 
-    Parameters
-    ----------
-    kind
-        What is built; a folder of its own within the cache.
-    root
-        The cache's place where it is not the user's; see `default_directory`.
+    ``kind``: what is built; a folder of its own within the cache. ``root``: the cache's place where it is not
+    the user's; see `default_directory`.
     """
 
     def __init__(self, kind: str, root: Path | None = None) -> None:

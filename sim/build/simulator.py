@@ -96,15 +96,10 @@ def build(
 ) -> Built:
     """Give the simulator of a design, built first where the cache does not have it.
 
-    Parameters
-    ----------
-    sources
-        Text by file name: ``.v`` and ``.sv`` are compiled by Verilator, ``.cpp`` with the simulator, ``.h``
-        and ``.svh`` are there to be included.
-    top, visible
-        The testbench's top module, and its ports that Python reads, writes or waits for.
-    trace
-        Whether it can write waveforms; tracing costs build time and speed even when it is off.
+    ``sources``: text by file name: ``.v`` and ``.sv`` are compiled by Verilator, ``.cpp`` with the simulator,
+    ``.h`` and ``.svh`` are there to be included. ``top``, ``visible``: the testbench's top module, and its
+    ports that Python reads, writes or waits for. ``trace``: whether it can write waveforms; tracing costs
+    build time and speed even when it is off.
 
     What the cache has needs no compiler. Raises `ToolError` when a tool is missing, too old, or fails on the
     sources, and `InputError` when the cache cannot be written, or a name cannot be used.

@@ -20,12 +20,8 @@ def write_files(
 ) -> tuple[Path, ...]:
     """Write ``compare.json``, ``compare.csv`` and ``compare.html`` into a directory, and give their paths.
 
-    Parameters
-    ----------
-    form, content
-        Of the data, see `write_document`; the table is of its ``figures``.
-    template, shown
-        Of the page, see `write_page`.
+    ``form``, ``content``: of the data, see `write_document`; the table is of its ``figures``. ``template``,
+    ``shown``: of the page, see `write_page`.
 
     Raises
     ------

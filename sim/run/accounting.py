@@ -33,25 +33,20 @@ def build_report(
 ) -> Report:
     """Work out the report of a run.
 
-    Parameters
-    ----------
-    counters
-        The kernel's counters by register name: ``cycles_total``, ``cycles_busy``, ``cycles_stall_<cause>``,
-        ``cycles_idle``, and of each port its ``<port>_read_bytes``, ``<port>_write_bytes`` or both (a port
-        that only reads has no counter of writes).  A port without either moved what the memory model
-        counted, or on hardware nobody knows: its bytes are a secret of the kernel's, and the prediction is
-        not held to them.  Others go to the report's ``details``.
-    job_cycles
-        Cycles of each job by name, as many as were predicted; none of an engine that has no jobs.
-    simulation
-        What the simulator knows: `sim.report.report.Simulation` without its rate; None of a run on hardware.
-    hardware
-        What the host knows of a run on hardware: `sim.report.report.Hardware`.
-    memory
-        What the memory model counted, an entry for each channel, as `sim.run.memories.channel_traffic` gives
-        them, or of hardware `sim.run.memories.uncounted_traffic`; channels without traffic may be left out.
-    given
-        What the report has as it is; `sim.report.report.Report` explains it.
+    * ``counters``: the kernel's counters by register name: ``cycles_total``, ``cycles_busy``,
+      ``cycles_stall_<cause>``, ``cycles_idle``, and of each port its ``<port>_read_bytes``,
+      ``<port>_write_bytes`` or both (a port that only reads has no counter of writes).  A port without either
+      moved what the memory model counted, or on hardware nobody knows: its bytes are a secret of the
+      kernel's, and the prediction is not held to them.  Others go to the report's ``details``.
+    * ``job_cycles``: cycles of each job by name, as many as were predicted; none of an engine that has no
+      jobs.
+    * ``simulation``: what the simulator knows: `sim.report.report.Simulation` without its rate; None of a run
+      on hardware.
+    * ``hardware``: what the host knows of a run on hardware: `sim.report.report.Hardware`.
+    * ``memory``: what the memory model counted, an entry for each channel, as
+      `sim.run.memories.channel_traffic` gives them, or of hardware `sim.run.memories.uncounted_traffic`;
+      channels without traffic may be left out.
+    * ``given``: what the report has as it is; `sim.report.report.Report` explains it.
 
     Raises `InputError` when a counter is missing or the figures contradict each other.
     """

@@ -40,12 +40,7 @@ def write_launch(
 ) -> Manifest:
     """Make a launch folder of a user's files.
 
-    Parameters
-    ----------
-    board_file
-        Where ``board`` is from.
-    seed
-        Of everything random in the inputs.
+    ``board_file``: where ``board`` is from. ``seed``: of everything random in the inputs.
 
     Raises `InputError` when a value is illegal, the engine does not fit the board, the directory holds
     anything but an earlier launch, or cannot be written.

@@ -197,12 +197,7 @@ def write_launch(
 ) -> None:
     """Write a launch folder: whole, or not at all.
 
-    Parameters
-    ----------
-    files
-        Files to copy, by their path in the folder.
-    golden
-        Content of ``golden.npz``.
+    ``files``: files to copy, by their path in the folder. ``golden``: content of ``golden.npz``.
 
     Raises `InputError` when the directory holds anything but an earlier launch, or cannot be written.
     """

@@ -25,31 +25,17 @@ _KEPT_NAME = "kept.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """What a page says of one engine.
+    """What a page says of one engine."""
 
-    Members
-    -------
-    engine, title
-        The engine's name, and whose tensors went through it.
-    outcome
-        Lines that its demo concludes with.
-    pictures
-        Addresses of pictures by what they show, see `sim.report.pictures.embedded`.
-    reports
-        Of all launches.
-    made
-        What each file shows, by its path within the demo's directory.
-    note
-        That nothing was simulated, where it was not.
-    """
-
+    #: ``engine``, ``title``: the engine's name, and whose tensors went through it.
     engine: str
     title: str
-    outcome: Sequence[str]
+    outcome: Sequence[str]  #: Lines that its demo concludes with.
+    #: Addresses of pictures by what they show, see `sim.report.pictures.embedded`.
     pictures: Mapping[str, str]
-    reports: Sequence[Report]
-    made: Mapping[str, str]
-    note: str = ""
+    reports: Sequence[Report]  #: Of all launches.
+    made: Mapping[str, str]  #: What each file shows, by its path within the demo's directory.
+    note: str = ""  #: That nothing was simulated, where it was not.
 
     @property
     def bit_exact(self) -> bool:

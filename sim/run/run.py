@@ -59,22 +59,17 @@ def run(
 ) -> RunResult:
     """Run one launch of an engine, on tensors as a user gives them, and compare it with the golden model.
 
-    Parameters
-    ----------
-    directory
-        Gets a folder ``simulation`` with the simulator's log, and all that speaks of a failed run.
-    memory_mode, seed
-        ``"model"`` (calibrated), ``"fast"`` (fixed latency and bandwidth) or ``"jitter"`` (waits by seed).
-    waves
-        Waveform file to write, its suffix replaced by ``.fst`` or ``.vcd``, whichever this machine can write.
-    traces
-        Files for every transfer at the ports of a memory, by the memory's name; see `sim.memory.trace`. That
-        of the host's memory is compared with what the host should have seen.
-    backend
-        ``"rtl"``, or ``"golden"``: the same launch on the golden model alone.
-    control_only
-        Whether gates that only compute (`hw.engine.Engine.data_cells`) are left out: cycles, bytes and
-        counters are those of the whole kernel, and there are no outputs to compare.
+    * ``directory``: gets a folder ``simulation`` with the simulator's log, and all that speaks of a failed
+      run.
+    * ``memory_mode``, ``seed``: ``"model"`` (calibrated), ``"fast"`` (fixed latency and bandwidth) or
+      ``"jitter"`` (waits by seed).
+    * ``waves``: waveform file to write, its suffix replaced by ``.fst`` or ``.vcd``, whichever this machine
+      can write.
+    * ``traces``: files for every transfer at the ports of a memory, by the memory's name; see
+      `sim.memory.trace`. That of the host's memory is compared with what the host should have seen.
+    * ``backend``: ``"rtl"``, or ``"golden"``: the same launch on the golden model alone.
+    * ``control_only``: whether gates that only compute (`hw.engine.Engine.data_cells`) are left out: cycles,
+      bytes and counters are those of the whole kernel, and there are no outputs to compare.
 
     Raises `InputError` when a value is illegal, the engine does not fit the board, its control cannot be
     simulated alone, or a folder cannot be written, `ToolError` when the simulator cannot be built, and
@@ -117,22 +112,14 @@ def run(
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What is known of a kernel call beside its bytes.
+    """What is known of a kernel call beside its bytes."""
 
-    Members
-    -------
-    counters
-        The kernel's, by name.
-    memory, simulation, hardware
-        As `sim.run.accounting.build_report` takes them.
-    tool_versions
-        Of the tools that made the figures, beside Loomwork's own.
-    """
-
-    counters: Mapping[str, int]
+    counters: Mapping[str, int]  #: The kernel's, by name.
+    #: ``memory``, ``simulation``, ``hardware``: as `sim.run.accounting.build_report` takes them.
     memory: Sequence[Mapping[str, Any]]
     simulation: Mapping[str, Any] | None = None
     hardware: Mapping[str, Any] | None = None
+    #: Of the tools that made the figures, beside Loomwork's own.
     tool_versions: Mapping[str, str] = field(default_factory=dict)
 
 

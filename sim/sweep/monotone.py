@@ -12,23 +12,16 @@ from sim.sweep.results import SweepResults
 
 @dataclass(frozen=True, kw_only=True)
 class Slower:
-    """A larger design that is predicted to take more cycles than a smaller one.
+    """A larger design that is predicted to take more cycles than a smaller one."""
 
-    Members
-    -------
-    smaller, larger
-        Numbers of the points; they differ in ``parameter``, and in parameters that follow from it.
-    values
-        The parameter's, of the smaller one and of the larger one.
-    cycles, larger_cycles
-        Predicted for ``workload``.
-    """
-
+    #: ``smaller``, ``larger``: numbers of the points; they differ in ``parameter``, and in parameters that
+    #: follow from it.
     smaller: int
     larger: int
     parameter: str
-    values: tuple[Value, Value]
+    values: tuple[Value, Value]  #: The parameter's, of the smaller one and of the larger one.
     workload: str
+    #: ``cycles``, ``larger_cycles``: predicted for ``workload``.
     cycles: float
     larger_cycles: float
 

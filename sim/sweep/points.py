@@ -21,54 +21,32 @@ OF_WORKLOADS = (*ADDED, "utilization", "bound_cycles")
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """A design: one configuration of each engine of a sweep, on one board.
+    """A design: one configuration of each engine of a sweep, on one board."""
 
-    Members
-    -------
-    board
-        Name of the board, or path of its file, as the sweep's file has it.
-    parameters
-        What the sweep varies, by ``ENGINE.PARAMETER``.
-    configs
-        Configuration of each engine as the plain values of its file; empty for an engine that has none with
-        these parameters.
-    """
-
-    board: str
-    parameters: Mapping[str, Value]
+    board: str  #: Name of the board, or path of its file, as the sweep's file has it.
+    parameters: Mapping[str, Value]  #: What the sweep varies, by ``ENGINE.PARAMETER``.
+    #: Configuration of each engine as the plain values of its file; empty for an engine that has none with
+    #: these parameters.
     configs: Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What one fidelity says of one engine of a point: of one workload on it, or of its gates.
+    """What one fidelity says of one engine of a point: of one workload on it, or of its gates."""
 
-    Members
-    -------
-    fidelity
-        ``prediction`` (the analytic model and the estimate of resources), ``control`` (RTL without the
-        datapath), ``full`` (RTL, compared bit for bit with the golden model), ``synthesis`` (Yosys).
-    engine, workload
-        Names in the sweep's file; of a synthesis the workload is empty.
-    figures
-        By name, units in the names: of a workload as `sim.sweep.figures.workload_figures` gives them, of a
-        synthesis ``lut ff dsp bram36 uram endpoints endpoints_over
-        worst_slack_ps logic_depth``.
-    failure
-        Why there are no figures; empty where there are.
-    seconds
-        Wall time it took.
-    document
-        What a page may show further: of a prediction its ``cycles`` by cause, ``read_bytes`` and
-        ``write_bytes`` by stream; of RTL the whole report (`sim.report.report`), as JSON has it.
-    """
-
+    #: ``prediction`` (the analytic model and the estimate of resources), ``control`` (RTL without the
+    #: datapath), ``full`` (RTL, compared bit for bit with the golden model), ``synthesis`` (Yosys).
     fidelity: Fidelity
+    #: ``engine``, ``workload``: names in the sweep's file; of a synthesis the workload is empty.
     engine: str
     workload: str = ""
+    #: By name, units in the names: of a workload as `sim.sweep.figures.workload_figures` gives them, of a
+    #: synthesis ``lut ff dsp bram36 uram endpoints endpoints_over worst_slack_ps logic_depth``.
     figures: Mapping[str, float] = field(default_factory=dict)
-    failure: str = ""
-    seconds: float = 0.0
+    failure: str = ""  #: Why there are no figures; empty where there are.
+    seconds: float = 0.0  #: Wall time it took.
+    #: What a page may show further: of a prediction its ``cycles`` by cause, ``read_bytes`` and
+    #: ``write_bytes`` by stream; of RTL the whole report (`sim.report.report`), as JSON has it.
     document: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -80,30 +58,17 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class PointResult:
-    """A point and all that is known of it.
+    """A point and all that is known of it."""
 
-    Members
-    -------
-    number
-        Of the point in its sweep, from 0.
-    figures
-        By name, from the dearest fidelity that succeeded: ``cycles``, ``microseconds``, ``bytes``, ...
-        weighted over all workloads; ``WORKLOAD.cycles`` of one; ``dsp`` ... of all engines, ``ENGINE.dsp`` of
-        one. Empty where it cannot be built or predicted.
-    failure
-        Why not, or which constraint it does not keep; empty otherwise.
-    on_front
-        Whether no other point is better in one objective and as good in all others.
-    outcomes
-        Of all fidelities, workloads and engines that were looked at.
-    """
-
-    number: int
+    number: int  #: Of the point in its sweep, from 0.
     point: Point
+    #: By name, from the dearest fidelity that succeeded: ``cycles``, ``microseconds``, ``bytes``, ...
+    #: weighted over all workloads; ``WORKLOAD.cycles`` of one; ``dsp`` ... of all engines, ``ENGINE.dsp`` of
+    #: one. Empty where it cannot be built or predicted.
     figures: Mapping[str, float]
-    failure: str
-    on_front: bool
-    outcomes: tuple[Outcome, ...]
+    failure: str  #: Why not, or which constraint it does not keep; empty otherwise.
+    on_front: bool  #: Whether no other point is better in one objective and as good in all others.
+    outcomes: tuple[Outcome, ...]  #: Of all fidelities, workloads and engines that were looked at.
 
     @property
     def fidelity(self) -> Fidelity:

@@ -18,14 +18,9 @@ _CONNECT_SECONDS = 20
 class RayExecutor:
     """The processors of a Ray cluster, whose machines have the same Loomwork.
 
-    Parameters
-    ----------
-    address
-        Of the cluster, ``HOST:PORT``; empty for one of this machine, made for the purpose.
-    slots
-        Questions at a time; 0 for as many as the cluster has processors.
-    memory_bytes
-        What Ray is to set aside for each; 0 for nothing.
+    ``address``: of the cluster, ``HOST:PORT``; empty for one of this machine, made for the purpose.
+    ``slots``: questions at a time; 0 for as many as the cluster has processors. ``memory_bytes``: what Ray is
+    to set aside for each; 0 for nothing.
 
     Raises `InputError` when there is no cluster at the address.
     """

@@ -30,24 +30,15 @@ _FORMS = (
 
 @dataclass(frozen=True, kw_only=True)
 class WorkloadSpec:
-    """What is asked of an engine: a ``shape``, or the files that ``loomwork sim`` takes.
+    """What is asked of an engine: a ``shape``, or the files that ``loomwork sim`` takes."""
 
-    Members
-    -------
-    shape
-        Fields of the engine's workload.
-    input, plan, network, ops
-        Files, from the folder of the sweep's file on.
-    weight
-        How often it is done, in figures of all workloads: above 0.
-    """
-
-    shape: Mapping[str, Any] = field(default_factory=dict)
+    shape: Mapping[str, Any] = field(default_factory=dict)  #: Fields of the engine's workload.
+    #: ``input``, ``plan``, ``network``, ``ops``: files, from the folder of the sweep's file on.
     input: str = ""
     plan: str = ""
     network: str = ""
     ops: str = ""
-    weight: float = 1.0
+    weight: float = 1.0  #: How often it is done, in figures of all workloads: above 0.
 
     def __post_init__(self) -> None:
         given = [name for name in FILES if getattr(self, name)]
@@ -59,21 +50,13 @@ class WorkloadSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class EngineSpec:
-    """An engine of a sweep.
+    """An engine of a sweep."""
 
-    Members
-    -------
-    parameters
-        Fields of its configuration that are varied: a list of values, ``{from: 8, to: 32, step: 8}``,
-        ``{powers_of_two: [16, 128]}``, or ``{expression: lanes // 8}`` of other parameters.
-    config
-        Fields of its configuration that are not; the board's defaults where a field is in neither.
-    workloads
-        By name.
-    """
-
+    #: Fields of its configuration that are varied: a list of values, ``{from: 8, to: 32, step: 8}``,
+    #: ``{powers_of_two: [16, 128]}``, or ``{expression: lanes // 8}`` of other parameters.
     parameters: Mapping[str, Any]
-    workloads: Mapping[str, WorkloadSpec]
+    workloads: Mapping[str, WorkloadSpec]  #: By name.
+    #: Fields of its configuration that are not varied; the board's defaults where a field is in neither.
     config: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -83,22 +66,13 @@ class EngineSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class Strategy:
-    """Which designs are looked at.
+    """Which designs are looked at."""
 
-    Members
-    -------
-    name
-        ``grid``, all; ``random``, so many of them, each once; ``nsga2`` or ``tpe``, as Optuna suggests from
-        the objectives of those before.
-    designs
-        Most designs that are looked at; 0 for all of a grid.
-    batch
-        Designs suggested at a time by ``nsga2`` (its population) and ``tpe``.
-    """
-
+    #: ``grid``, all; ``random``, so many of them, each once; ``nsga2`` or ``tpe``, as Optuna suggests from
+    #: the objectives of those before.
     name: Literal["grid", "random", "nsga2", "tpe"] = "grid"
-    designs: int = 0
-    batch: int = 32
+    designs: int = 0  #: Most designs that are looked at; 0 for all of a grid.
+    batch: int = 32  #: Designs suggested at a time by ``nsga2`` (its population) and ``tpe``.
 
     def __post_init__(self) -> None:
         if self.designs < 0 or (self.name != "grid" and not self.designs):
@@ -109,23 +83,14 @@ class Strategy:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """Which designs a fidelity looks at.
+    """Which designs a fidelity looks at."""
 
-    Members
-    -------
-    of
-        ``front``: those that no other is better than, by what is known from cheaper fidelities; ``all``.
-    neighbours
-        Steps of one parameter by which designs may be away from the front and belong to it.
-    at_most
-        Designs of the front, spread evenly over it by the first objective; 0 for all.
-    memory
-        Behaviour of the memory in simulation, as ``loomwork sim --memory``.
-    """
-
+    #: ``front``: those that no other is better than, by what is known from cheaper fidelities; ``all``.
     of: Literal["front", "all"] = "front"
+    #: Steps of one parameter by which designs may be away from the front and belong to it.
     neighbours: int = 0
-    at_most: int = 0
+    at_most: int = 0  #: Designs of the front, spread evenly over it by the first objective; 0 for all.
+    #: Behaviour of the memory in simulation, as ``loomwork sim --memory``.
     memory: Literal["model", "fast", "jitter"] = "model"
 
     def __post_init__(self) -> None:
@@ -136,31 +101,19 @@ class Selection:
 
 @dataclass(frozen=True, kw_only=True)
 class SweepSpec:
-    """A sweep.
+    """A sweep."""
 
-    Members
-    -------
-    boards
-        Names of boards, or paths of their files.
-    engines
-        By name; a design has one of each, and they share the board.
-    constraints
-        Expressions over parameters and figures that hold for every design that counts.
-    objectives
-        Expressions over figures, each with ``min`` or ``max``.
-    strategy, fidelities
-        See `Strategy` and `Selection`; every design is predicted, so ``prediction`` is not among them.
-    seed
-        Of all that is random.
-    """
-
-    boards: tuple[str, ...]
-    engines: Mapping[str, EngineSpec]
+    boards: tuple[str, ...]  #: Names of boards, or paths of their files.
+    engines: Mapping[str, EngineSpec]  #: By name; a design has one of each, and they share the board.
+    #: Expressions over figures, each with ``min`` or ``max``.
     objectives: Mapping[str, Literal["min", "max"]]
+    #: Expressions over parameters and figures that hold for every design that counts.
     constraints: tuple[str, ...] = ()
+    #: ``strategy``, ``fidelities``: see `Strategy` and `Selection`; every design is predicted, so
+    #: ``prediction`` is not among them.
     strategy: Strategy = Strategy()
     fidelities: Mapping[Literal["control", "full", "synthesis"], Selection] = field(default_factory=dict)
-    seed: int = 0
+    seed: int = 0  #: Of all that is random.
 
     def __post_init__(self) -> None:
         for name in ("boards", "engines", "objectives"):

@@ -48,22 +48,14 @@ _SOURCES: Mapping[Fidelity, tuple[ModuleType, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """A question; see `sim.sweep.points.Outcome` for its answer.
-
-    Members
-    -------
-    config
-        Plain values, legal ones.
-    asked
-        The workload; None where the engine's gates are asked for.
-    """
+    """A question; see `sim.sweep.points.Outcome` for its answer."""
 
     fidelity: Fidelity
     engine: str
     board: str
-    config: Mapping[str, Any]
+    config: Mapping[str, Any]  #: Plain values, legal ones.
     workload: str = ""
-    asked: WorkloadSpec | None = None
+    asked: WorkloadSpec | None = None  #: The workload; None where the engine's gates are asked for.
     seed: int = 0
     memory: str = "model"
 

@@ -34,28 +34,12 @@ class Step:
 class Graph:
     """The timing graph of a kernel.
 
-    Parameters
-    ----------
-    parts, top, delays
-        Its netlist, the name of its top part, and the delays of cells and nets.
-    crossing
-        What a net from one die to the next takes longer, in ps.
-    die_of
-        The die of a placement by its path; without it nobody knows, and every net between parts crosses.
+    ``parts``, ``top``, ``delays``: its netlist, the name of its top part, and the delays of cells and nets.
+    ``crossing``: what a net from one die to the next takes longer, in ps. ``die_of``: the die of a placement
+    by its path; without it nobody knows, and every net between parts crosses.
 
     The kernel's own ports count as registers beside it: inputs change like a flip-flop's output, outputs must
     settle like a flip-flop's input.  Raises `ToolError` for a combinational loop, with a signal on it.
-
-    Members
-    -------
-    endpoints
-        Register and pin, source line, and part of every pin that the clock samples.
-    arrivals
-        By endpoint: when its data settles plus setup, in ps after the clock edge.
-    luts
-        LUTs in all parts.
-    crossing_nets
-        Nets that take ``crossing`` longer.
     """
 
     def __init__(
@@ -70,9 +54,10 @@ class Graph:
         self._placed: list[tuple[int, str, Part]] = []  # where the nets of a placement begin, path, part
         self._kinds: list[str] = []
         self._joined: list[tuple[int, int]] = []
+        #: Register and pin, source line, and part of every pin that the clock samples.
         self.endpoints: list[tuple[str, str, str]] = []
         self._place(parts, top, "", {})
-        self.luts = sum(part.luts for _, _, part in self._placed)
+        self.luts = sum(part.luts for _, _, part in self._placed)  #: LUTs in all parts.
         count = self._placed[-1][0] + len(self._placed[-1][2].names)
         root = _joined_nets(count, self._joined)
         loads = np.concatenate([part.loads for *_, part in self._placed])
@@ -132,7 +117,7 @@ class Graph:
         apart = crossed > 0 if die_of is not None else False
         net_delay = net_delays(delays, drivers[self._nets], sinks, self._loads[self._nets], apart)
         self._routed = net_delay >= delays["routed"]  # all within a slice is faster
-        self.crossing_nets = len(np.unique(self._nets[crossed > 0]))
+        self.crossing_nets = len(np.unique(self._nets[crossed > 0]))  #: Nets that take ``crossing`` longer.
         self._net_delays = net_delay + crossing * crossed
 
         self._levels = self._ordered()
@@ -143,6 +128,7 @@ class Graph:
         self._before = np.full(count, -1)
         self._before[self._ends[slowest]] = starts[slowest]
         self._captured = self._nets[self._arcs :]
+        #: By endpoint: when its data settles plus setup, in ps after the clock edge.
         self.arrivals = self._arrivals(self._settled, weights)
 
     @property

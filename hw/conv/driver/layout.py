@@ -62,14 +62,8 @@ def offset_entries(
 ) -> Bytes:
     """Give the offsets of a layer as they are read.
 
-    Parameters
-    ----------
-    config, layer
-        The engine and the layer.
-    offset
-        ``[2 * offset_group * K, oH, oW]`` as of ONNX, or ``[oH, oW]`` if square.
-    mask
-        ``[offset_group * K, oH, oW]`` if the layer is masked.
+    ``offset``: ``[2 * offset_group * K, oH, oW]`` as of ONNX, or ``[oH, oW]`` if square. ``mask``:
+    ``[offset_group * K, oH, oW]`` if the layer is masked.
 
     Returns
     -------

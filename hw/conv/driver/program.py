@@ -32,27 +32,15 @@ _EMPTY = np.zeros(0, np.uint8)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LayerTensors:
-    """A layer and its tensors.
+    """A layer and its tensors."""
 
-    Parameters
-    ----------
-    layer
-        Sizes and attributes.
-    w : int8 ``[Cout, C / group, kH, kW]``
-    parameters
-        Of its output channels.
-    offset : int16 ``[2 * offset_group * K, oH, oW]``, or ``[oH, oW]`` if square
-    mask : uint8 ``[offset_group * K, oH, oW]``
-    dot
-        What computes the offsets, if they are not given.
-    """
-
-    layer: ConvLayer
-    w: Int8
-    parameters: ChannelParameters
+    layer: ConvLayer  #: Sizes and attributes.
+    w: Int8  #: int8 ``[Cout, C / group, kH, kW]``
+    parameters: ChannelParameters  #: Of its output channels.
+    #: int16 ``[2 * offset_group * K, oH, oW]``, or ``[oH, oW]`` if square
     offset: NDArray[np.int16] | None = None
-    mask: NDArray[np.uint8] | None = None
-    dot: DotTensors | None = None
+    mask: NDArray[np.uint8] | None = None  #: uint8 ``[offset_group * K, oH, oW]``
+    dot: DotTensors | None = None  #: What computes the offsets, if they are not given.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,23 +110,13 @@ class _Map:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Program:
-    """What a launch computes.
-
-    Parameters
-    ----------
-    config
-        Shape of the engine.
-    inputs : int8 ``[C, H, W]`` by name
-        Maps that are there before; each has the form that its first reader wants.
-    steps
-        Jobs in order.
-    beat_bits
-        Bits of a beat of the ports: in a launch those of the board, for all else any will do.
-    """
+    """What a launch computes."""
 
     config: ConvConfig
+    #: int8 ``[C, H, W]`` by name: maps that are there before; each has the form that its first reader wants.
     inputs: Mapping[str, Int8]
-    steps: tuple[Step, ...]
+    steps: tuple[Step, ...]  #: Jobs in order.
+    #: Bits of a beat of the ports: in a launch those of the board, for all else any will do.
     beat_bits: int = 256
 
     def at(self, beat_bits: int) -> Program:

@@ -32,17 +32,10 @@ Int = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChannelParameters:
-    """How sums become results, for each output channel: int64 ``[Cout]`` each.
+    """How sums become results, for each output channel: int64 ``[Cout]`` each."""
 
-    Parameters
-    ----------
-    bias
-        In the scale of the sum of ``w * (x - zero)``.
-    multiplier, shift, post
-        See `sim.golden.conv.formats.requantized`.
-    """
-
-    bias: Int
+    bias: Int  #: In the scale of the sum of ``w * (x - zero)``.
+    #: ``multiplier``, ``shift``, ``post``: see `sim.golden.conv.formats.requantized`.
     multiplier: Int
     shift: Int
     post: Int
@@ -50,17 +43,11 @@ class ChannelParameters:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DotTensors:
-    """The 1 x 1 convolution that computes a layer's offsets.
+    """The 1 x 1 convolution that computes a layer's offsets."""
 
-    Parameters
-    ----------
-    w : int8 ``[2 * K, C]``, or ``[1, C]`` for a square offset
-        dy and dx of each tap.
-    bias, multiplier, shift : int64, one for each
-        An offset is the sum of ``w * (x - zero)`` and the bias, times the scale, rounded, within 16 bits.
-    """
-
-    w: Int8
+    w: Int8  #: int8 ``[2 * K, C]``, or ``[1, C]`` for a square offset: dy and dx of each tap.
+    #: ``bias``, ``multiplier``, ``shift``: one int64 for each row of ``w``: an offset is the sum of ``w * (x
+    #: - zero)`` and the bias, times the scale, rounded, within 16 bits.
     bias: Int
     multiplier: Int
     shift: Int
@@ -78,19 +65,8 @@ def tap_stream(
 ) -> Bytes:
     """Give the weights of a layer that is sampled as its loader takes them.
 
-    Parameters
-    ----------
-    config, side
-        The engine and the layer.
-    form
-        Of the map that is sampled.
-    w : int8 ``[C, 1, kH, kW]``
-    parameters
-        Of its channels.
-    beat_bits
-        Bits of a beat of the port.
-    dot
-        How its offsets are computed.
+    ``form``: of the map that is sampled. ``w``: int8 ``[C, 1, kH, kW]``. ``parameters``: of its channels.
+    ``beat_bits``: bits of a beat of the port. ``dot``: how its offsets are computed.
 
     Raises
     ------
@@ -134,16 +110,8 @@ def tile_stream(
 ) -> Bytes:
     """Give the weights of a pointwise layer, or of samples, as its loader takes them for each block.
 
-    Parameters
-    ----------
-    config, side
-        The engine and the layer.
-    w : int8 ``[Cout, C / group, kH, kW]``
-    parameters
-        Of its output channels.  Of pixels, whose zero point the array does not know, it is taken into the
-        bias here.
-    beat_bits
-        Bits of a beat of the port.
+    ``w``: int8 ``[Cout, C / group, kH, kW]``. ``parameters``: of its output channels.  Of pixels, whose zero
+    point the array does not know, it is taken into the bias here. ``beat_bits``: bits of a beat of the port.
 
     Raises
     ------

@@ -27,14 +27,8 @@ def board_arguments(config: OramConfig) -> dict[str, Structure]:
 def launch_buffers(config: OramConfig, commands: Bytes, *, state: bool = False) -> tuple[Buffer, ...]:
     """Give the buffers of a launch.
 
-    Parameters
-    ----------
-    config
-        Shape of the map.
-    commands
-        Sealed records [n, R], see `hw.oram.driver.sealing.seal_commands`.
-    state
-        Whether pages, records and position map are read back too.
+    ``commands``: sealed records [n, R], see `sim.engines.oram.sealing.seal_commands`. ``state``: whether
+    pages, records and position map are read back too.
     """
     (pages,) = host_structures(config)
     sizes = {PAGES: pages.total_bytes}

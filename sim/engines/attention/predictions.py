@@ -39,18 +39,12 @@ _SMALL_CYCLES = 25_000
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """A launch's cycles, simulated and predicted.
+    """A launch's cycles, simulated and predicted."""
 
-    Members
-    -------
-    seed, text
-        Of the launch, and what it is.
-    cycles, predicted
-        Simulated ones, and those of the prediction.
-    """
-
+    #: ``seed``, ``text``: of the launch, and what it is.
     seed: int
     text: str
+    #: ``cycles``, ``predicted``: simulated ones, and those of the prediction.
     cycles: int
     predicted: int
 

@@ -39,27 +39,17 @@ class NetworkJob:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LayerJob:
-    """A layer, and what its numbers mean.
+    """A layer, and what its numbers mean."""
 
-    Parameters
-    ----------
-    program
-        Its steps: the layer, then a step for each byte of its sums, if they are asked for.
-    bytes
-        How many of these.
-    sum_bits
-        Fraction bits of the sums: of what samples and masks have, and none where samples are pixels.
-    y_scale, y_zero
-        ``y_float = (y - y_zero) * y_scale``.
-    exact : float64 ``[Cout, oH, oW]``
-        What the sums mean: the layer of the quantized map, weights and offsets without rounding.
-    """
-
-    program: Program
-    bytes: int
+    program: Program  #: Its steps: the layer, then a step for each byte of its sums, if they are asked for.
+    bytes: int  #: How many of these.
+    #: Fraction bits of the sums: of what samples and masks have, and none where samples are pixels.
     sum_bits: int
+    #: ``y_scale``, ``y_zero``: ``y_float = (y - y_zero) * y_scale``.
     y_scale: float
     y_zero: int
+    #: float64 ``[Cout, oH, oW]``: what the sums mean: the layer of the quantized map, weights and offsets
+    #: without rounding.
     exact: NDArray[np.float64]
 
     def integers(self, maps: Mapping[str, Int8]) -> dict[str, Tensor]:

@@ -26,34 +26,24 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A layer of a table: a map of ``rows`` and ``columns``, ``channels`` to ``outputs``.
-
-    Parameters
-    ----------
-    columns, out_columns
-        As many as rows where nothing else is said.
-    kernel, stride, dilation
-        Of rows and of columns.
-    pads
-        Above, left, below, right.
-    line
-        Where it stands in its file, 0 for none.
-    """
+    """A layer of a table: a map of ``rows`` and ``columns``, ``channels`` to ``outputs``."""
 
     name: str
     kind: str
     rows: int
+    #: ``columns``, ``out_columns``: as many as rows where nothing else is said.
     columns: int
     channels: int
     outputs: int
+    #: ``kernel``, ``stride``, ``dilation``: of rows and of columns.
     kernel: Pair
     stride: Pair
     group: int
     out_rows: int
     out_columns: int
-    pads: tuple[int, int, int, int]
+    pads: tuple[int, int, int, int]  #: Above, left, below, right.
     dilation: Pair = (1, 1)
-    line: int = 0
+    line: int = 0  #: Where it stands in its file, 0 for none.
 
     @property
     def size(self) -> Pair:

@@ -36,16 +36,12 @@ ATTRIBUTES = ("group", "offset_group", "pads", "strides", "dilations", "bound", 
 def read_layer(tensors: Mapping[str, Tensor], config: ConvConfig) -> LayerJob:
     """Check and quantize a layer.
 
-    Parameters
-    ----------
-    tensors
-        ``x [C, H, W]`` and ``w [Cout, C / group, kH, kW]``, int8 or real; ``offset`` and ``mask`` as ONNX has
-        them, in pixels and from 0 to 1, or int16 in units of 2^-F pixels and uint8 of 1/256; an offset
-        ``[oH, oW]`` is square.  ``bias [Cout]``, real, or whole numbers in units of ``w (x - x_zero)``.  Of
-        int8 maps
-        and weights ``x_scale``, ``x_zero`` and ``w_scale [Cout]``, 1, 0 and 1 if left out; ``y_scale`` and
-        ``y_zero``, from the sums if left out.  `ATTRIBUTES` as ONNX; ``bound`` clamps offsets, and
-        ``accumulators`` of 0 leaves the sums out.
+    ``tensors``: ``x [C, H, W]`` and ``w [Cout, C / group, kH, kW]``, int8 or real; ``offset`` and ``mask`` as
+    ONNX has them, in pixels and from 0 to 1, or int16 in units of 2^-F pixels and uint8 of 1/256; an offset
+    ``[oH, oW]`` is square.  ``bias [Cout]``, real, or whole numbers in units of ``w (x - x_zero)``. Of int8
+    maps and weights ``x_scale``, ``x_zero`` and ``w_scale [Cout]``, 1, 0 and 1 if left out; ``y_scale`` and
+    ``y_zero``, from the sums if left out.  `ATTRIBUTES` as ONNX; ``bound`` clamps offsets, and
+    ``accumulators`` of 0 leaves the sums out.
 
     Raises
     ------

@@ -23,31 +23,18 @@ BOLT_SECONDS = {1 << 20: 4.57e-6, 5 << 20: 5.80e-6}
 
 @dataclass(frozen=True, kw_only=True)
 class Traffic:
-    """What an operation moves on average.
+    """What an operation moves on average."""
 
-    Members
-    -------
-    name
-        Of the map.
-    read_bytes, write_bytes
-        From and to the host's memory.
-    reads, writes
-        Accesses of the host's memory: pages, buckets of a tree.
-    bursts
-        Of all accesses, see `block_bursts`.
-    slots
-        Places of a key, or of a block of labels, that are read and written.
-    host_bytes, hbm_bytes
-        Memory that the map takes altogether.
-    """
-
-    name: str
+    name: str  #: Of the map.
+    #: ``read_bytes``, ``write_bytes``: from and to the host's memory.
     read_bytes: float
     write_bytes: float
+    #: ``reads``, ``writes``: accesses of the host's memory: pages, buckets of a tree.
     reads: float
     writes: float
-    bursts: float
-    slots: float
+    bursts: float  #: Of all accesses, see `block_bursts`.
+    slots: float  #: Places of a key, or of a block of labels, that are read and written.
+    #: ``host_bytes``, ``hbm_bytes``: memory that the map takes altogether.
     host_bytes: float
     hbm_bytes: float
 
@@ -76,21 +63,11 @@ def _check(log_n: int, value_bytes: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class BoltBounds:
-    """Bounds of BOLT's structures, from the program that validates them (artifact, exp_validation/sim.cpp).
+    """Bounds of BOLT's structures, from the program that checks them (artifact, exp_validation/sim.cpp)."""
 
-    Members
-    -------
-    load
-        L, keys of the fullest bin: c + log2 log2 N + 1, with two choices.
-    hbm_keys
-        Keys whose bin lies in HBM.
-    queue
-        Keys that wait in HBM for a page.
-    """
-
-    load: float
-    hbm_keys: float
-    queue: float
+    load: float  #: L, keys of the fullest bin: c + log2 log2 N + 1, with two choices.
+    hbm_keys: float  #: Keys whose bin lies in HBM.
+    queue: float  #: Keys that wait in HBM for a page.
 
 
 def bolt_bounds(log_n: int, *, alpha: float = 0.2, bin_keys: int = 8) -> BoltBounds:

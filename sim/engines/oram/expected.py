@@ -35,24 +35,14 @@ def expected_accesses(
 ) -> list[golden.Access]:
     """Give the reads and writes of a launch, in order, from the first look at a command on.
 
-    Parameters
-    ----------
-    config
-        Shape of the map.
-    trace
-        What was recorded in the launch at the host's ports (`sim.memory.trace.read_trace`): of it, only when
-        the launch began, and what the host did (how long it let offers wait, when its data and answers came)
-        is used.
-    ports
-        Those of the host's memory, in order.
-    launch
-        Its arguments; when it started is taken from ``trace``.
-    touched
-        Pages of every operation's touches: what labels say.
-    empty_pages
-        Pages that the launch wrote before.
-    found
-        For each read of a command whether it was written, in order.
+    * ``trace``: what was recorded in the launch at the host's ports (`sim.memory.trace.read_trace`): of it,
+      only when the launch began, and what the host did (how long it let offers wait, when its data and
+      answers came) is used.
+    * ``ports``: those of the host's memory, in order.
+    * ``launch``: its arguments; when it started is taken from ``trace``.
+    * ``touched``: pages of every operation's touches: what labels say.
+    * ``empty_pages``: pages that the launch wrote before.
+    * ``found``: for each read of a command whether it was written, in order.
     """
     times = Timing(config)
     timing = golden.Timing(

@@ -37,29 +37,16 @@ class Played(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class OramJob:
-    """One launch of a map that is empty at first.
-
-    Members
-    -------
-    operations
-        In order.
-    rejected : [n]
-        Commands whose record is changed on the way.
-    session_key, seed
-        16 bytes each.
-    state
-        Whether pages, records and position map are compared too, when all is done.
-    tampers
-        What the host does to pages.
-    """
+    """One launch of a map that is empty at first."""
 
     config: OramConfig
-    operations: Operations
-    rejected: NDArray[np.bool_]
+    operations: Operations  #: In order.
+    rejected: NDArray[np.bool_]  #: [n]: commands whose record is changed on the way.
+    #: ``session_key``, ``seed``: 16 bytes each.
     session_key: bytes
     seed: bytes
-    state: bool
-    tampers: tuple[Tamper, ...]
+    state: bool  #: Whether pages, records and position map are compared too, when all is done.
+    tampers: tuple[Tamper, ...]  #: What the host does to pages.
 
     @functools.cached_property
     def played(self) -> Played:
@@ -124,12 +111,10 @@ def simulation_keys(seed: int) -> tuple[bytes, bytes]:
 def read_job(tensors: Tensors, config: OramConfig) -> OramJob:
     """Make a job of tensors.
 
-    Parameters
-    ----------
-    tensors
-        ``codes`` [n], ``keys`` [n] and ``values`` [n, V], see `Operations`; ``seed`` of `simulation_keys`, 0
-        if left out; ``rejected`` [n], whether a command's record is changed; ``state``, whether the map that
-        is left is compared too; ``tampers`` [m, 6], the numbers of each `Tamper` of the buffer of pages.
+    ``tensors``: ``codes`` [n], ``keys`` [n] and ``values`` [n, V], see `Operations`; ``seed`` of
+    `simulation_keys`, 0 if left out; ``rejected`` [n], whether a command's record is changed; ``state``,
+    whether the map that is left is compared too; ``tampers`` [m, 6], the numbers of each `Tamper` of the
+    buffer of pages.
 
     Raises
     ------

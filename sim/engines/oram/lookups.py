@@ -39,18 +39,10 @@ class Phase:
 
 @dataclass(frozen=True)
 class Lookups:
-    """A launch that loads a table, and then looks rows of it up.
+    """A launch that loads a table, and then looks rows of it up."""
 
-    Members
-    -------
-    table
-        int8 [rows, V]; a row's number is its key.
-    phases
-        What is looked up, in order.
-    """
-
-    table: NDArray[np.int8]
-    phases: Sequence[Phase]
+    table: NDArray[np.int8]  #: int8 [rows, V]; a row's number is its key.
+    phases: Sequence[Phase]  #: What is looked up, in order.
 
     @property
     def asked(self) -> Int:

@@ -30,16 +30,9 @@ def aggregation(
     dilations are the same; ``group`` of ONNX is C, and ``offset_group`` is DCNv3's group.  DCNv4 (2401.06197)
     differs in the range of masks alone.
 
-    Parameters
-    ----------
-    x : ``[H, W, C]``
-        The map, not padded.
-    offset : ``[oH, oW, group * K * 2]``, mask : ``[oH, oW, group * K]``
-        K is ``kH * kW``, one less with ``remove_center``.
-    kernel, dilations
-        Of rows and of columns.
-    offset_scale, remove_center
-        As there.
+    ``x``: ``[H, W, C]``; the map, not padded. ``offset``, ``mask``: ``[oH, oW, group * K * 2]``, ``[oH, oW,
+    group * K]``; K is ``kH * kW``, one less with ``remove_center``. ``kernel``, ``dilations``: of rows and of
+    columns. ``offset_scale``, ``remove_center``: as there.
 
     Returns
     -------

@@ -11,28 +11,18 @@ from hw.errors import InputError
 class Attributes:
     """How the kernel moves over the map.
 
-    Parameters
-    ----------
-    strides, dilations
-        Of rows and of columns.
-    pads
-        Above, left, below, right.
-    group
-        Groups of channels that are convolved apart.
-    offset_group
-        Groups of input channels that have offsets and masks of their own.
-
     Raises
     ------
     InputError
         For a number that is not whole, or too small.
     """
 
+    #: ``strides``, ``dilations``: of rows and of columns.
     strides: tuple[int, int] = (1, 1)
     dilations: tuple[int, int] = (1, 1)
-    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
-    group: int = 1
-    offset_group: int = 1
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)  #: Above, left, below, right.
+    group: int = 1  #: Groups of channels that are convolved apart.
+    offset_group: int = 1  #: Groups of input channels that have offsets and masks of their own.
 
     def __post_init__(self) -> None:
         for name, count, least in (("strides", 2, 1), ("dilations", 2, 1), ("pads", 4, 0)):

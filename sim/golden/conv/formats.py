@@ -117,14 +117,8 @@ def requantized(
 ) -> NDArray[np.int8]:
     """Give ``clamp(((sum * multiplier + half) >> shift) + post, low, high)``, half of ``1 << shift``.
 
-    Parameters
-    ----------
-    sums : ``[Cout, ...]``
-        Of up to 48 bits.
-    multiplier, shift, post : ``[Cout]``
-        0 to 65,535, 0 to 63, and 16 bits signed.
-    low, high
-        Bounds of a result.
+    ``sums``: ``[Cout, ...]``; of up to 48 bits. ``multiplier``, ``shift``, ``post``: ``[Cout]``; 0 to 65,535,
+    0 to 63, and 16 bits signed. ``low``, ``high``: bounds of a result.
     """
     if post.min() < -(2**15) or post.max() > 2**15 - 1:
         raise InputError("post", post.tolist(), f"from {-(2**15)} to {2**15 - 1}")

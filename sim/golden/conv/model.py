@@ -31,28 +31,17 @@ _PLAIN = Attributes()
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Deformation:
-    """Where taps are sampled besides the regular grid.
+    """Where taps are sampled besides the regular grid."""
 
-    Parameters
-    ----------
-    offset : whole numbers ``[2 * offset_group * kH * kW, oH, oW]``
-        In units of 2^-F pixels, (y, x) of each tap, as ONNX has them.  If ``square``: ``[oH, oW]``, by which
-        times ``(i - (kH - 1) / 2, j - (kW - 1) / 2)`` tap (i, j) is moved.
-    mask : uint8 ``[offset_group * kH * kW, oH, oW]``, optional
-        Weights of samples, in units of 1/256.
-    fraction_bits
-        F: 0 to 8.
-    bound
-        N, whole pixels: offsets are clamped to -N ... N.
-    square
-        One offset a pixel.
-    """
-
+    #: Whole numbers ``[2 * offset_group * kH * kW, oH, oW]``: in units of 2^-F pixels, (y, x) of each tap, as
+    #: ONNX has them.  If ``square``: ``[oH, oW]``, by which times ``(i - (kH - 1) / 2, j - (kW - 1) / 2)``
+    #: tap (i, j) is moved.
     offset: Integers
+    #: uint8 ``[offset_group * kH * kW, oH, oW]``: weights of samples, in units of 1/256.
     mask: NDArray[np.uint8] | None = None
-    fraction_bits: int = 0
-    bound: int | None = None
-    square: bool = False
+    fraction_bits: int = 0  #: F: 0 to 8.
+    bound: int | None = None  #: N, whole pixels: offsets are clamped to -N ... N.
+    square: bool = False  #: One offset a pixel.
 
     def __post_init__(self) -> None:
         if self.offset.dtype.kind != "i":
@@ -76,20 +65,9 @@ def accumulators(
 ) -> Int:
     """Convolve.
 
-    Parameters
-    ----------
-    x : int8 ``[C, H, W]``
-        The map.
-    w : int8 ``[Cout, C / group, kH, kW]``
-        Weights.
-    attributes
-        Strides and so on.
-    deformation
-        Offsets and masks; without, the fraction bits are 0.
-    zero
-        Zero point of ``x``.
-    bias : whole numbers ``[Cout]``, optional
-        In the scale of the sums.
+    ``x``: int8 ``[C, H, W]``; the map. ``w``: int8 ``[Cout, C / group, kH, kW]``; weights. ``deformation``:
+    offsets and masks; without, the fraction bits are 0. ``zero``: zero point of ``x``. ``bias``: whole
+    numbers ``[Cout]``; in the scale of the sums.
 
     Returns
     -------

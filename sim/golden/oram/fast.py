@@ -38,34 +38,19 @@ def _none(*shape: int) -> Int:
 
 
 class State(NamedTuple):
-    """Arrays of the state; -1 is no key, no record and no page.
+    """Arrays of the state; -1 is no key, no record and no page."""
 
-    Members
-    -------
-    labels : [keys, 1 or 2]
-        Records of each key's labels.
-    pages : [H, Z]
-        Keys in the slots of each page.
-    lists, since : [records, E]
-        Keys in the slots of each list, and the operations that put them there.
-    overflow : [entries, 2]
-        Records and keys.
-    moved : [entries, 2]
-        Operations that put an entry's item into a list, and its key.
-    counters : [4]
-        Operations, LOADs, overflow entries in use, the last operation that put such an item into a list.
-    peaks : [2]
-        Most items in a list, most overflow entries in use.
-    """
-
-    labels: Int
-    pages: Int
+    labels: Int  #: [keys, 1 or 2]: records of each key's labels.
+    pages: Int  #: [H, Z]: keys in the slots of each page.
+    #: ``lists``, ``since``: [records, E]: keys in the slots of each list, and the operations that put them
+    #: there.
     lists: Int
     since: Int
-    overflow: Int
-    moved: Int
+    overflow: Int  #: [entries, 2]: records and keys.
+    moved: Int  #: [entries, 2]: operations that put an entry's item into a list, and its key.
+    #: [4]: operations, LOADs, overflow entries in use, the last operation that put such an item into a list.
     counters: Int
-    peaks: Int
+    peaks: Int  #: [2]: most items in a list, most overflow entries in use.
 
 
 class FastMap:
@@ -257,14 +242,8 @@ def _used(slots: Int) -> int:
 def fill_buckets(homes: Int, entries: int, removed: Int) -> tuple[Int, int]:
     """Insert keys into two tables of buckets, the emptier of two, the first of equals.
 
-    Parameters
-    ----------
-    homes : int [n, 2]
-        The bucket of each key in either table.
-    entries
-        Entries of a bucket.
-    removed : int [n]
-        Key (by its place in ``homes``) that is removed before each is inserted, or -1.
+    ``homes``: int [n, 2]; the bucket of each key in either table. ``entries``: entries of a bucket.
+    ``removed``: int [n]; key (by its place in ``homes``) that is removed before each is inserted, or -1.
 
     Returns
     -------
@@ -297,14 +276,8 @@ def leaky_touches(keys: Int, draws: Int, others: Int, labels: Int) -> Int:
     An operation touches the kept label and a random one.  The label depends on loads, and these on what was
     accessed before: the positive control of `sim.golden.oram.leakage`.
 
-    Parameters
-    ----------
-    keys : [n]
-        Keys accessed.
-    draws, others : [n, 2], [n]
-        Labels drawn, and labels touched beside.
-    labels : [keys]
-        Label of each key at first; changed.
+    ``keys``: [n]; keys accessed. ``draws``, ``others``: [n, 2], [n]; labels drawn, and labels touched beside.
+    ``labels``: [keys]; label of each key at first; changed.
 
     Returns
     -------

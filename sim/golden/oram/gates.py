@@ -19,48 +19,32 @@ class Gates:
 
     Operations and touches come in order: an operation is accepted, then each of its touches is issued, has
     its turn and, if it has a page, releases it.
-
-    Parameters
-    ----------
-    config
-        Shape of the map.
-    position_cycles, touch_cycles
-        Deadlines of `hw.oram.core.touch.touch.Touch`: from acceptance to issue, from issue to turn.
-    seen
-        From a pulse to the first cycle in which a gate counts it.
-    told
-        From an issue to the first acceptance, and from a turn to the first issue, that counts it.
-    room, free
-        From the release of a page to the first issue that counts its place, and to the first of this page.
-
-    Members
-    -------
-    command_there, page_there, page_left, page_written, response_written
-        Pulses of the host, as the ports of `Touch`: by operation, or by touch with a page.
-    accepted
-        By operation: a(n).
-    issued, turned
-        By touch: i(j) and q(j).
-    released
-        By touch with a page: r(j).
     """
 
     config: OramConfig
+    #: ``position_cycles``, ``touch_cycles``: deadlines of `hw.oram.core.touch.touch.Touch`: from acceptance
+    #: to issue, from issue to turn.
     position_cycles: int
     touch_cycles: int
-    seen: int = 1
+    seen: int = 1  #: From a pulse to the first cycle in which a gate counts it.
+    #: From an issue to the first acceptance, and from a turn to the first issue, that counts it.
     told: int = 2
+    #: ``room``, ``free``: from the release of a page to the first issue that counts its place, and to the
+    #: first of this page.
     room: int = 1
     free: int = 3
+    #: ``command_there``, ``page_there``, ``page_left``, ``page_written``, ``response_written``: pulses of the
+    #: host, as the ports of `Touch`: by operation, or by touch with a page.
     command_there: list[int] = field(default_factory=list)
     page_there: list[int] = field(default_factory=list)
     page_left: list[int] = field(default_factory=list)
     page_written: list[int] = field(default_factory=list)
     response_written: list[int] = field(default_factory=list)
-    accepted: list[int] = field(default_factory=list)
+    accepted: list[int] = field(default_factory=list)  #: By operation: a(n).
+    #: ``issued``, ``turned``: by touch: i(j) and q(j).
     issued: list[int] = field(default_factory=list)
     turned: list[int] = field(default_factory=list)
-    released: list[int] = field(default_factory=list)
+    released: list[int] = field(default_factory=list)  #: By touch with a page: r(j).
     _page: int | None = None  # of the touch that was issued last
     _free_from: dict[int, int] = field(default_factory=dict)  # by page
 

@@ -72,12 +72,7 @@ def ghash(hash_key: Bytes, blocks: Bytes) -> Bytes:
 class Gcm:
     """AES-128-GCM with one key.
 
-    Parameters
-    ----------
-    key
-        16 bytes.
-    tag_bytes
-        Bytes of a tag that count: the first of 16.
+    ``key``: 16 bytes. ``tag_bytes``: bytes of a tag that count: the first of 16.
     """
 
     def __init__(self, key: bytes, *, tag_bytes: int = 16) -> None:
@@ -122,13 +117,8 @@ class Gcm:
 def seal_pages(gcm: Gcm, pages: NDArray[np.uint64], versions: NDArray[np.uint64], content: Bytes) -> Bytes:
     """Seal pages as they lie in the host's memory: 16 bytes with the tag, then the ciphertext.
 
-    Parameters
-    ----------
-    pages, versions
-        Number and version of each page, below 2^48; the initialization vector is the two, 6 bytes each,
-        the lowest first.
-    content
-        [..., P - 16]: what is behind the tag.
+    ``pages``, ``versions``: number and version of each page, below 2^48; the initialization vector is the
+    two, 6 bytes each, the lowest first. ``content``: [..., P - 16]: what is behind the tag.
     """
     ciphertexts, tags = gcm.seal(page_ivs(pages, versions), content)
     padding = np.zeros((*tags.shape[:-1], 16 - tags.shape[-1]), np.uint8)

@@ -28,19 +28,13 @@ class Host(Protocol):
 
 @dataclass
 class SteadyHost:
-    """A host that takes everything at once, and gives the beats of a port one a cycle.
+    """A host that takes everything at once, and gives the beats of a port one a cycle."""
 
-    Members
-    -------
-    read_latency, write_latency
-        Cycles from a read's address to its first beat, from a write's last beat to its answer.
-    commands
-        Cycle from which a read finds each command.
-    """
-
+    #: ``read_latency``, ``write_latency``: cycles from a read's address to its first beat, from a write's
+    #: last beat to its answer.
     read_latency: int = 150
     write_latency: int = 200
-    commands: Sequence[int] = ()
+    commands: Sequence[int] = ()  #: Cycle from which a read finds each command.
     _busy: dict[str, int] = field(default_factory=dict)
 
     def take_address(self, port: str, write: bool, valid: int) -> int:
@@ -68,27 +62,14 @@ class SteadyHost:
 
 @dataclass
 class RecordedHost:
-    """A host as it was seen on the bus: what it did, without what the engine did.
+    """A host as it was seen on the bus: what it did, without what the engine did."""
 
-    Members
-    -------
-    address_waits
-        By port and whether it writes: cycles each address was valid before its handshake.
-    data
-        By port: cycles of the handshakes of each read burst's beats.
-    beat_waits
-        By port: cycles each written beat was valid before its handshake.
-    answers
-        By port: cycles of the handshakes of write responses.
-    found
-        For each read of a command whether it was written, in order.
-    """
-
+    #: By port and whether it writes: cycles each address was valid before its handshake.
     address_waits: dict[tuple[str, bool], Iterator[int]]
-    data: dict[str, Iterator[Sequence[int]]]
-    beat_waits: dict[str, Iterator[int]]
-    answers: dict[str, Iterator[int]]
-    found: Iterator[bool]
+    data: dict[str, Iterator[Sequence[int]]]  #: By port: cycles of the handshakes of each read burst's beats.
+    beat_waits: dict[str, Iterator[int]]  #: By port: cycles each written beat was valid before its handshake.
+    answers: dict[str, Iterator[int]]  #: By port: cycles of the handshakes of write responses.
+    found: Iterator[bool]  #: For each read of a command whether it was written, in order.
 
     def take_address(self, port: str, write: bool, valid: int) -> int:
         """As long after it became valid as it was."""

@@ -10,10 +10,7 @@ from sim.golden.oram.map import ObliviousMap
 def check_invariants(state: ObliviousMap, writes: Counter[int] | None = None) -> None:
     """Check that nothing is lost, doubled or in a place where it would not be found.
 
-    Parameters
-    ----------
-    writes
-        How often each page was touched so far, if known: versions are to say the same.
+    ``writes``: how often each page was touched so far, if known: versions are to say the same.
 
     Raises
     ------

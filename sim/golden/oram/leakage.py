@@ -24,24 +24,12 @@ _NORMAL = NormalDist()
 
 
 class Finding(NamedTuple):
-    """What a test found.
+    """What a test found."""
 
-    Members
-    -------
-    name
-        Of the test.
-    p
-        How probable as much or more is without a leak.
-    effect
-        What was found, relative to what is expected without a leak.
-    least
-        The effect that would be found with the probability `POWER`.
-    """
-
-    name: str
-    p: float
-    effect: float
-    least: float
+    name: str  #: Of the test.
+    p: float  #: How probable as much or more is without a leak.
+    effect: float  #: What was found, relative to what is expected without a leak.
+    least: float  #: The effect that would be found with the probability `POWER`.
 
 
 def leaks(findings: Sequence[Finding]) -> list[Finding]:
@@ -75,11 +63,7 @@ def histogram(pages: Int, count: int, tests: int) -> Finding:
 def overlaps(pages: Int, count: int, lags: int = 64) -> list[Finding]:
     """Count touches of a page that was touched 1 ... ``lags`` operations before.
 
-    Parameters
-    ----------
-    pages : [n, touches]
-    count
-        Pages there are.
+    ``pages``: [n, touches]. ``count``: pages there are.
     """
     touches = pages.shape[1]
     findings = []

@@ -54,25 +54,15 @@ class Item(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What an operation answers and shows.
+    """What an operation answers and shows."""
 
-    Members
-    -------
-    status, key, value
-        The response.
-    labels
-        What it revealed: labels, none for a LOAD.
-    drawn
-        Number of the operation that drew these labels: its own where its key was not there.
-    touches
-        For each touch: whether and which page, and whether and which record.
-    """
-
+    #: ``status``, ``key``, ``value``: the response.
     status: Status
     key: int
     value: bytes
-    labels: tuple[int, ...]
-    drawn: int
+    labels: tuple[int, ...]  #: What it revealed: labels, none for a LOAD.
+    drawn: int  #: Number of the operation that drew these labels: its own where its key was not there.
+    #: For each touch: whether and which page, and whether and which record.
     touches: tuple[tuple[int | None, int | None], ...]
 
     @property
@@ -84,43 +74,25 @@ class Outcome(NamedTuple):
 class ObliviousMap:
     """State of the map, and the operations on it.
 
-    Parameters
-    ----------
-    config
-        Shape of the map.
-    draws
-        The random numbers, by operation.
-    permute
-        The keyed permutation of keys.
-
-    Members
-    -------
-    position
-        `PositionMap`.
-    pages
-        Slots of each page that was touched: an item or None.
-    writes
-        How often a page was written since it was sealed empty; its version is one more.
-    records
-        Slots of each list and bin that was touched.
-    overflow
-        Entries on chip: a record and its item, or None.
-    moved
-        For each entry the operation that put its item into a list, and its key: for a window the entry stays
-        taken, since it tells where the item is, unless the item leaves the list.
-    count, loads
-        Operations, and LOADs among them, so far.
+    ``draws``: the random numbers, by operation. ``permute``: the keyed permutation of keys.
     """
 
     def __init__(self, config: OramConfig, draws: Draws, permute: Permute) -> None:
         self.config = config
         self._draws, self._permute = draws, permute
         self.position = PositionMap(config)
+        #: Slots of each page that was touched: an item or None.
         self.pages: defaultdict[int, list[Item | None]] = defaultdict(lambda: [None] * config.slots)
+        #: How often a page was written since it was sealed empty; its version is one more.
         self.writes: defaultdict[int, int] = defaultdict(int)
+        #: Slots of each list and bin that was touched.
         self.records: defaultdict[int, list[Item | None]] = defaultdict(lambda: [None] * config.list_slots)
+        #: Entries on chip: a record and its item, or None.
         self.overflow: list[tuple[int, Item] | None] = [None] * config.overflow_entries
+        #: For each entry the operation that put its item into a list, and its key: for a window the entry
+        #: stays taken, since it tells where the item is, unless the item leaves the list.
         self.moved: dict[int, tuple[int, int]] = {}
+        #: ``count``, ``loads``: operations, and LOADs among them, so far.
         self.count = 0
         self.loads = 0
         # Both are asked for at every touch.

@@ -15,21 +15,11 @@ from hw.oram.config import OramConfig
 
 @dataclass(slots=True)
 class Entry:
-    """What is known of a key.
+    """What is known of a key."""
 
-    Members
-    -------
-    permuted
-        u, the permuted key.
-    records
-        The record of each of its labels.
-    drawn
-        Number of the operation that drew them; for audits, not in the engine.
-    """
-
-    permuted: int
-    records: tuple[int, ...]
-    drawn: int
+    permuted: int  #: u, the permuted key.
+    records: tuple[int, ...]  #: The record of each of its labels.
+    drawn: int  #: Number of the operation that drew them; for audits, not in the engine.
 
 
 class PositionMap:

@@ -32,77 +32,51 @@ class Access(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """Constants of the engine, in cycles.
+    """Constants of the engine, in cycles."""
 
-    Members
-    -------
-    position_cycles, touch_cycles
-        Deadlines of the gates: those of the configuration, and constants of what is on the way besides HBM.
-    command_there, page_there, page_left, page_written, response_written
-        From what the bus shows to the pulse at the gates: after the last beat of a command, of a page that is
-        read, of a page that is written; after the answer to a page's write, and to a response's.
-    read_address, write_address, response_address
-        From issue to the address of the page's read, from the sealed page's last beat to that of its write,
-        and from the cycle in which responses go to that of theirs.
-    seal, response
-        From turn to the last beat of the sealed page, and of the operation's response.
-    response_wait
-        That a response waits for others at most.
-    command_address
-        From the request of commands to their address on the bus.
-    command_seen
-        From a beat of a command on the bus until it is compared with what is expected.
-    command_spacing, command_return
-        From a request to the next at least; from when all that is dropped was seen, and the time between two
-        looks is over, to the second look.
-    """
-
+    #: ``position_cycles``, ``touch_cycles``: deadlines of the gates: those of the configuration, and
+    #: constants of what is on the way besides HBM.
     position_cycles: int
     touch_cycles: int
+    #: ``command_there``, ``page_there``, ``page_left``, ``page_written``, ``response_written``: from what the
+    #: bus shows to the pulse at the gates: after the last beat of a command, of a page that is read, of a
+    #: page that is written; after the answer to a page's write, and to a response's.
     command_there: int = 3
     page_there: int = 1
     page_left: int = 1
     page_written: int = 1
     response_written: int = 3
+    #: ``read_address``, ``write_address``, ``response_address``: from issue to the address of the page's
+    #: read, from the sealed page's last beat to that of its write, and from the cycle in which responses go
+    #: to that of theirs.
     read_address: int = 8
     write_address: int = 3
     response_address: int = 8
+    #: ``seal``, ``response``: from turn to the last beat of the sealed page, and of the operation's response.
     seal: int
     response: int
-    response_wait: int = 128
-    command_address: int = 7
-    command_seen: int = 2
+    response_wait: int = 128  #: That a response waits for others at most.
+    command_address: int = 7  #: From the request of commands to their address on the bus.
+    command_seen: int = 2  #: From a beat of a command on the bus until it is compared with what is expected.
+    #: ``command_spacing``, ``command_return``: from a request to the next at least; from when all that is
+    #: dropped was seen, and the time between two looks is over, to the second look.
     command_spacing: int = 3
     command_return: int = 5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """Arguments of a launch that a bus sees.
+    """Arguments of a launch that a bus sees."""
 
-    Members
-    -------
-    pages, commands, responses
-        Addresses.
-    slots
-        Of the rings of commands and responses, a power of two.
-    first
-        Sequence number of the first operation.
-    start
-        Cycle of the first request for a command.
-    poll
-        Cycles from a command that was not written yet to the next look at it, at least.
-    endless
-        The launch ends by a record that says so, behind the last command, not after as many operations.
-    """
-
+    #: ``pages``, ``commands``, ``responses``: addresses.
     pages: int
     commands: int
     responses: int
-    slots: int
-    first: int = 0
-    start: int = 0
-    poll: int = 0
+    slots: int  #: Of the rings of commands and responses, a power of two.
+    first: int = 0  #: Sequence number of the first operation.
+    start: int = 0  #: Cycle of the first request for a command.
+    poll: int = 0  #: Cycles from a command that was not written yet to the next look at it, at least.
+    #: The launch ends by a record that says so, behind the last command, not after as many operations.
     endless: bool = False
 
 

@@ -59,14 +59,9 @@ _BEAT_BYTES, _OUTSTANDING = 16, 16
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One run of the pipeline; either layer may be missing.
+    """One run of the pipeline; either layer may be missing."""
 
-    Parameters
-    ----------
-    point, taps
-        A 1 x 1 layer, and a 3 x 3 one of its results.
-    """
-
+    #: ``point``, ``taps``: a 1 x 1 layer, and a 3 x 3 one of its results.
     point: ConvLayer | None = None
     taps: ConvLayer | None = None
 

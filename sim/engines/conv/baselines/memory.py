@@ -9,25 +9,15 @@ from hw.board import Board
 
 @dataclass(frozen=True, kw_only=True)
 class Port:
-    """A memory port that has a channel of its own.
+    """A memory port that has a channel of its own."""
 
-    Parameters
-    ----------
-    beat_bytes
-        Of a beat, one a cycle at the most, in each direction.
-    bytes_per_cycle
-        What the channel gives, both directions together.
-    read_latency, write_latency
-        Cycles from an address to its first data, and from the last data to the response, of an idle channel.
-    outstanding
-        Requests that may be under way.
-    """
-
-    beat_bytes: int
-    bytes_per_cycle: float
+    beat_bytes: int  #: Of a beat, one a cycle at the most, in each direction.
+    bytes_per_cycle: float  #: What the channel gives, both directions together.
+    #: ``read_latency``, ``write_latency``: cycles from an address to its first data, and from the last data
+    #: to the response, of an idle channel.
     read_latency: int
     write_latency: int
-    outstanding: int
+    outstanding: int  #: Requests that may be under way.
 
     @classmethod
     def of(cls, board: Board, *, beat_bytes: int, outstanding: int, sharing: int = 1) -> Port:

@@ -31,34 +31,22 @@ class Cost:
 
 @dataclass(frozen=True, kw_only=True)
 class Offset:
-    """Offsets of a layer in pixels: of each tap up or down and left or right, exact multiples of 2^-F.
+    """Offsets of a layer in pixels: of each tap up or down and left or right, exact multiples of 2^-F."""
 
-    Parameters
-    ----------
-    dy, dx : float64 ``[K, oH, oW]``
-    """
-
+    #: ``dy``, ``dx``: float64 ``[K, oH, oW]``
     dy: NDArray[np.float64]
     dx: NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """Layers one after another.
+    """Layers one after another."""
 
-    Parameters
-    ----------
-    name, about
-        Short name, and what it is.
-    layers
-        At least one.
-    outside
-        Samples lie outside of any line buffer of `BUFFERED_ROWS` rows, of maps of three times as many.
-    """
-
+    #: ``name``, ``about``: short name, and what it is.
     name: str
     about: str
-    layers: tuple[ConvLayer, ...]
+    layers: tuple[ConvLayer, ...]  #: At least one.
+    #: Samples lie outside of any line buffer of `BUFFERED_ROWS` rows, of maps of three times as many.
     outside: bool = False
 
     @cached_property

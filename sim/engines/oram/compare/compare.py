@@ -59,42 +59,29 @@ _BOLT_VALUE_BYTES = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """What an operation of a map takes on average, and what the map does.
+    """What an operation of a map takes on average, and what the map does."""
 
-    Members
-    -------
-    log_n, value_bytes, method
-        Of the map: N = 2^log_n keys.
-    source
-        Of the cycles: predicted, published, on the line through what is, or link: the least that the link to
-        the host takes.
-    page_bytes, accesses, bursts, slots
-        Of pages in the host's memory, both ways, see `sim.engines.oram.baselines.Traffic`; commands and
-        responses are the same for all maps and left out.
-    slots_of_bolt
-        Slots over those of BOLT's bound.
-    cycles, operations_per_second
-        At the board's clock and behind its link to the host.
-    host_bytes, hbm_bytes
-        Memory the map takes altogether.
-    fits
-        Whether the board has it.
-    """
-
+    #: ``log_n``, ``value_bytes``, ``method``: of the map: N = 2^log_n keys.
     log_n: int
     value_bytes: int
     method: str
+    #: Of the cycles: predicted, published, on the line through what is, or link: the least that the link to
+    #: the host takes.
     source: str
+    #: ``page_bytes``, ``accesses``, ``bursts``, ``slots``: of pages in the host's memory, both ways, see
+    #: `sim.engines.oram.baselines.Traffic`; commands and responses are the same for all maps and left out.
     page_bytes: float
     accesses: float
     bursts: float
     slots: float
-    slots_of_bolt: float
+    slots_of_bolt: float  #: Slots over those of BOLT's bound.
+    #: ``cycles``, ``operations_per_second``: at the board's clock and behind its link to the host.
     cycles: float
     operations_per_second: float
+    #: ``host_bytes``, ``hbm_bytes``: memory the map takes altogether.
     host_bytes: float
     hbm_bytes: float
-    fits: bool
+    fits: bool  #: Whether the board has it.
 
 
 def variant(config: OramConfig, method: str, log_n: int, value_bytes: int) -> OramConfig:
@@ -193,22 +180,13 @@ def _fits(config: OramConfig, board: Board) -> bool:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Figures of all maps for numbers of keys and sizes of values, and what was measured of ours.
+    """Figures of all maps for numbers of keys and sizes of values, and what was measured of ours."""
 
-    Members
-    -------
-    board, config
-        What all have in common; `variant` gives what differs.
-    figures
-        In order of values, keys and `METHODS`.
-    measured
-        By method.
-    """
-
+    #: ``board``, ``config``: what all have in common; `variant` gives what differs.
     board: Board
     config: OramConfig
-    figures: tuple[Figures, ...]
-    measured: Mapping[str, Measured]
+    figures: tuple[Figures, ...]  #: In order of values, keys and `METHODS`.
+    measured: Mapping[str, Measured]  #: By method.
 
     @cached_property
     def log_ns(self) -> list[int]:

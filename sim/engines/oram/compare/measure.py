@@ -36,22 +36,13 @@ OPERATIONS = 2000
 
 @dataclass(frozen=True, kw_only=True)
 class Counted:
-    """What operations took, as counted or as the formulas have it; initialization is left out.
+    """What operations took, as counted or as the formulas have it; initialization is left out."""
 
-    Members
-    -------
-    cycles
-        An operation, from the map's being empty to the end of the launch.
-    page_bytes, bursts
-        Of pages an operation, both ways.
-    hbm_bytes
-        Bytes of HBM that are in use.
-    """
-
-    cycles: float
+    cycles: float  #: An operation, from the map's being empty to the end of the launch.
+    #: ``page_bytes``, ``bursts``: of pages an operation, both ways.
     page_bytes: float
     bursts: float
-    hbm_bytes: int
+    hbm_bytes: int  #: Bytes of HBM that are in use.
 
 
 @dataclass(frozen=True, kw_only=True)
