@@ -28,9 +28,9 @@ BYTES = ("gmem0_read_bytes", "gmem1_read_bytes", "gmem2_write_bytes")
 
 @dataclass(frozen=True, kw_only=True)
 class VaddConfig:
-    """Size of the queues between memory and adders: beats each DMA may hold, at least 16."""
+    """Size of the queues between memory and adders."""
 
-    fifo_beats: int = 128
+    fifo_beats: int = 128  #: Beats each DMA may hold, at least 16.
 
     def __post_init__(self) -> None:
         if not isinstance(self.fifo_beats, int) or self.fifo_beats < 16:

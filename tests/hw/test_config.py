@@ -9,6 +9,7 @@ import pytest
 from hw.board.resources import Resources
 from hw.config import check_fits, config_dict, config_hash, config_schema, load_config
 from hw.errors import InputError
+from hw.registry import ENGINES, find_engine
 from tests.support.boards import small_board
 
 
@@ -170,3 +171,11 @@ def test_the_schema_tells_editors_keys_types_and_meanings():
     assert reader.is_valid({"rows": 4, "sizes": [1]})
     for wrong in ({"rowz": 4}, {"rows": "4"}, {"sizes": 3}):
         assert not reader.is_valid(wrong)
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+def test_every_field_of_every_engine_has_its_own_description(engine):
+    fields = config_schema(find_engine(engine))["properties"]
+    descriptions = [field.get("description", "") for field in fields.values()]
+    assert all(re.match(r"[^`]|``\"", text) for text in descriptions), fields
+    assert len(set(descriptions)) == len(fields)
