@@ -12,9 +12,9 @@ class LoomworkError(Exception):
 class InputError(LoomworkError, ValueError):
     """A field has a value outside its legal range.
 
-    ``field``: the name the user knows the value by (a YAML key, a tensor, an option). ``value``: what was
-    given. ``legal``: the legal range, as a phrase that completes "must be ...". ``where``: file and line,
-    when the value came from a file.
+    ``field``: the name the user knows the value by (a YAML key, a tensor, an option). ``legal``: the legal
+    range, as a phrase that completes "must be ...". ``where``: file and line, when the value came from a
+    file.
     """
 
     def __init__(self, field: str, value: Any, legal: str, *, where: str | None = None) -> None:

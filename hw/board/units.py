@@ -28,8 +28,8 @@ _QUANTITY = re.compile(r"([+-]?[0-9]+(?:\.[0-9]+)?) *([A-Za-z/]*)")
 def quantity(text: Any, units: Mapping[str, int | Fraction], *, whole: bool) -> int | float:
     """Turn ``"512 MiB"`` into a number.
 
-    ``text``: what the file says. ``units``: the units that may follow the number, and what each is worth.
-    ``whole``: whether the result must be a whole number.
+    ``units``: the units that may follow the number, and what each is worth. ``whole``: whether the result
+    must be a whole number.
 
     Raises
     ------

@@ -31,9 +31,9 @@ class Placer(Protocol):
     def place(self, m: Module, name: str, cell: str, make: Callable[[], wiring.Component]) -> Any:
         """Place one copy in ``m`` and return an object with the component's interface.
 
-        ``m``: the parent being elaborated. ``name``: name of this placement, unique in ``m`` (``"row_3"``).
-        ``cell``: name of the cell's Verilog module, unique in the design for its configuration. ``make``:
-        makes the component; all placements of one ``cell`` must make equal components.
+        ``name``: name of this placement, unique in ``m`` (``"row_3"``). ``cell``: name of the cell's Verilog
+        module, unique in the design for its configuration. ``make``: makes the component; all placements of
+        one ``cell`` must make equal components.
         """
         ...
 

@@ -10,9 +10,8 @@ from amaranth.hdl import Module, Signal, Value
 def count_steps(m: Module, name: str, start: Value, last: Value, control: Any) -> Value:
     """Drive ``control.valid`` and ``control.step`` from the cycle after ``start`` on.
 
-    ``name``: of the registers. ``start``: begins at step 0; not before the last step of the steps before.
-    ``last``: the last step; constant from the cycle after ``start`` to that step. ``control``: a view with
-    ``valid`` and ``step``.
+    ``start``: begins at step 0; not before the last step of the steps before. ``last``: the last step;
+    constant from the cycle after ``start`` to that step. ``control``: a view with ``valid`` and ``step``.
 
     Returns
     -------

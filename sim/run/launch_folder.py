@@ -197,7 +197,7 @@ def write_launch(
 ) -> None:
     """Write a launch folder: whole, or not at all.
 
-    ``files``: files to copy, by their path in the folder. ``golden``: content of ``golden.npz``.
+    ``files``: files to copy, by their path in the folder.
 
     Raises `InputError` when the directory holds anything but an earlier launch, or cannot be written.
     """

@@ -60,8 +60,8 @@ class _Worker:
 class LocalExecutor:
     """Processes of this machine.
 
-    ``slots``: how many. ``memory_bytes``: what one may take with all that it started, before it is ended; 0
-    for any. ``directory``: for what speaks of simulations that failed.
+    ``memory_bytes``: what one may take with all that it started, before it is ended; 0 for any.
+    ``directory``: for what speaks of simulations that failed.
     """
 
     def __init__(self, slots: int, *, memory_bytes: int, directory: Path) -> None:

@@ -46,8 +46,6 @@ class OutputBeat(data.StructLayout):
 class Drain(wiring.Component):
     """Reads results out of the rows' buffers.
 
-    ``beat_width``: bits of a beat.
-
     Behaviour
     ---------
     First beat 3 cycles after a result is taken, then one a cycle, across passes too; as many for each row as

@@ -29,9 +29,9 @@ from hw.attention.model.supply import Known, ResultChannel, Source, Supply
 class Schedule:
     """The core's schedule, pass after pass.
 
-    ``beat_width``: bits of a beat of results. ``queries``, ``keys``, ``values``: what the streams of parts
-    give at most.  Cycle 0 is the first in which the core has a command. ``channel``: what queries and results
-    go through; None for one that is never behind. ``decode``: whether the jobs decode.
+    ``queries``, ``keys``, ``values``: what the streams of parts give at most.  Cycle 0 is the first in which
+    the core has a command. ``channel``: what queries and results go through; None for one that is never
+    behind.
     """
 
     def __init__(
@@ -136,8 +136,8 @@ def core_cycles(
 ) -> int:
     """Give the cycles of the core alone, exactly, when no stream ever makes it wait.
 
-    ``passes``: see `hw.attention.model.shapes.pass_shapes`. ``beat_width``: bits of a beat of results.
-    ``decode``: whether the passes are those of jobs that decode.
+    ``passes``: see `hw.attention.model.shapes.pass_shapes`. ``decode``: whether the passes are those of jobs
+    that decode.
 
     Returns
     -------

@@ -131,10 +131,7 @@ class ResultChannel:
 
 
 class Source:
-    """Items of a `Supply`, asked for in runs.
-
-    ``supply``: what memory gives.
-    """
+    """Items of a `Supply`, asked for in runs."""
 
     def __init__(self, supply: Supply) -> None:
         self.supply = supply

@@ -25,10 +25,7 @@ from hw.lib.skid import Skid
 
 
 class StreamFeed(wiring.Component):
-    """Feeds one stream of the core.
-
-    ``index``: number of the stream.
-    """
+    """Feeds one stream of the core."""
 
     def __init__(self, config: AttentionConfig, *, index: int, data_width: int) -> None:
         self._config = config

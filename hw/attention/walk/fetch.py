@@ -23,8 +23,6 @@ TILES_AHEAD = 32
 class TileFetch(wiring.Component):
     """Spreads a stream's tiles over its ports.
 
-    ``index``: number of the stream.
-
     Behaviour
     ---------
     Latency 5 cycles; a tile a cycle.  ``tile``, ``k`` and ``v``, whose readers have long paths, come out of

@@ -39,10 +39,7 @@ class Activity(data.StructLayout):
 
 
 class ConvCore(wiring.Component):
-    """Both units.
-
-    ``beat_bits``: bits of a beat of weights.
-    """
+    """Both units."""
 
     def __init__(self, config: ConvConfig, placer: Placer, *, beat_bits: int) -> None:
         self._config = config

@@ -65,8 +65,8 @@ def tap_stream(
 ) -> Bytes:
     """Give the weights of a layer that is sampled as its loader takes them.
 
-    ``form``: of the map that is sampled. ``w``: int8 ``[C, 1, kH, kW]``. ``parameters``: of its channels.
-    ``beat_bits``: bits of a beat of the port. ``dot``: how its offsets are computed.
+    ``form``: of the map that is sampled. ``w``: int8 ``[C, 1, kH, kW]``. ``dot``: how its offsets are
+    computed.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def tile_stream(
     """Give the weights of a pointwise layer, or of samples, as its loader takes them for each block.
 
     ``w``: int8 ``[Cout, C / group, kH, kW]``. ``parameters``: of its output channels.  Of pixels, whose zero
-    point the array does not know, it is taken into the bias here. ``beat_bits``: bits of a beat of the port.
+    point the array does not know, it is taken into the bias here.
 
     Raises
     ------

@@ -28,8 +28,6 @@ class SourcedCommand(data.StructLayout):
 class PortOrder(wiring.Component):
     """Takes users in turn and asks the ports.
 
-    ``ports``: P.
-
     Behaviour
     ---------
     What one user asks of the ports is asked before anything of the next one's.

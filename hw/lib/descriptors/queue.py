@@ -19,7 +19,7 @@ class DescriptorQueue(wiring.Component):
     """Gives the descriptors of a launch one after another.
 
     ``pitch_bytes``: from one descriptor to the next in memory. ``used_bytes``: of each that are read: whole
-    words. ``data_width``: bits of a word. ``ahead``: descriptors that may be asked for ahead of their use.
+    words. ``ahead``: descriptors that may be asked for ahead of their use.
 
     Why
     ---

@@ -21,7 +21,7 @@ def packed_layout(data_width: int) -> data.StructLayout:
 class ReadAligner(wiring.Component):
     """Moves the bytes of each command down to lane 0.
 
-    ``data_width``: bits of a beat. ``burst_beats``: as of the splitter; part of the span's layout.
+    ``burst_beats``: as of the splitter; part of the span's layout.
 
     Behaviour
     ---------

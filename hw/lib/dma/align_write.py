@@ -22,8 +22,7 @@ def beat_layout(data_width: int) -> data.StructLayout:
 class WriteAligner(wiring.Component):
     """Moves the bytes of each command up to the lanes of its address.
 
-    ``data_width``: bits of a beat. ``burst_beats``: beats of the blocks at whose ends bursts end, as of the
-    splitter.
+    ``burst_beats``: beats of the blocks at whose ends bursts end, as of the splitter.
 
     Behaviour
     ---------

@@ -59,8 +59,7 @@ def span(command: Any, *, data_width: int, burst_beats: int) -> data.View:
 class BurstSplitter(wiring.Component):
     """Splits a command into aligned INCR bursts of full-width beats.
 
-    ``data_width``: bits of a beat. ``burst_beats``: beats of the longest burst, a power of two up to 16 that
-    keeps a burst within 4 KiB.
+    ``burst_beats``: beats of the longest burst, a power of two up to 16 that keeps a burst within 4 KiB.
 
     Behaviour
     ---------

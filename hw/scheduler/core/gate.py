@@ -28,8 +28,6 @@ def fetch_layout(config: SchedulerConfig, rings: int) -> data.StructLayout:
 class WriteGate(wiring.Component):
     """Lets words into the scratchpad, in order, while their rings have room.
 
-    ``rings``: rings that words may belong to.
-
     Behaviour
     ---------
     Latency 2 cycles; 3 words fit.  ``i.ready`` comes out of a flip-flop.  A release shows two cycles later:
@@ -91,8 +89,6 @@ class WriteGate(wiring.Component):
 
 class ReadGate(wiring.Component):
     """Lets requests through to the scratchpad, in order, when their rings have the word.
-
-    ``rings``: rings that words may belong to.
 
     Behaviour
     ---------

@@ -81,8 +81,6 @@ class Issue(wiring.Component):
 class TransferEngine(wiring.Component):
     """What the engines of both directions have in common.
 
-    ``members``: members of the direction.
-
     Behaviour
     ---------
     One word a cycle, from transfer to transfer as well.

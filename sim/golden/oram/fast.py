@@ -242,8 +242,8 @@ def _used(slots: Int) -> int:
 def fill_buckets(homes: Int, entries: int, removed: Int) -> tuple[Int, int]:
     """Insert keys into two tables of buckets, the emptier of two, the first of equals.
 
-    ``homes``: int [n, 2]; the bucket of each key in either table. ``entries``: entries of a bucket.
-    ``removed``: int [n]; key (by its place in ``homes``) that is removed before each is inserted, or -1.
+    ``homes``: int [n, 2]; the bucket of each key in either table. ``removed``: int [n]; key (by its place in
+    ``homes``) that is removed before each is inserted, or -1.
 
     Returns
     -------

@@ -51,8 +51,8 @@ class ResultControl(data.StructLayout):
 class ResultRows(wiring.Component):
     """Results of one or two query rows.
 
-    ``rows``: 1 or 2: see `hw.attention.core.row.cell.row_cells`. ``beat_width``: bits of an output beat.
-    ``gathers``: with ``decode`` of the configuration: whether these are the rows of passes that decode.
+    ``rows``: 1 or 2: see `hw.attention.core.row.cell.row_cells`. ``gathers``: with ``decode`` of the
+    configuration: whether these are the rows of passes that decode.
     """
 
     def __init__(self, config: AttentionConfig, *, rows: int, beat_width: int, gathers: bool = False) -> None:

@@ -29,8 +29,6 @@ RESULTS_AHEAD = _RESULTS - 4
 class Depthwise(wiring.Component):
     """Sampler, lane cells, and the queue of their results.
 
-    ``beat_bits``: bits of a beat of weights.
-
     Behaviour
     ---------
     As `Sampler`; a word of results needs a place in the queue before its first step.

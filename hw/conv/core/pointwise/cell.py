@@ -43,7 +43,7 @@ class CellControl(data.StructLayout):
 class PointwiseCell(wiring.Component):
     """One to three columns of the array.
 
-    ``columns``: see `cell_columns`. ``beat_bits``: D, see `ColumnLoad`.
+    ``beat_bits``: D, see `ColumnLoad`.
 
     Behaviour
     ---------

@@ -58,8 +58,6 @@ class ColumnLoad(data.StructLayout):
 class TileLoader(wiring.Component):
     """Sends the tiles of the stream to the columns.
 
-    ``beat_bits``: D.
-
     Behaviour
     ---------
     A beat a cycle.  The first beat behind a header is on ``beat`` at the earliest `GAP` cycles after the tile

@@ -20,8 +20,7 @@ class KeyMatch(wiring.Component):
     """Compares keys as their beats pass.
 
     ``slots``, ``beats``: keys, and beats of the whole page or record. ``bitmap_word``, ``keys_word``: words
-    of 8 bytes before the one that says which slots are in use, and before the first key. ``key_bits``: bits
-    of a key.
+    of 8 bytes before the one that says which slots are in use, and before the first key.
     """
 
     def __init__(self, *, slots: int, beats: int, bitmap_word: int, keys_word: int, key_bits: int) -> None:

@@ -12,8 +12,7 @@ from amaranth.lib.wiring import In, Out
 class Recent(wiring.Component):
     """A content-addressed log: in every turn a word of each kind at most is compared and entered.
 
-    ``width``: bits of a word. ``kinds``, ``turns``: the words of the last ``turns`` turns are kept, ``kinds``
-    of each turn.
+    ``kinds``, ``turns``: the words of the last ``turns`` turns are kept, ``kinds`` of each turn.
     """
 
     def __init__(self, *, width: int, kinds: int, turns: int) -> None:

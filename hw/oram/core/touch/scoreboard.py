@@ -14,7 +14,7 @@ from hw.oram.core.touch.credits import Credits
 class Scoreboard(wiring.Component):
     """Pages between the issue of their read and the end of their write, in that order.
 
-    ``page_bits``: bits of the number of a page. ``pages``: places.
+    ``page_bits``: bits of the number of a page.
     """
 
     #: Cycles from a question to its answer.

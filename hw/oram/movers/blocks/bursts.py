@@ -30,8 +30,8 @@ def group_layout(*, index_bits: int, group: int) -> data.StructLayout:
 class BlockBursts(wiring.Component):
     """Gives the bursts of groups of blocks.
 
-    ``index_bits``: bits of the number of a block. ``beats``: beats of a block. ``blocks``: groups that may
-    wait. ``group``: blocks of a group at most.
+    ``index_bits``: bits of the number of a block. ``blocks``: groups that may wait. ``group``: blocks of a
+    group at most.
 
     Behaviour
     ---------

@@ -17,9 +17,9 @@ from hw.oram.movers.blocks.bursts import BlockBursts, bursts_at_most, group_layo
 class GroupWriter(wiring.Component):
     """Writes blocks that follow each other as one, many such groups at once.
 
-    ``index_bits``: bits of the number of a block. ``beats``: beats of a block. ``blocks``: blocks whose first
-    beat was given or that were announced, and that have not left, at most. ``outstanding``: blocks that were
-    announced and are not answered, at most. ``group``: blocks of a group at most.
+    ``index_bits``: bits of the number of a block. ``blocks``: blocks whose first beat was given or that were
+    announced, and that have not left, at most. ``outstanding``: blocks that were announced and are not
+    answered, at most. ``group``: blocks of a group at most.
 
     Behaviour
     ---------

@@ -18,8 +18,8 @@ from hw.oram.movers.blocks.bursts import BlockBursts
 class BlockReader(wiring.Component):
     """Reads whole blocks, many at once.
 
-    ``index_bits``: bits of the number of a block. ``beats``: beats of a block. ``blocks``: blocks that may be
-    asked for and not have left, at most: whoever asks keeps to it.
+    ``index_bits``: bits of the number of a block. ``blocks``: blocks that may be asked for and not have left,
+    at most: whoever asks keeps to it.
 
     Behaviour
     ---------

@@ -17,9 +17,9 @@ from hw.oram.movers.blocks.group_writer import GroupWriter
 class BlockWriter(wiring.Component):
     """Writes whole blocks, many at once.
 
-    ``index_bits``: bits of the number of a block. ``beats``: beats of a block. ``blocks``: blocks that may be
-    announced and not have left, at most: whoever announces keeps to it. ``outstanding``: blocks that may be
-    announced and not be answered, at most.
+    ``index_bits``: bits of the number of a block. ``blocks``: blocks that may be announced and not have left,
+    at most: whoever announces keeps to it. ``outstanding``: blocks that may be announced and not be answered,
+    at most.
 
     Behaviour
     ---------

@@ -55,7 +55,7 @@ def place(
     """Find addresses for all blocks, if there are any.
 
     ``capacity``: words. ``seconds``: safety net of wall-clock time: placements are equal for equal arguments
-    unless their note says that it was met. ``worker``: process for CP-SAT.
+    unless their note says that it was met.
     """
     if not blocks:
         return Placement(addresses=(), height=0, live=0, status="placed", solver="nothing to place")

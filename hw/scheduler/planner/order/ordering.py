@@ -90,8 +90,6 @@ def _certified(
 def prove(problem: Problem, options: PlanOptions, avoidable_words: int) -> StageCertificate:
     """Bound the avoidable bytes of all orders of a problem of which a plan is known.
 
-    ``avoidable_words``: the known plan's.
-
     Returns
     -------
     StageCertificate

@@ -31,8 +31,6 @@ class Worker:
 
     A context manager: leaving it ends the process.  One that crashed or did not answer in time is not started
     again: all further requests fail at once, so that whoever asks often does not wait as often.
-
-    ``python``: interpreter of the process.
     """
 
     def __init__(self, *, python: str = sys.executable) -> None:
