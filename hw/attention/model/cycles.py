@@ -136,7 +136,7 @@ def core_cycles(
 ) -> int:
     """Give the cycles of the core alone, exactly, when no stream ever makes it wait.
 
-    ``passes``: see `hw.attention.model.shapes.pass_shapes`. ``decode``: whether the passes are those of jobs
+    ``passes``: see `hw.attention.driver.shapes.pass_shapes`. ``decode``: whether the passes are those of jobs
     that decode.
 
     Returns

@@ -97,7 +97,7 @@ class Known:
     #: them at least.
     query_cycles: float = 0.0
     result_cycles: float = 0.0
-    #: ``again``, ``keep``: see `hw.attention.model.shapes.JobPass`.
+    #: ``again``, ``keep``: see `hw.attention.driver.shapes.JobPass`.
     again: bool = False
     keep: bool = False
 

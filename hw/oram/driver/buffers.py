@@ -27,7 +27,7 @@ def board_arguments(config: OramConfig) -> dict[str, Structure]:
 def launch_buffers(config: OramConfig, commands: Bytes, *, state: bool = False) -> tuple[Buffer, ...]:
     """Give the buffers of a launch.
 
-    ``commands``: sealed records [n, R], see `sim.engines.oram.sealing.seal_commands`. ``state``: whether
+    ``commands``: sealed records [n, R], see `hw.oram.driver.sealing.seal_commands`. ``state``: whether
     pages, records and position map are read back too.
     """
     (pages,) = host_structures(config)

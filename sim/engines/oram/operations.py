@@ -19,32 +19,6 @@ from sim.host.paths import check_readable
 
 #: Columns of the results.
 RESULT_COLUMNS = ("op", "key", "status", "value")
-#: In the place of the status of a response whose tag is wrong; key and value are 0 then.
-UNVERIFIED = 255
-
-
-@dataclass(frozen=True, kw_only=True)
-class Operations:
-    """Operations in order."""
-
-    codes: NDArray[np.uint8]  #: [n], uint8: `hw.oram.core.layouts.Code`.
-    keys: NDArray[np.uint64]  #: [n], uint64.
-    values: NDArray[np.uint8]  #: [n, V], uint8: zeros where an operation has none.
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Results:
-    """What came of operations, in order."""
-
-    statuses: NDArray[np.uint8]  #: [n], uint8: `hw.oram.core.layouts.Status`, or `UNVERIFIED`.
-    keys: NDArray[np.uint64]  #: [n], uint64.
-    values: NDArray[np.uint8]  #: [n, V], uint8: the value before the operation, zeros where there was none.
-
-    def __len__(self) -> int:
-        return len(self.statuses)
 
 
 def read_operations(path: Path, config: OramConfig) -> Operations:
