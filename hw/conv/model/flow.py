@@ -50,25 +50,33 @@ class Passed:
             return piece.last
         return piece.last - behind * (piece.last - piece.first) // (piece.words - 1)
 
+    def end(self, word: int) -> int:
+        """Give the words up to the end of the piece that a word passed in."""
+        return self._ends[bisect_left(self._ends, word + 1)]
+
 
 class Queue:
-    """A source whose words wait in a queue of so many places."""
+    """A queue of so many places, for the words of one source after another, which is to be set first."""
 
-    def __init__(self, source: Source, places: int) -> None:
-        self._source, self._places = source, places
+    source: Source
+
+    def __init__(self, places: int) -> None:
+        self._places = places
         self._left = Passed()
+        self._came = 0  # the last word
         self._offered = Piece(0, 0, 0)
 
     def offer(self, most: int) -> Piece:
         """Give the next piece, of up to ``most`` words."""
-        self._offered = self._source.offer(most)
+        self._offered = self.source.offer(most)
         return self._offered
 
     def took(self, piece: Piece) -> None:
         """Hear when it left: until then its words had places, where earlier ones had left some."""
         self._left.add(piece)
-        last = max(self._offered.last, self._left.at(self._left.words - 1 - self._places) + 1)
-        self._source.took(Piece(piece.words, self._offered.first, last))
+        room = self._left.at(self._left.words - 1 - self._places) + 1
+        self._came = max(self._offered.last, room, self._came + piece.words)
+        self.source.took(Piece(piece.words, self._offered.first, self._came))
 
 
 def behind(piece: Piece, first: int, *, pace: float = 1) -> Piece:

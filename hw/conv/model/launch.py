@@ -23,7 +23,15 @@ from hw.conv.model.points import PointJob, PointState
 from hw.conv.model.supply import MapSource, OffsetQueue, OffsetSupply, Ports, Weights
 from hw.conv.model.taps import TapJob
 from hw.conv.model.waits import WEIGHT, Activity
-from hw.conv.movers import descriptor as d
+from hw.conv.movers.map_writer import SLICES
+from hw.conv.walk import descriptor as d
+from hw.conv.walk.plan import Job
+from hw.conv.walk.route import PointSide, TapSide
+from hw.conv.walk.weights import packets, tile_beats
+from hw.lib.skid import Skid
+
+#: Words of results that wait where they leave the core, and for the ports' beats.
+_WRITER_WORDS = 2 * Skid.CAPACITY + SLICES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +90,7 @@ class _Walk:
         self._joined: list[int] = []  # descriptors
         self._accepted = 0
         self._ends = [0, 0, 0]  # last words of results
+        self._writer = Queue(_WRITER_WORDS)
         self._out = 0
         self._offsets = OffsetQueue(config, self.latency)
         self._offsets_left: list[int] = []  # the side port's last word of each job's offsets
@@ -199,18 +208,21 @@ class _Walk:
         if found.bypass is not None:
             into = self.latency.bypass_cut
             source = self._map(fields, "bypass", found.bypass.token, into)
-            found.bypass.source = Queue(source, config.bypass_words)
+            waiting = Queue(config.bypass_words)
+            waiting.source = source
+            found.bypass.source = waiting
         return found
 
     def _write(self, fields: Mapping[str, int], last: Source) -> None:
         """Take all results, and follow the last ones to memory."""
         latency, left, free = self.latency, fields["out_total_words"], self._out
-        way = _Way(last, latency.out)
+        self._writer.source = _Way(last, latency.out)
+        pace = self._write_pace(fields)
         while left:
-            piece = behind(way.offer(left), free)
-            way.took(piece)
+            piece = behind(self._writer.offer(left), free, pace=pace)
+            self._writer.took(piece)
             free, left = piece.last + 1, left - piece.words
-        self._out = free
+        self._out = free + math.ceil(pace) - 1
         self._ends.append(free - 1)
         most = max(fields[f"out_bytes_{port}"] for port in range(self._config.ports))
         beats = -(-most // self._ports.width_bytes)
@@ -219,3 +231,18 @@ class _Walk:
         done = sent + latency.written
         # Jobs end in order: what a later one wrote is answered behind all before, whatever its ports.
         self.written.append(max(done, self.written[-1] + 1) if self.written else done)
+
+    def _write_pace(self, fields: Mapping[str, int]) -> float:
+        """Give the cycles that a word of results takes: a port's slice of it may be several beats wide.
+
+        A pixel begins a new beat.
+        """
+        words = fields["out_map_words"]
+        width = self._ports.width_bytes
+        part = self._config.lanes // self._config.ports
+        slowest = 1.0
+        for port in range(self._config.ports):
+            slices = -(-fields[f"out_units_{port}"] // part)
+            beats = -(-fields[f"out_units_{port}"] // width)
+            slowest = max(slowest, (words - slices + max(slices, beats)) / words)
+        return slowest

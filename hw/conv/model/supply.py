@@ -190,15 +190,17 @@ class OffsetQueue:
 
     Members
     -------
-    arrived
-        When the last entry came.
+    fetched, arrived
+        When the last entry came from memory, and when it came into the store.
     """
 
     def __init__(self, config: ConvConfig, latency: Latency) -> None:
-        self._places = config.offset_entries - OffsetStore.LATE_ENTRIES
+        # One entry a cycle: one more passes before it is seen that there is no room.
+        self._places = config.offset_entries - OffsetStore.LATE_ENTRIES + 1
         self._latency = latency
         self._released = Passed()
         self._asked = 0  # entries of the jobs before
+        self.fetched = 0.0
         self.arrived = -(1 << 40)
 
     def begin(self, entries: int) -> int:
@@ -207,14 +209,20 @@ class OffsetQueue:
         self._asked += entries
         return before
 
-    def room(self, entry: int) -> int:
-        """Give when there is a place for an entry, as far as is known of those that leave."""
-        leaves = entry - self._places
-        return self._released.at(leaves) + self._latency.offset_room if self.known(leaves) else 0
+    def room(self, first: int, end: int) -> int:
+        """Give when entry ``end - 1`` comes if those from ``first`` on wait for nothing but places.
 
-    def known(self, entry: int) -> bool:
-        """Say whether it is known when an entry leaves."""
-        return 0 <= entry < self._released.words
+        All that they wait for must be known; they follow each other cycle by cycle.
+        """
+        came, entry = 0, max(first, self._places)
+        while entry < end:
+            # Entries whose places become free together, or at an even pace.
+            behind = min(end, self._released.end(entry - self._places) + self._places)
+            for each in (entry, behind - 1):
+                free = self._released.at(each - self._places) + self._latency.offset_room
+                came = max(came, free + end - 1 - each)
+            entry = behind
+        return came
 
     def release(self, entries: int, first: int, last: int) -> None:
         """Hear when the pixels of so many entries were sampled."""
@@ -251,24 +259,29 @@ class OffsetSupply:
         free: int,
         taps: int,
     ) -> None:
-        entry = 2 * fields["offset_units"] / ports.width_bytes * ports.beat
         self._entries = fields["offset_entries"]
-        self._pixel = self._entries * max(1.0, entry)
-        self._queue, self._latency = queue, latency
-        self._before = queue.begin(fields["offset_total_entries"])
+        self._pixel = self._entries * 2 * fields["offset_units"] / ports.width_bytes * ports.beat
+        self._queue = queue
+        self._latency = latency
+        self._next = queue.begin(fields["offset_total_entries"])
+        # Before the first one.
         start = max(known + latency.offsets, free + latency.offset_cut)
-        self._came: float = max(start, queue.arrived + latency.offset_turn(taps)) - 1  # before the first one
+        self._fetched = max(start - 1, queue.fetched)
+        self._came = max(start, queue.arrived + latency.offset_turn(taps)) - 1
 
-    def row(self, first: int, pixels: int) -> tuple[int, int]:
-        """Give when the walker can take the offsets of the first and of the last of so many more pixels."""
-        came = []
-        for pixel, more in ((first, 1), (first + pixels - 1, pixels - 1)):
-            room = self._queue.room(self._before + (pixel + 1) * self._entries - 1)
-            self._came = max(self._came + more * self._pixel, room)
-            came.append(math.ceil(self._came) + self._latency.pixel)
-        self._queue.arrived = math.ceil(self._came)
-        return came[0], came[1]
+    def pixel(self) -> int:
+        """Give when the walker can take the next pixel: all of its entries are in the store.
 
-    def sampled(self, pixels: int, first: int, last: int) -> None:
-        """Hear when so many pixels were sampled."""
-        self._queue.release(pixels * self._entries, first, last)
+        Earlier pixels must have been sampled as far as their places are needed; a pixel leaves all at once.
+        """
+        self._fetched += self._pixel
+        end = self._next + self._entries
+        room = self._queue.room(self._next, end)
+        self._came = max(self._came + self._entries, math.ceil(self._fetched), room)
+        self._next = end
+        self._queue.fetched, self._queue.arrived = self._fetched, self._came
+        return self._came + self._latency.pixel
+
+    def sampled(self, last: int) -> None:
+        """Hear of the last step of a pixel."""
+        self._queue.release(self._entries, last, last)

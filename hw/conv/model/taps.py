@@ -67,6 +67,7 @@ class TapJob:
         self._filled: list[int] = []  # last words of rows
         self._begins: list[int] = []  # of rows of results
         self._word, self._base, self._ended = 0, 0, self._start
+        self._known = 0  # words of the row whose offsets are there
         self._passed = passed
         self._behind = passed.at(passed.words - 1) + 1
         self.free = self.came = self.first = self.last = 0
@@ -82,6 +83,15 @@ class TapJob:
             self._begin()
         words = min(most, self._row_words - self._word)
         start = self._step(self._word)
+        if self._offsets is not None:
+            if self._word == self._known:
+                ready = self._offsets.pixel()
+                if ready > start:
+                    self._activity.add(INPUT, start, ready)
+                    self._base += ready - start
+                    start = ready
+                self._known += self._pixel
+            words = min(words, self._known - self._word)
         room = self._room(self._passed.words)
         if room > start:
             self._activity.add(OUTPUT, start, room)
@@ -103,12 +113,10 @@ class TapJob:
         self._activity.add(OUTPUT, ended, ended + delay)
         self._base += delay
         self._word += piece.words
+        if self._offsets is not None and self._word == self._known:
+            self._offsets.sampled(ended + delay - 1)
         if self._word == self._row_words:
-            self._word, self._ended = 0, ended + delay - 1
-            if self._offsets is not None:
-                cycles = self._steps * self._pixel
-                first = self._ended - (fields["out_columns"] - 1) * cycles
-                self._offsets.sampled(fields["out_columns"], first, self._ended)
+            self._word, self._known, self._ended = 0, 0, ended + delay - 1
             if len(self._begins) == fields["out_rows"]:
                 self._end()
 
@@ -141,12 +149,6 @@ class TapJob:
             begin = max(begin, self._begins[-1] + pause)
         self._begins.append(begin)
         self._base = begin + latency.row
-        if self._offsets is not None:
-            # The row's last pixel must not come before its offsets either.
-            pixels = fields["out_columns"]
-            first, last = self._offsets.row(row * pixels, pixels)
-            cycles = self._steps * self._pixel
-            self._base = max(self._base, first, last - (pixels - 1) * cycles)
         self._activity.add(INPUT, self._ended + 1, self._base)
 
     def _freed(self, row: int) -> int:

@@ -22,6 +22,8 @@ from hw.lib.width import Beat, WidthConverter
 _MAPS = 2
 #: Rows of a map whose bytes may be outstanding at a port.
 _ROWS = 16
+#: Slices that wait at each port.
+SLICES = 4
 
 
 class PortMap(data.StructLayout):
@@ -170,7 +172,7 @@ class MapWriter(wiring.Component):
             port = self.map.payload.ports[p]
             m.submodules[f"port_{p}"] = writer = PortWriter(config, data_width=self._data_width)
             m.submodules[f"maps_{p}"] = maps = Fifo(PortMap(config), depth=_MAPS)
-            m.submodules[f"slices_{p}"] = slices = Fifo(writer.i.payload.shape(), depth=4)
+            m.submodules[f"slices_{p}"] = slices = Fifo(writer.i.payload.shape(), depth=SLICES)
             connect(m, maps.o, writer.map)
             connect(m, slices.o, writer.i)
             connect(m, writer.axi, flipped(self.axi[p]))

@@ -10,6 +10,7 @@ import pytest
 
 from hw.board import load_board
 from hw.conv.config import ConvConfig
+from hw.conv.core.layouts import Offsets
 from hw.conv.core.pointwise.pointwise import PointwiseUnit
 from hw.conv.driver.layer import ConvLayer
 from hw.conv.driver.route import Rearrangement
@@ -130,3 +131,30 @@ def test_what_is_written_comes_between_what_is_read():
     bytes_a_word, channel = 2 * 32, BOARD.channel_bytes_per_cycle
     assert sum(launch(job, config=wide).counters.values()) < 1.2 * words
     assert sum(launch(job, config=narrow).counters.values()) > words * bytes_a_word / channel > 1.4 * words
+
+
+def test_a_pixel_of_offsets_that_fills_the_store_leaves_before_the_next_one_comes():
+    """Each of two pixels has more entries than half of the store: what finds no place waits for a whole one."""
+    size, groups, steps = 12, 6, 5
+    given = layer(48, size, kernel=3, group=48, offsets=Offsets.FREE, offset_group=groups, bound=1)
+    job = ConvJob(layers=(given,))
+    entries, pixels = groups * steps, size * size
+    roomy, tight = (
+        replace(SMALL, lanes=8, inputs=8, ports=1, gather_words=0, offset_entries=n) for n in (256, 64)
+    )
+    work = pixels * entries  # as many steps as entries: six words of eight lanes
+    assert launch(job, config=roomy).counters["cycles_busy"] == work
+    assert sum(launch(job, config=roomy).counters.values()) < work + 700
+    late = 2 * entries - tight.offset_entries
+    assert sum(launch(job, config=tight).counters.values()) > work + pixels * late
+
+
+def test_words_of_results_go_as_their_ports_take_them():
+    """A port takes a beat a cycle, and a pixel begins a new one."""
+    wide = replace(SMALL, lanes=32, outputs=32, ports=1, port_bits=256)
+    narrow = replace(wide, port_bits=128)
+    words, pixels = 2, 40 * 40
+    for channels, beats in ((64, 4), (40, 3)):
+        job = ConvJob(layers=(layer(8, 40, outputs=channels),))
+        assert sum(launch(job, config=wide).counters.values()) < words * pixels + 900
+        assert beats * pixels < sum(launch(job, config=narrow).counters.values()) < beats * pixels + 900
