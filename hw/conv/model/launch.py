@@ -90,6 +90,7 @@ class _Walk:
         self._joined: list[int] = []  # descriptors
         self._accepted = 0
         self._ends = [0, 0, 0]  # last words of results
+        self._bypass: MapSource | None = None  # of the job at hand
         self._writer = Queue(_WRITER_WORDS)
         self._out = 0
         self._offsets = OffsetQueue(config, self.latency)
@@ -107,18 +108,19 @@ class _Walk:
         if fields["flags"] & d.AFTER and self.written:
             accepted = max(accepted, self.written[-1] + latency.after)
         self._accepted = accepted
+        self._bypass = None
         tap_job = None if tap is None else self._tap(job, tap, accepted)
         point_job = None if job.route.point is None else self._point(job, job.route.point, accepted)
         last: Source
         if tap_job is not None and (job.route.tap_first or point_job is None):
-            tap_job.source = self._map(fields, "in", tap_job.token, latency.into_taps)
+            tap_job.source = self._map(fields, tap_job.token, latency.into_taps)
             last = tap_job
             if point_job is not None:
                 point_job.fill.source = _Way(tap_job, latency.into_points)
                 last = point_job
         else:
             assert point_job is not None
-            point_job.fill.source = self._map(fields, "in", point_job.fill.token, latency.into_points)
+            point_job.fill.source = self._map(fields, point_job.fill.token, latency.into_points)
             last = point_job
             if tap_job is not None:
                 tap_job.source = _Way(point_job, latency.into_taps)
@@ -154,8 +156,11 @@ class _Walk:
             return 0
         return self._joined[-1] + self.latency.descriptor + self.latency.descriptor_words
 
-    def _map(self, fields: Mapping[str, int], side: str, token: Callable[[int], int], into: int) -> MapSource:
-        return MapSource(self._config, self._ports, self.latency, fields, side=side, token=token, into=into)
+    def _map(self, fields: Mapping[str, int], token: Callable[[int], int | None], into: int) -> MapSource:
+        source = MapSource(self._config, self._ports, self.latency, fields, side="in", token=token, into=into)
+        if self._bypass is not None:
+            source.beside, self._bypass.beside = self._bypass, source
+        return source
 
     def _tap(self, job: Job, side: TapSide, accepted: int) -> TapJob:
         config, fields = self._config, job.fields
@@ -206,10 +211,17 @@ class _Walk:
             bypass=route.rearrangement.shuffle,
         )
         if found.bypass is not None:
-            into = self.latency.bypass_cut
-            source = self._map(fields, "bypass", found.bypass.token, into)
+            self._bypass = MapSource(
+                config,
+                self._ports,
+                self.latency,
+                fields,
+                side="bypass",
+                token=found.bypass.token,
+                into=self.latency.bypass_cut,
+            )
             waiting = Queue(config.bypass_words)
-            waiting.source = source
+            waiting.source = self._bypass
             found.bypass.source = waiting
         return found
 

@@ -61,8 +61,10 @@ class BlockFill:
         self._block = 0
         self.source: Source
 
-    def token(self, block: int) -> int:
-        """Give when there is room for a block."""
+    def token(self, block: int) -> int | None:
+        """Give when there is room for a block; None if that is not known."""
+        if self._before + block >= len(self._halves.released):
+            return None
         released = self._halves.released[self._before + block]
         return max(self._known + self._latency.block_token, released + self._latency.block_again)
 
@@ -169,15 +171,6 @@ class PointJob:
         latency, state, activity = self._latency, self._state, self._activity
         pixels = self._pixels(self._block)
         cycles = max(pixels, self._least)
-        # The arbiter of a port gives the bypass its turn first where both ask at once; rows take turns.
-        bypass = self.bypass
-        sooner = (
-            bypass is not None
-            and self._block > 0  # of the first one the map is asked for before
-            and self._fields["bypass_token_chunks"] == 1
-            and bypass.token(self._block) <= self.fill.token(self._block)
-        )
-        shuffled = bypass.next() if bypass is not None and sooner else None
         full = self.fill.next() + latency.sweep
         room = state.results[-2] + latency.freed_half
         begin = 0
@@ -194,6 +187,6 @@ class PointJob:
             state.pixel, state.reload = begin + cycles, begin + latency.reload
         state.blocks.released.append(begin)
         result = begin + latency.result
-        if bypass is not None:
-            result = max(result, (bypass.next() if shuffled is None else shuffled) + latency.bypass)
+        if self.bypass is not None:
+            result = max(result, self.bypass.next() + latency.bypass)
         return result

@@ -37,8 +37,9 @@ class Ports:
         self.refresh = board.refresh_wait_cycles
         self.channels = board.memory.channels
         self.free = 0.0
-        self.user: object = None  # whose words came last
-        self.used = 0  # when they were taken out of the port's queue
+        self.user: object = None  # whose words come last
+        self.side: str | None = None  # of what these are
+        self.left = 0.0  # when they have left the port's queue
         self.asked = 0  # when the last piece of a map was asked for
 
     def beat_of(self, config: ConvConfig, fields: Mapping[str, int]) -> float:
@@ -72,9 +73,14 @@ class MapSource:
     fields
         Of the job.
     token
-        Gives the cycle of each token.
+        Gives the cycle of each token; None while it is not known.
     into
         Cycles from the reader to the unit.
+
+    Members
+    -------
+    beside
+        What is read through the same ports with it: a map's bypass, or the bypass' map.
     """
 
     def __init__(
@@ -85,10 +91,12 @@ class MapSource:
         fields: Mapping[str, int],
         *,
         side: str,
-        token: Callable[[int], int],
+        token: Callable[[int], int | None],
         into: int,
     ) -> None:
-        self._ports, self._latency, self._into = ports, latency, into
+        self._ports, self._latency = ports, latency
+        self._side = side
+        self._way = latency.cut + into  # from the port's queue
         self._token = token
         words = fields[f"{side}_in_words" if side == "bypass" else "in_words"]
         units = [fields[f"{side}_units_{port}"] for port in range(config.ports)]
@@ -106,10 +114,13 @@ class MapSource:
                     yield pixels * words, -(-pixels * max(units) // ports.width_bytes)
 
         self._chunks = chunks()
+        self._left = fields[f"{side}_rows"] * fields[f"{side}_chunks"]
         self._number = 0
         # A map, and the bypass with it, comes behind the map before.
         self._asked = ports.asked
+        self._granted: deque[Piece] = deque()
         self._piece = Piece(0, 0, 0)
+        self.beside: MapSource | None = None
 
     def offer(self, most: int) -> Piece:
         """Give words of the chunk at hand."""
@@ -122,8 +133,7 @@ class MapSource:
 
     def took(self, piece: Piece) -> None:
         """Go on behind it."""
-        self._ports.user = self
-        self._ports.used = piece.last - self._latency.cut - self._into - _WAITING
+        self._ports.left = max(self._ports.left, piece.last - self._way - _WAITING)
         words, first, last = self._piece
         left = words - piece.words
         if left:
@@ -131,19 +141,44 @@ class MapSource:
         self._piece = Piece(left, first, last)
 
     def _next(self) -> Piece:
-        words, beats = next(self._chunks)
+        """Give the next chunk, behind those that are asked for before it beside this map."""
+        while not self._granted:
+            asks = {source: source._ask() for source in (self, self.beside) if source is not None}
+            known = {source: asked for source, asked in asks.items() if asked is not None}
+            # Of two that ask at once the one that came last before gives way; the map comes first of all.
+            source = min(known, key=lambda each: (known[each], each._side == self._ports.side, each._side != "in"))
+            source._grant(known[source])
+        return self._granted.popleft()
+
+    def _ask(self) -> int | None:
+        """Give when the next chunk is asked for; None if that is not known, or there is none."""
+        if self._number == self._left:
+            return None
         asked = self._asked + self._latency.chunk
         if self._number % self._covered == 0:
-            asked = max(asked, self._token(self._number // self._covered) + self._latency.request)
+            token = self._token(self._number // self._covered)
+            if token is None:
+                return None
+            asked = max(asked, token + self._latency.request)
+        return asked
+
+    def _grant(self, asked: int) -> None:
+        """Read the next chunk: behind all that was asked for before."""
+        ports = self._ports
+        words, beats = next(self._chunks)
         self._asked, self._number = asked, self._number + 1
-        self._ports.asked = max(self._ports.asked, asked)
-        start = max(asked + self._latency.read + self._into + self._refresh, self._ports.free)
-        if self._ports.user is not self:
-            # Words leave the port's queue in order.
-            start = max(start, self._ports.used + self._latency.cut + self._into)
-        self._ports.free = start + beats * self._beat
-        first = math.ceil(start + (self._first_beats - 1) * self._ports.beat)
-        return Piece(words, first, max(first + words - 1, math.ceil(self._ports.free) - 1))
+        ports.asked = max(ports.asked, asked)
+        start = max(asked + self._latency.read - self._latency.cut + self._refresh, ports.free)
+        if ports.user is not self:
+            start = max(start, ports.left)
+        ports.user, ports.side = self, self._side
+        ports.free = start + beats * self._beat
+        # Words leave the port's queue in order, all but those of the last beat, which the cutter has.
+        ports.left = max(ports.free, start + words * (beats - 1) // beats)
+        first = math.ceil(start + (self._first_beats - 1) * ports.beat) + self._way
+        self._granted.append(
+            Piece(words, first, max(first + words - 1, math.ceil(ports.free) - 1 + self._way))
+        )
 
 
 class Weights:

@@ -72,10 +72,12 @@ class TapJob:
         self._behind = passed.at(passed.words - 1) + 1
         self.free = self.came = self.first = self.last = 0
 
-    def token(self, row: int) -> int:
-        """Give when there is room for a row of the map."""
-        latency = self._latency
-        return max(self._start + latency.fill_token + row * latency.fill_token_interval, self._freed(row))
+    def token(self, row: int) -> int | None:
+        """Give when there is room for a row of the map; None if that is not known."""
+        latency, freed = self._latency, self._freed(row)
+        if freed is None:
+            return None
+        return max(self._start + latency.fill_token + row * latency.fill_token_interval, freed)
 
     def offer(self, most: int) -> Piece:
         """Give words of the row of results at hand."""
@@ -151,20 +153,24 @@ class TapJob:
         self._base = begin + latency.row
         self._activity.add(INPUT, self._ended + 1, self._base)
 
-    def _freed(self, row: int) -> int:
-        """Give when the row of results has begun that sets free where a row of the map goes."""
+    def _freed(self, row: int) -> int | None:
+        """Give when the row of results has begun that sets free where a row of the map goes; None if that is
+        not known.
+        """
         fields = self._fields
         gone = row - fields["slots"] + 1  # rows that must be free
         if gone <= 0:
             return 0
         by = -(-(gone - fields["first_free"]) // fields["stride_rows"])
-        return self._begins[by] + self._latency.freed
+        return self._begins[by] + self._latency.freed if by < len(self._begins) else None
 
     def _fill(self, rows: int) -> None:
         fields, latency = self._fields, self._latency
         while len(self._filled) < rows:
             row = len(self._filled)
-            free = max(self._start + latency.fill_start, self._freed(row), self._dot_loaded)
+            freed = self._freed(row)
+            assert freed is not None
+            free = max(self._start + latency.fill_start, freed, self._dot_loaded)
             late = self._pace - 1  # a word goes in with the last of the cycles that it takes
             free += late
             if row:
