@@ -56,27 +56,32 @@ class Passed:
 
 
 class Queue:
-    """A queue of so many places, for the words of one source after another, which is to be set first."""
-
-    source: Source
+    """A queue of so many places, for the words of one source after another."""
 
     def __init__(self, places: int) -> None:
         self._places = places
         self._left = Passed()
         self._came = 0  # the last word
         self._offered = Piece(0, 0, 0)
+        self._source: Source
+
+    def of(self, source: Source) -> Queue:
+        """Go on with another source; gives the queue."""
+        self._source = source
+        return self
 
     def offer(self, most: int) -> Piece:
         """Give the next piece, of up to ``most`` words."""
-        self._offered = self.source.offer(most)
+        self._offered = self._source.offer(most)
         return self._offered
 
     def took(self, piece: Piece) -> None:
         """Hear when it left: until then its words had places, where earlier ones had left some."""
         self._left.add(piece)
-        room = self._left.at(self._left.words - 1 - self._places) + 1
-        self._came = max(self._offered.last, room, self._came + piece.words)
-        self.source.took(Piece(piece.words, self._offered.first, self._came))
+        gone = self._left.words - self._places - 1
+        first = max(self._offered.first, self._left.at(gone - piece.words + 1) + 1, self._came + 1)
+        self._came = max(self._offered.last, self._left.at(gone) + 1, first + piece.words - 1)
+        self._source.took(Piece(piece.words, first, self._came))
 
 
 def behind(piece: Piece, first: int, *, pace: float = 1) -> Piece:

@@ -19,8 +19,9 @@ from hw.conv.driver.route import PointSide, TapSide
 from hw.conv.driver.weights import packets, tile_beats
 from hw.conv.model.flow import Passed, Piece, Queue, Source, after, behind
 from hw.conv.model.latency import Latency
+from hw.conv.model.maps import MapSource, Ports
 from hw.conv.model.points import PointJob, PointState
-from hw.conv.model.supply import MapSource, OffsetQueue, OffsetSupply, Ports, Weights
+from hw.conv.model.supply import OffsetQueue, OffsetSupply, Weights
 from hw.conv.model.taps import TapJob
 from hw.conv.model.waits import WEIGHT, Activity
 from hw.conv.movers.map_writer import SLICES
@@ -29,9 +30,6 @@ from hw.conv.walk.plan import Job
 from hw.conv.walk.route import PointSide, TapSide
 from hw.conv.walk.weights import packets, tile_beats
 from hw.lib.skid import Skid
-
-#: Words of results that wait where they leave the core, and for the ports' beats.
-_WRITER_WORDS = 2 * Skid.CAPACITY + SLICES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +89,12 @@ class _Walk:
         self._accepted = 0
         self._ends = [0, 0, 0]  # last words of results
         self._bypass: MapSource | None = None  # of the job at hand
-        self._writer = Queue(_WRITER_WORDS)
+        # Where words wait between units: at either end of the route, and in what follows or goes before.
+        self._behind_tap = Queue(Skid.CAPACITY)
+        self._behind_point = Queue(2 * Skid.CAPACITY)
+        self._before_tap = Queue((2 if config.dot_words else 1) * Skid.CAPACITY)
+        self._before_point = Queue(Skid.CAPACITY)
+        self._writer = Queue(2 * Skid.CAPACITY + SLICES)
         self._out = 0
         self._offsets = OffsetQueue(config, self.latency)
         self._offsets_left: list[int] = []  # the side port's last word of each job's offsets
@@ -114,17 +117,17 @@ class _Walk:
         last: Source
         if tap_job is not None and (job.route.tap_first or point_job is None):
             tap_job.source = self._map(fields, tap_job.token, latency.into_taps)
-            last = tap_job
+            last = self._behind_tap.of(tap_job)
             if point_job is not None:
-                point_job.fill.source = _Way(tap_job, latency.into_points)
-                last = point_job
+                point_job.fill.source = self._before_point.of(_Way(last, latency.into_points))
+                last = self._behind_point.of(point_job)
         else:
             assert point_job is not None
             point_job.fill.source = self._map(fields, point_job.fill.token, latency.into_points)
-            last = point_job
+            last = self._behind_point.of(point_job)
             if tap_job is not None:
-                tap_job.source = _Way(point_job, latency.into_taps)
-                last = tap_job
+                tap_job.source = self._before_tap.of(_Way(last, latency.into_taps))
+                last = self._behind_tap.of(tap_job)
         self._write(fields, last)
         if tap_job is not None and fields["flags"] & d.DOT:
             arrived = tap_job.came + latency.dot
@@ -220,19 +223,17 @@ class _Walk:
                 token=found.bypass.token,
                 into=self.latency.bypass_cut,
             )
-            waiting = Queue(config.bypass_words)
-            waiting.source = self._bypass
-            found.bypass.source = waiting
+            found.bypass.source = Queue(config.bypass_words).of(self._bypass)
         return found
 
     def _write(self, fields: Mapping[str, int], last: Source) -> None:
         """Take all results, and follow the last ones to memory."""
         latency, left, free = self.latency, fields["out_total_words"], self._out
-        self._writer.source = _Way(last, latency.out)
+        way = self._writer.of(_Way(last, latency.out))
         pace = self._write_pace(fields)
         while left:
-            piece = behind(self._writer.offer(left), free, pace=pace)
-            self._writer.took(piece)
+            piece = behind(way.offer(left), free, pace=pace)
+            way.took(piece)
             free, left = piece.last + 1, left - piece.words
         self._out = free + math.ceil(pace) - 1
         self._ends.append(free - 1)

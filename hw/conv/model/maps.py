@@ -1,0 +1,197 @@
+"""When maps come from memory, and a map's bypass beside it: the ports that they share, chunk by chunk."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from hw.board import Board
+from hw.conv.config import ConvConfig
+from hw.conv.model.flow import Piece
+from hw.conv.model.latency import Latency
+from hw.conv.movers.movers import side_port
+from hw.lib.skid import Skid
+
+#: Words that wait between a port's queue and where they go.
+_WAITING = 3 * Skid.CAPACITY
+
+
+class Ports:
+    """The memory ports: how long each takes for a beat, and when those of maps are free.
+
+    Parameters
+    ----------
+    config, board
+        The engine and where it runs.
+    """
+
+    def __init__(self, config: ConvConfig, board: Board) -> None:
+        self.width_bytes = config.port_width(board.memory.port_data_width) // 8
+        sharing = -(-(side_port(config) + 1) // board.memory.channels)
+        self.beat = max(1.0, sharing * self.width_bytes / board.channel_bytes_per_cycle)
+        self._channel = board.channel_bytes_per_cycle / sharing
+        self.refresh = board.refresh_wait_cycles
+        self.channels = board.memory.channels
+        self.free = 0.0
+        self.user: object = None  # whose words come last
+        self.side: str | None = None  # of what these are
+        self.left = 0.0  # when they have left the port's queue
+        self.asked = 0  # when the last piece of a map was asked for
+
+    def beat_of(self, config: ConvConfig, fields: Mapping[str, int]) -> float:
+        """Give the cycles that a beat read takes in a job: what it writes comes between.
+
+        That shows where a channel has more to move in both directions than there are words to wait for.
+        """
+        pixels = {
+            "in": fields["in_total_words"] // fields["in_words"],
+            "bypass": fields.get("bypass_total_pixels", 0),
+            "out": fields["out_total_words"] // fields["out_map_words"],
+        }
+        slowest = self.beat
+        for port in range(config.ports):
+            moved = {side: count * fields.get(f"{side}_units_{port}", 0) for side, count in pixels.items()}
+            cycles = sum(moved.values()) / self._channel
+            read = (moved["in"] + moved["bypass"]) / self.width_bytes
+            words = max(fields["in_total_words"], fields["out_total_words"])
+            if read and cycles > words:
+                slowest = max(slowest, cycles / read)
+        return slowest
+
+
+class _Chunk(NamedTuple):
+    """``words`` that ``beats`` have, the first of them the first ``first_beats``."""
+
+    words: int
+    beats: int
+    first_beats: int
+
+
+class MapSource:
+    """The words of a map, chunk by chunk.
+
+    Parameters
+    ----------
+    side
+        "in" or "bypass".
+    fields
+        Of the job.
+    token
+        Gives the cycle of each token; None while it is not known.
+    into
+        Cycles from the reader to the unit.
+
+    Members
+    -------
+    beside
+        What is read through the same ports with it: a map's bypass, or the bypass' map.
+    """
+
+    def __init__(
+        self,
+        config: ConvConfig,
+        ports: Ports,
+        latency: Latency,
+        fields: Mapping[str, int],
+        *,
+        side: str,
+        token: Callable[[int], int | None],
+        into: int,
+    ) -> None:
+        self._ports, self._latency, self._fields = ports, latency, fields
+        self._side = side
+        self._way = latency.cut + into  # from the port's queue
+        self._token = token
+        self._words = fields[f"{side}_in_words" if side == "bypass" else "in_words"]
+        self._units = [fields[f"{side}_units_{port}"] for port in range(config.ports)]
+        # Any of the channels may be at a refresh when a chunk is asked for.
+        self._refresh = ports.refresh * min(sum(size > 0 for size in self._units), ports.channels)
+        self._beat = ports.beat_of(config, fields)
+        self._part_bytes = config.lanes // config.ports
+        self._covered = fields[f"{side}_token_chunks"]
+        self._of_row = fields[f"{side}_chunks"]
+        self._left = fields[f"{side}_rows"] * self._of_row
+        self._number = 0
+        # A map, and the bypass with it, comes behind the map before.
+        self._asked = ports.asked
+        self._granted: deque[Piece] = deque()
+        self._piece = Piece(0, 0, 0)
+        self.beside: MapSource | None = None
+
+    def offer(self, most: int) -> Piece:
+        """Give words of the chunk at hand."""
+        if not self._piece.words:
+            self._piece = self._next()
+        words, first, last = self._piece
+        if most >= words:
+            return self._piece
+        return Piece(most, first, first + (most - 1) * (last - first) // (words - 1))
+
+    def took(self, piece: Piece) -> None:
+        """Go on behind it."""
+        self._ports.left = max(self._ports.left, piece.last - self._way - _WAITING)
+        words, first, last = self._piece
+        left = words - piece.words
+        if left:
+            first += piece.words * (last - first) // (words - 1)
+        self._piece = Piece(left, first, last)
+
+    def _next(self) -> Piece:
+        """Give the next chunk, behind those that are asked for before it beside this map."""
+        while not self._granted:
+            asks = {source: source._ask() for source in (self, self.beside) if source is not None}
+            known = {source: asked for source, asked in asks.items() if asked is not None}
+            # Of two that ask at once the one that came last before gives way; the map comes first of all.
+            source = min(
+                known, key=lambda each: (known[each], each._side == self._ports.side, each._side != "in")
+            )
+            source._grant(known[source])
+        return self._granted.popleft()
+
+    def _ask(self) -> int | None:
+        """Give when the next chunk is asked for; None if that is not known, or there is none."""
+        if self._number == self._left:
+            return None
+        asked = self._asked + self._latency.chunk
+        if self._number % self._covered == 0:
+            token = self._token(self._number // self._covered)
+            if token is None:
+                return None
+            asked = max(asked, token + self._latency.request)
+        return asked
+
+    def _grant(self, asked: int) -> None:
+        """Read the next chunk: behind all that was asked for before."""
+        ports = self._ports
+        words, beats, first_beats = self._chunk(*divmod(self._number, self._of_row))
+        self._asked, self._number = asked, self._number + 1
+        ports.asked = max(ports.asked, asked)
+        start = max(asked + self._latency.read - self._latency.cut + self._refresh, ports.free)
+        if ports.user is not self:
+            start = max(start, ports.left)
+        ports.user, ports.side = self, self._side
+        ports.free = start + beats * self._beat
+        # Words leave the port's queue in order, all but those of the last beat, which the cutter has.
+        ports.left = max(ports.free, start + words * (beats - 1) // beats)
+        first = math.ceil(start + (first_beats - 1) * ports.beat) + self._way
+        self._granted.append(
+            Piece(words, first, max(first + words - 1, math.ceil(ports.free) - 1 + self._way))
+        )
+
+    def _chunk(self, row: int, n: int) -> _Chunk:
+        """Give a chunk of a row; a beat goes on whole, so one that begins within takes the next one, too."""
+        fields, side, width = self._fields, self._side, self._ports.width_bytes
+        pixels = fields[f"{side}_pixels" if n < self._of_row - 1 else f"{side}_last_pixels"]
+        beats, first_beats = 1, 1
+        for port, size in enumerate(self._units):
+            if size:
+                begin, pitch, step = (
+                    fields[f"{side}_{name}_{port}"] for name in ("address", "pitch", "bytes")
+                )
+                skipped = (begin + row * pitch + n * step) % width
+                first = min(pixels * size, -(-min(self._part_bytes, size) // width) * width)
+                beats = max(beats, -(-(skipped + pixels * size) // width))
+                first_beats = max(first_beats, -(-(skipped + first) // width))
+        return _Chunk(pixels * self._words, beats, first_beats)
