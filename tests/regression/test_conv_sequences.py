@@ -1,7 +1,7 @@
 """Convolution: random launches of jobs of all kinds, one after the other without a reset, to the last bit.
 
-Predictions are held to launches on a memory that never refreshes: where a read meets a refresh, and waits for
-it longer than is allowed here, no prediction can know.
+Predictions are held to launches on a memory of fixed latency, which opens no rows and never refreshes: where a
+read meets a refresh, and waits for it longer than is allowed here, no prediction can know.
 """
 
 import pytest
@@ -18,10 +18,11 @@ IN_TEST, IN_SOAK, RUNS = 5, 10, 4
 PREDICTED = 45
 #: Random engines that predictions are held to in the soak, and launches of each.
 ENGINES, LAUNCHES = 20, 15
-#: How far a prediction may be off, a share of the cycles, or cycles where a launch is shorter than that: of
-#: nine launches in ten, and of the others, whose bypass meets what is written on the way.
-SHARE, SLACK, MOST = 0.02, 60, 0.9
-WORST_SHARE, WORST_SLACK = 0.06, 150
+#: How far a prediction may be off, a share of the cycles, or cycles where a launch is shorter than that; how
+#: many launches of a test may be further off, and how far: a map and its bypass that ask their ports at once
+#: come in an order that what ran before has left, and a read waits for a burst of results in its channel.
+SHARE, SLACK, SELDOM = 0.02, 60, 2
+WORST_SHARE, WORST_SLACK = 0.04, 120
 _MEMORIES = ("model", "fast", "jitter")
 SOAK = [pytest.mark.soak]
 
@@ -70,7 +71,7 @@ def test_predictions_of_sequences(name, tmp_path, monkeypatch):
     board = of_fixed_latency(load_board("u55c"))
     seeds = range(1000, 1000 + PREDICTED)
     seen = [run(CONFIGS[name], board, seed, 1, tmp_path, control_only=True)[0] for seed in seeds]
-    assert sum(map(off, seen)) <= (1 - MOST) * PREDICTED
+    assert sum(map(off, seen)) <= SELDOM
 
 
 @pytest.mark.soak
@@ -79,4 +80,4 @@ def test_predictions_of_random_engines(number, tmp_path, monkeypatch):
     monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")
     board = of_fixed_latency(load_board("u55c"))
     seen = run(drawn(number), board, 2000 + number, LAUNCHES, tmp_path, control_only=True)
-    assert sum(map(off, seen)) <= (1 - MOST) * LAUNCHES + 1
+    assert sum(map(off, seen)) <= SELDOM

@@ -45,7 +45,8 @@ def small_board() -> Board:
 
 def of_fixed_latency(board: Board) -> Board:
     """Give a board whose memory has neither rows to open nor refreshes, and moves as much as it ever can."""
-    timing = dataclasses.replace(board.memory.timing, rcd_read_ck=0, refresh_interval_ck=10**9)
+    rows = dict.fromkeys(("rcd_read_ck", "rp_ck", "ras_ck", "rc_ck"), 0)
+    timing = dataclasses.replace(board.memory.timing, **rows, refresh_interval_ck=10**9)
     memory = dataclasses.replace(
         board.memory, timing=timing, realistic_bytes_per_second=board.memory.peak_bytes_per_second
     )

@@ -48,9 +48,9 @@ class Launch:
     log: tuple[int, ...]
 
 
-def predict_launch(config: ConvConfig, board: Board, jobs: Sequence[Job]) -> Launch:
-    """Follow the jobs of a launch, planned for the beats of ``board``."""
-    walk = _Walk(config, board, len(jobs))
+def predict_launch(config: ConvConfig, board: Board, jobs: Sequence[Job], *, first: bool = True) -> Launch:
+    """Follow the jobs of a launch, planned for the beats of ``board``; the ``first`` one after a reset."""
+    walk = _Walk(config, board, len(jobs), first=first)
     for job in jobs:
         walk.add(job)
     cycles = walk.written[-1] + walk.latency.log
@@ -73,12 +73,12 @@ class _Way:
 class _Walk:
     """What jobs leave behind: ``written`` are the cycles in which they were in memory."""
 
-    def __init__(self, config: ConvConfig, board: Board, jobs: int) -> None:
+    def __init__(self, config: ConvConfig, board: Board, jobs: int, *, first: bool) -> None:
         self._config, self._board, self._jobs = config, board, jobs
         self.latency = Latency(config, board)
         self.activity = Activity()
         self.written: list[int] = []
-        self._ports = Ports(config, board)
+        self._ports = Ports(config, board, first=first)
         self._weights = Weights(self._ports, self.latency)
         self._points = PointState()
         self._tap_free = 0

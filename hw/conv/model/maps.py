@@ -25,9 +25,11 @@ class Ports:
     ----------
     config, board
         The engine and where it runs.
+    first
+        Nothing was read since a reset; otherwise a map was read last.
     """
 
-    def __init__(self, config: ConvConfig, board: Board) -> None:
+    def __init__(self, config: ConvConfig, board: Board, *, first: bool) -> None:
         self.width_bytes = config.port_width(board.memory.port_data_width) // 8
         sharing = -(-(side_port(config) + 1) // board.memory.channels)
         self.beat = max(1.0, sharing * self.width_bytes / board.channel_bytes_per_cycle)
@@ -36,7 +38,7 @@ class Ports:
         self.channels = board.memory.channels
         self.free = 0.0
         self.user: object = None  # whose words come last
-        self.side: str | None = None  # of what these are
+        self.side = None if first else "in"  # of what these are
         self.left = 0.0  # when they have left the port's queue
         self.asked = 0  # when the last piece of a map was asked for
 

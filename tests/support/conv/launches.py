@@ -59,7 +59,7 @@ def run(config, board, seed, launches, directory, *, memory="model", control_onl
             for first, count in zip(firsts[1:], counts[1:], strict=False)
         ),
     )
-    predicted = [predict_launch(config, board, program.jobs[a:b]) for a, b in pairwise(firsts)]
+    predicted = [predict_launch(config, board, program.jobs[a:b], first=not a) for a, b in pairwise(firsts)]
     simulated = simulate(
         kernel_design(engine, config, load_board(board.name), control_only=control_only),
         engine.arguments(config, board),
