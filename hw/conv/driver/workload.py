@@ -17,28 +17,14 @@ _PLAIN = Rearrangement()
 
 @dataclass(frozen=True, kw_only=True)
 class ConvJob:
-    """A job: one layer, or a depthwise and a pointwise one that follow each other without memory between.
+    """A job: one layer, or a depthwise and a pointwise one that follow each other without memory between."""
 
-    Parameters
-    ----------
-    layers
-        One or two.
-    rearrangement
-        What becomes of the results of a pointwise layer.
-    source_half, bypass_half
-        Whether these maps are one half of a map whose rows are split.
-    most_pixels
-        Of a block of the pointwise array, if fewer than there is room for.
-    after
-        Whether the map is read when all that earlier jobs wrote has arrived.
-    """
-
-    layers: tuple[ConvLayer, ...]
-    rearrangement: Rearrangement = _PLAIN
-    source_half: bool = False
-    bypass_half: bool = False
-    most_pixels: int | None = None
-    after: bool = False
+    layers: tuple[ConvLayer, ...]  #: One or two.
+    rearrangement: Rearrangement = _PLAIN  #: Of the results of a pointwise layer.
+    source_half: bool = False  #: The map that is read is one half of a map whose rows are split.
+    bypass_half: bool = False  #: As ``source_half``, of the bypass.
+    most_pixels: int | None = None  #: Of a block of the pointwise array, if fewer than there is room for.
+    after: bool = False  #: The map is read when all that earlier jobs wrote has arrived.
 
     @property
     def source_form(self) -> MapForm:

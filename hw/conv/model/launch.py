@@ -24,28 +24,18 @@ from hw.conv.model.points import PointJob, PointState
 from hw.conv.model.supply import OffsetQueue, OffsetSupply, Weights
 from hw.conv.model.taps import TapJob
 from hw.conv.model.waits import WEIGHT, Activity
+from hw.conv.movers import descriptor as d
 from hw.conv.movers.map_writer import SLICES
-from hw.conv.walk import descriptor as d
-from hw.conv.walk.plan import Job
-from hw.conv.walk.route import PointSide, TapSide
-from hw.conv.walk.weights import packets, tile_beats
 from hw.lib.skid import Skid
 
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """What a launch takes.
+    """What a launch takes."""
 
-    Members
-    -------
-    counters
-        Cycles by cause, under the names of the kernel's counters without their sum.
-    log
-        For each job the cycle in which it is in memory, as the kernel logs it.
-    """
-
+    #: Cycles by cause, under the names of the kernel's counters without their sum.
     counters: Mapping[str, int]
-    log: tuple[int, ...]
+    log: tuple[int, ...]  #: For each job the cycle in which it is in memory, as the kernel logs it.
 
 
 def predict_launch(config: ConvConfig, board: Board, jobs: Sequence[Job], *, first: bool = True) -> Launch:

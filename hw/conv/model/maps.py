@@ -21,12 +21,7 @@ _WAITING = 3 * Skid.CAPACITY
 class Ports:
     """The memory ports: how long each takes for a beat, and when those of maps are free.
 
-    Parameters
-    ----------
-    config, board
-        The engine and where it runs.
-    first
-        Nothing was read since a reset; otherwise a map was read last.
+    ``first``: nothing was read since a reset; otherwise a map was read last.
     """
 
     def __init__(self, config: ConvConfig, board: Board, *, first: bool) -> None:
@@ -74,21 +69,8 @@ class _Chunk(NamedTuple):
 class MapSource:
     """The words of a map, chunk by chunk.
 
-    Parameters
-    ----------
-    side
-        "in" or "bypass".
-    fields
-        Of the job.
-    token
-        Gives the cycle of each token; None while it is not known.
-    into
-        Cycles from the reader to the unit.
-
-    Members
-    -------
-    beside
-        What is read through the same ports with it: a map's bypass, or the bypass' map.
+    ``side``: "in" or "bypass". ``fields``: of the job. ``token``: gives the cycle of each token; None while
+    it is not known. ``into``: cycles from the reader to the unit.
     """
 
     def __init__(
@@ -120,6 +102,7 @@ class MapSource:
         self._asked = ports.asked
         self._granted: deque[Piece] = deque()
         self._piece = Piece(0, 0, 0)
+        #: What is read through the same ports with it: a map's bypass, or the bypass' map.
         self.beside: MapSource | None = None
 
     def offer(self, most: int) -> Piece:

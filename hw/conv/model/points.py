@@ -36,14 +36,8 @@ class Halves:
 class BlockFill:
     """Blocks of a layer that come into a buffer of two halves.
 
-    Parameters
-    ----------
-    known
-        When the command comes.
-    words
-        Of each block.
-    pace
-        Cycles that a word takes at the least.
+    ``known``: when the command comes. ``words``: of each block. ``pace``: cycles that a word takes at the
+    least.
     """
 
     def __init__(
@@ -89,21 +83,8 @@ class BlockFill:
 class PointJob:
     """A pointwise layer; its results in the order in which they leave.
 
-    Parameters
-    ----------
-    known
-        When the unit has its commands.
-    words
-        That leave in all.
-    tiles
-        Beats of each tile.
-    bypass
-        Another map is shuffled in.
-
-    Members
-    -------
-    fill, bypass
-        Where the map, and the bypass if any, comes in; `source` of each is to be set first.
+    ``known``: when the unit has its commands. ``words``: that leave in all. ``tiles``: beats of each tile.
+    ``bypass``: another map is shuffled in.
     """
 
     def __init__(
@@ -126,6 +107,8 @@ class PointJob:
         self._active = known + latency.active
         pixels = fields["blocks"] * fields["block"] - fields["block"] + fields["last_block"]
         self._leaving = words // pixels
+        #: ``fill``, ``bypass``: where the map, and the bypass if any, comes in; `source` of each is to be set
+        #: first.
         self.fill = BlockFill(
             latency, state.blocks, known=known, words=lambda n: self._pixels(n) * fields["block_words"]
         )

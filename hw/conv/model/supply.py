@@ -55,13 +55,7 @@ class Weights:
 
 
 class OffsetQueue:
-    """The store of offsets, which takes those of one job after the other, and keeps each until it is used.
-
-    Members
-    -------
-    fetched, arrived
-        When the last entry came from memory, and when it came into the store.
-    """
+    """The store of offsets, which takes those of one job after the other, and keeps each until it is used."""
 
     def __init__(self, config: ConvConfig, latency: Latency) -> None:
         # One entry a cycle: one more passes before it is seen that there is no room.
@@ -69,6 +63,7 @@ class OffsetQueue:
         self._latency = latency
         self._released = Passed()
         self._asked = 0  # entries of the jobs before
+        #: ``fetched``, ``arrived``: when the last entry came from memory, and when it came into the store.
         self.fetched = 0.0
         self.arrived = -(1 << 40)
 
@@ -107,14 +102,8 @@ class OffsetQueue:
 class OffsetSupply:
     """The offsets of a job's pixels, read from memory.
 
-    Parameters
-    ----------
-    queue
-        Where they wait for their pixels, behind those of earlier jobs.
-    known
-        When they can be asked for.
-    free
-        When their port has given the descriptors that were asked for before.
+    ``queue``: where they wait for their pixels, behind those of earlier jobs. ``known``: when they can be
+    asked for. ``free``: when their port has given the descriptors that were asked for before.
     """
 
     def __init__(

@@ -16,27 +16,9 @@ from hw.conv.movers import descriptor as d
 class TapJob:
     """A layer that samples; the results, or the samples, in order.
 
-    Parameters
-    ----------
-    taken
-        When the unit takes its command.
-    loaded
-        When its weights are there.
-    tables
-        Entries of its tables, which are filled first.
-    offsets
-        None without, or where they are computed.
-    passed
-        When the results of all layers left the unit, whose queue those of the layer before may still be in.
-
-    Members
-    -------
-    source : Source
-        Of the map, to be set before anything is asked for.
-    free : int
-        From when on the next layer can be taken; known when all results were taken.
-    came, first, last : int
-        When the last word of the map came, and when pixels were first and last sampled; likewise.
+    ``taken``: when the unit takes its command. ``loaded``: when its weights are there. ``tables``: entries of
+    its tables, which are filled first. ``offsets``: none without, or where they are computed. ``passed``:
+    when the results of all layers left the unit, whose queue those of the layer before may still be in.
     """
 
     def __init__(
@@ -52,7 +34,7 @@ class TapJob:
         passed: Passed,
     ) -> None:
         self._latency, self._activity, self._fields, self._offsets = latency, activity, fields, offsets
-        self.source: Source
+        self.source: Source  #: Of the map, to be set before anything is asked for.
         self._strip = bool(fields["flags"] & d.STRIP)
         samples = bool(fields["flags"] & d.SAMPLES)
         self._pace = fields["offset_passes"] if fields["flags"] & d.DOT else 1
@@ -70,6 +52,9 @@ class TapJob:
         self._known = 0  # words of the row whose offsets are there
         self._passed = passed
         self._behind = passed.at(passed.words - 1) + 1
+        #: From when on the next layer can be taken; known when all results were taken.
+        #: ``came``, ``first``, ``last``: when the last word of the map came, and when pixels were first and
+        #: last sampled; likewise.
         self.free = self.came = self.first = self.last = 0
 
     def token(self, row: int) -> int | None:
