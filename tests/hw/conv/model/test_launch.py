@@ -38,9 +38,9 @@ def layer(channels, size, *, outputs=None, kernel=1, group=1, **more):
     )
 
 
-def launch(*jobs, config=SMALL, board=BOARD):
+def launch(*jobs, config=SMALL, board=BOARD, **given):
     planned = [job.plan(config, beat_bits=config.port_width(board.memory.port_data_width)) for job in jobs]
-    return predict_launch(config, board, planned)
+    return predict_launch(config, board, planned, **given)
 
 
 DEPTHWISE = ConvJob(layers=(layer(48, 40, kernel=5, group=48),))
@@ -97,6 +97,17 @@ def test_a_shuffle_waits_for_its_bypass_and_writes_twice_as_much():
             layers=(layer(16, 32, outputs=channels),), rearrangement=Rearrangement(shuffle=True, split=True)
         )
         assert launch(split).counters["cycles_busy"] == 32 * 32 * 2 * slices
+
+
+def test_a_bypass_comes_before_its_map_where_a_map_came_last():
+    """Both ask at once: the arbiter gives the map its turn after a reset, and takes turns from there on."""
+    pixels, words = 8, 3  # a block of each
+    shuffled = ConvJob(
+        layers=(replace(layer(16, pixels, outputs=16 * words), rows=1),),
+        rearrangement=Rearrangement(shuffle=True),
+    )
+    first, later = (launch(shuffled, first=first).log[0] for first in (True, False))
+    assert pixels * (words - 1) < later - first < pixels * (words + 1)
 
 
 def test_memory_that_answers_later_costs_every_dependent_job_as_much():
