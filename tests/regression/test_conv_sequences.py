@@ -1,7 +1,7 @@
 """Convolution: random launches of jobs of all kinds, one after the other without a reset, to the last bit.
 
-Predictions are held to launches on a memory of fixed latency, which opens no rows and does not refresh: where a
-read meets a refresh, and waits for it longer than is allowed here, no prediction can know.
+Predictions are held to launches on a memory of fixed latency, which opens no rows and never refreshes: where
+a read meets a refresh, and waits for it longer than is allowed here, no prediction can know.
 """
 
 import pytest
