@@ -47,7 +47,7 @@ def kernel_name(engine: Engine[Any, Any]) -> str:
 
 @contextlib.contextmanager
 def _no_collection() -> Iterator[None]:
-    """Look for no garbage: a design's objects live until it is written, and that is a fifth of the time."""
+    """Switch the garbage collector off: objects live to the end, and it takes a fifth of the time."""
     collecting = gc.isenabled()
     gc.disable()
     try:

@@ -78,7 +78,7 @@ class AttentionConfig:
     #: What results are: int16 with fraction bits, or int8 or bfloat16 with a multiplier.
     output: Literal["int8", "int16", "bfloat16"] = "int16"
     logit_cap: bool = False  #: Whether a launch may bend logits by ``cap * tanh(t / cap)``.
-    #: Whether a launch may give each head a slope: logits fall with the distance of their key.
+    #: ALiBi: a launch may name a slope for each head, by which logits fall with the distance of their key.
     alibi: bool = False
     paged: bool = False  #: Whether keys and values of a launch may lie in pages, which a table names.
     #: Whether jobs may decode, with keys and values for each pair of rows in every stream, so that up to 16

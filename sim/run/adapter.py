@@ -71,7 +71,7 @@ class FaultyLaunch(Launch):
 
     @classmethod
     def of(cls, launch: Launch, **faults: Any) -> FaultyLaunch:
-        """Add tampers or refusals to a launch."""
+        """Add tampers or refusals to a launch, which keeps those that it has."""
         return cls(**(vars(launch) | faults))
 
 

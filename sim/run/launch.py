@@ -76,7 +76,7 @@ def simulate(
     writes where it must not.
     """
     buffers = place_buffers(launch, table, placement, board)
-    faults = launch if isinstance(launch, FaultyLaunch) else FaultyLaunch.of(launch)
+    faults = FaultyLaunch.of(launch)
     parameters = memory_parameters(
         table.ports,
         placement,

@@ -138,8 +138,7 @@ class Manifest:
         """Describe a launch; ``arguments`` has by name, in order, offset, port and memory of each, and
         ``given`` the rest. Raises `InputError` when a host program cannot carry the launch out.
         """
-        faults = launch if isinstance(launch, FaultyLaunch) else FaultyLaunch.of(launch)
-        if faults.then or faults.tampers:
+        if launch.then or FaultyLaunch.of(launch).tampers:
             what = "further calls" if launch.then else "tampers"
             raise InputError(what, "given", "left out: a launch folder is one call by an honest host")
         buffers = {buffer.argument: buffer for buffer in launch.buffers}

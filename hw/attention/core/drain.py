@@ -74,7 +74,7 @@ class Drain(wiring.Component):
                 #: For each that is not empty, where its results are complete; always ready, as there is a
                 #: place for each bank of them.
                 "i": In(stream.Signature(range(RESULT_BANKS), always_ready=True)),
-                #: ``read``, ``row``: to all rows: what is read, and a bit for the row that reads it.
+                #: ``read``: address of the next read, to all rows.  ``row``: a bit for the row that reads.
                 "read": Out(OutputRead(config, beat_width)),
                 "row": Out(config.rows),
                 #: What the rows of each cell read, 0 where another one does: see `ResultRows`.

@@ -47,8 +47,8 @@ class Finish(wiring.Component):
             "combine": Out(1),
             "divide": Out(Divide(config)),
             "normalize": Out(NormalizeStep(config)),
-            #: Where results lie in the output buffers.  Valid for a cycle; a queue that takes one cycle gives
-            #: it when the last result is there.
+            #: Bank of the output buffers that holds the results of a pass.  ``valid`` is high for one cycle.
+            #: A queue of one cycle's latency offers the bank when the last result is in it.
             "result": Out(stream.Signature(range(RESULT_BANKS), always_ready=True)),
             "drained": In(1),  #: Results of a pass have left their bank.
             "bank_freed": Out(1),  #: To the streams, see `hw.attention.core.value_side.ValueSide`.

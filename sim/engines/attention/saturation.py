@@ -50,15 +50,15 @@ def _reaches(piece: Piece) -> bool:
 
 
 def _logits(piece: Piece) -> int:
-    golden, count = piece.integers, 0
-    (heads, queries, _), keys = golden.q.shape, golden.k.shape[1]
+    integers, count = piece.integers, 0
+    (heads, queries, _), keys = integers.q.shape, integers.k.shape[1]
     half, columns = 2.0 ** (_LOGIT_BITS - 1), np.arange(keys)
     step = max(1, _BLOCK_SCORES // keys)
     for head in range(heads):
-        key_rows = golden.k[head // (heads // len(golden.k))].astype(np.float64)
+        key_rows = integers.k[head // (heads // len(integers.k))].astype(np.float64)
         for start in range(0, queries, step):
             rows = np.arange(start, min(start + step, queries))
-            logits = serial_product(golden.q[head, rows] * _factor(piece), key_rows.T)
+            logits = serial_product(integers.q[head, rows] * _factor(piece), key_rows.T)
             beyond = (logits >= half - 0.5) | (logits < -half - 0.5)
-            count += int((beyond & golden.mask.visible(rows, columns, queries, keys)).sum())
+            count += int((beyond & integers.mask.visible(rows, columns, queries, keys)).sum())
     return count

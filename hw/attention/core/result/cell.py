@@ -30,8 +30,8 @@ class ResultControl(data.StructLayout):
 
     def __init__(self, config: AttentionConfig, beat_width: int) -> None:
         members = {
-            #: With several streams only: all have the sums of a query tile ready, in the bank that
-            #: ``sum_bank`` of their `RowControl` gives in the same cycle.
+            #: With several streams only: all have the sums of a query tile ready.  Their bank is ``sum_bank``
+            #: of the streams' `RowControl` in the same cycle.
             "combine": 1,
             "divide": Divide(config),  #: Start of the reciprocal, see `Reciprocal`.
             #: See `Normalizer`; ``final`` of the streams' `RowControl` reads the lanes in the same cycle.
@@ -62,7 +62,7 @@ class ResultRows(wiring.Component):
         self._gathers = gathers
         members: dict[str, Any] = {
             "control": In(ResultControl(config, beat_width)),  #: The same for all rows.
-            #: What each stream's `hw.attention.core.row.cell.AttentionRows` gives.
+            #: Sums of each stream, from its `hw.attention.core.row.cell.AttentionRows`.
             "i": In(Final(config)).array(config.streams, rows),
             #: A bit for the row that ``drain`` of ``control`` reads, if it is one of these.
             "drained": In(rows),

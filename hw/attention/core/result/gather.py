@@ -56,7 +56,7 @@ class Gather(wiring.Component):
         super().__init__(
             {
                 "i": In(Final(config)).array(config.ports, config.streams),
-                "step": In(GatherStep(config)),  #: A cycle before what it is for is on ``i``.
+                "step": In(GatherStep(config)),  #: A cycle before its sums are on ``i``.
                 #: ``sum_c round(l_c, M - M_c)`` over all cells c, from `total_latency` cycles after the last
                 #: sums on ``i`` until as many after the next.
                 "total": Out(config.sum_bits),
