@@ -53,7 +53,7 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
 
 
 def pages() -> dict[str, str]:
-    """Give the text of each page that is made, by name."""
+    """Return the text of each page that is made, by name."""
     return {
         "index.md": (_ROOT / "README.md").read_text(),
         "commands.md": _commands(),

@@ -20,7 +20,7 @@ from hw.errors import InputError
 
 
 def load_config(engine: Engine[Any, Any], path: Path | str | None, board: Board) -> Any:
-    """Give the configuration of ``engine``: from a YAML file, or the default for ``board`` without one.
+    """Return the configuration of ``engine``: from a YAML file, or the default for ``board`` without one.
 
     Keys the file leaves out keep the default for the board.
 
@@ -38,13 +38,13 @@ def load_config(engine: Engine[Any, Any], path: Path | str | None, board: Board)
 
 
 def config_dict(config: Any) -> dict[str, Any]:
-    """Give a configuration as the plain values a YAML or JSON file would hold."""
+    """Return a configuration as the plain values a YAML or JSON file would hold."""
     plain: dict[str, Any] = TypeAdapter(type(config)).dump_python(config, mode="json")
     return plain
 
 
 def config_hash(engine_name: str, config: Any, board: Board) -> str:
-    """Give 12 hexadecimal digits that stand for an engine, its configuration and all numbers of the board.
+    """Return 12 hexadecimal digits that stand for an engine, its configuration and all numbers of the board.
 
     Equal digits mean equal gates and an equal simulated memory; a change of any field shows, but for the
     clock budget, which judges gates and makes none.
@@ -89,7 +89,7 @@ def check_control_only(engine: Engine[Any, Any]) -> None:
 
 
 def config_schema(engine: Engine[Any, Any]) -> dict[str, Any]:
-    """Give the JSON Schema of an engine's configuration file, for editors that complete and check YAML."""
+    """Return the JSON Schema of an engine's configuration file, for editors that complete and check YAML."""
     schema = TypeAdapter(engine.config_type).json_schema()
     documented = _field_docs(engine.config_type)
     for name, field in schema["properties"].items():

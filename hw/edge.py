@@ -56,18 +56,18 @@ class Document:
     prefix: Location = ()  #: Where ``data`` stands in the file, when it is a part of it.
 
     def line(self, location: Location) -> int:
-        """Give the line of a location, or of the nearest one above it that is in the file; else 1."""
+        """Return the line of a location, or of the nearest one above it that is in the file; else 1."""
         location = (*self.prefix, *location)
         while location and location not in (self.lines or {}):
             location = location[:-1]
         return (self.lines or {}).get(location, 1)
 
     def where(self, location: Location) -> str:
-        """Give ``file:line`` of a location, or only the file where lines are not known."""
+        """Return ``file:line`` of a location, or only the file where lines are not known."""
         return str(self.path) if self.lines is None else f"{self.path}:{self.line(location)}"
 
     def at(self, location: Location) -> Any:
-        """Give the value at a location as it is written in the file; "missing" when it is not there."""
+        """Return the value at a location as it is written in the file; "missing" when it is not there."""
         value = self.data
         for step in location:
             try:
@@ -77,7 +77,7 @@ class Document:
         return value
 
     def part(self, *location: str | int) -> Document:
-        """Give what stands at a location as a document of its own, with the same lines."""
+        """Return what stands at a location as a document of its own, with the same lines."""
         return replace(self, data=self.at(location), prefix=(*self.prefix, *location))
 
     def error(self, location: Location, legal: str, *, value: Any = None) -> InputError:
@@ -258,7 +258,7 @@ def dotted(location: Location) -> str:
 
 
 def _keys(schema: Schema, location: Location) -> Schema:
-    """Give the keys that a JSON Schema knows at a location."""
+    """Return the keys that a JSON Schema knows at a location."""
     here = _resolved(schema, schema)
     for step in location:
         below = here.get("properties", {}).get(step, here.get("additionalProperties", here.get("items", {})))

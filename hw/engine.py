@@ -54,11 +54,11 @@ class Engine(abc.ABC, Generic[Config, Workload]):
 
     @abc.abstractmethod
     def default_config(self, board: Board) -> Config:
-        """Give the configuration used when the user gives none: one that fits ``board``."""
+        """Return the configuration used when the user gives none: one that fits ``board``."""
 
     @abc.abstractmethod
     def arguments(self, config: Config, board: Board) -> ArgumentTable:
-        """Give the table of kernel arguments and counters."""
+        """Return the table of kernel arguments and counters."""
 
     @abc.abstractmethod
     def body(self, config: Config, board: Board, placer: Placer) -> wiring.Component:
@@ -70,7 +70,7 @@ class Engine(abc.ABC, Generic[Config, Workload]):
 
     @abc.abstractmethod
     def placement(self, config: Config, board: Board) -> dict[str, int]:
-        """Give the memory channel each memory port is connected to, by port name."""
+        """Return the memory channel each memory port is connected to, by port name."""
 
     def regions(self, config: Config, board: Board) -> Regions:
         """Say which of the kernel's placed parts lie on which die; by default all beside the memory's ports.

@@ -20,7 +20,7 @@ ENGINES: dict[str, str] = {
 
 
 def simulation_side(name: str) -> str:
-    """Give the package of an engine's simulation side: `sim.engines.X` for `hw.X`, else the engine's own.
+    """Return the package of an engine's simulation side: `sim.engines.X` for `hw.X`, else the engine's own.
 
     Its module ``adapter`` has the engine's ``ADAPTER``; a module ``commands``, if there is one, adds to the
     command line.

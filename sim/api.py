@@ -113,7 +113,7 @@ def plan(model: Any, scratchpad: str, board: str | Board = "u55c", **options: An
 def frame(
     found: SweepResults | Plan | Iterable[Any] | Mapping[str, Any], clock_mhz: float = 300.0
 ) -> pandas.DataFrame:
-    """Give results as a table, units in the names of its columns.
+    """Return results as a table, units in the names of its columns.
 
     ``found``: a sweep (a row a design), a plan (a row a step), or predictions, reports or results of runs,
     several in a list or by name (a row each). ``clock_mhz``: of predictions, which have cycles alone.
@@ -138,7 +138,7 @@ def _row(found: Prediction | Report | RunResult, clock_mhz: float) -> Mapping[st
 
 
 def config_of(engine: Engine[Any, Any], given: Fields, board: Board) -> Any:
-    """Give a configuration: as it is, or the board's default with the fields that are given."""
+    """Return a configuration: as it is, or the board's default with the fields that are given."""
     if isinstance(given, engine.config_type):
         return given
     return _made(engine.config_type, {**config_dict(engine.default_config(board)), **(given or {})}, "config")

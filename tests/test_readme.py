@@ -26,7 +26,7 @@ FILE = re.compile(r"[\w./-]+\.(?:npz|csv|yaml|json|html|db|onnx|bin)|card")
 
 
 def commands():
-    """Give every command of README's blocks, with the lines it goes on for."""
+    """Return every command of README's blocks, with the lines it goes on for."""
     found = []
     for block in BLOCK.findall((ROOT / "README.md").read_text()):
         command = ""
@@ -48,7 +48,7 @@ def words_of(command):
 
 
 def parsed(words):
-    """Give the name of a call of `loomwork`, and its values by parameter."""
+    """Return the name of a call of `loomwork`, and its values by parameter."""
     command = typer.main.get_command(app)
     name = []
     while hasattr(command, "commands"):

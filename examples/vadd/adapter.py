@@ -51,20 +51,20 @@ class VaddAdapter(EngineAdapter):
         return {"c": buffers["c"].view(np.int32)}
 
     def results(self, job: Tensors, config: VaddConfig, integers: Tensors) -> dict[str, Tensor]:
-        """Give c as real numbers."""
+        """Return c as real numbers."""
         return {"c": integers["c"].astype(np.float64)}
 
     def errors(self, job: Tensors, config: VaddConfig, integers: Tensors) -> dict[str, float]:
-        """Give the share of sums that wrapped: only those differ from real numbers."""
+        """Return the share of sums that wrapped: only those differ from real numbers."""
         exact = job["a"].astype(np.float64) + job["b"]
         return {"wrapped": float(np.mean(integers["c"] != exact))}
 
     def workload(self, job: Tensors, config: VaddConfig) -> VaddWorkload:
-        """Give the length alone."""
+        """Return the length alone."""
         return VaddWorkload(words=job["a"].size)
 
     def cases(self) -> Iterator[Case]:
-        """Give a part of a beat, and some bursts."""
+        """Return a part of a beat, and some bursts."""
         rng = np.random.default_rng(0)
         for words, memory in ((3, "fast"), (1000, "jitter"), (4000, "model")):
             tensors = {name: rng.integers(-(2**31), 2**31, words, np.int32) for name in "ab"}

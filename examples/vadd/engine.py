@@ -49,7 +49,7 @@ class VaddWorkload:
 
 
 def vadd_table() -> ArgumentTable:
-    """Give the arguments: every vector has a port of its own."""
+    """Return the arguments: every vector has a port of its own."""
     return ArgumentTable(
         (
             Argument(name="a", kind=Kind.POINTER, port="gmem0", doc="First summand, int32"),
@@ -147,11 +147,11 @@ class VaddEngine(Engine[VaddConfig, VaddWorkload]):
     workload_type = VaddWorkload
 
     def default_config(self, board: Board) -> VaddConfig:
-        """Give the same for every board."""
+        """Return the same for every board."""
         return VaddConfig()
 
     def arguments(self, config: VaddConfig, board: Board) -> ArgumentTable:
-        """Give the table, which depends on nothing."""
+        """Return the table, which depends on nothing."""
         return vadd_table()
 
     def body(self, config: VaddConfig, board: Board, placer: Placer) -> VaddBody:
@@ -163,7 +163,7 @@ class VaddEngine(Engine[VaddConfig, VaddWorkload]):
         return Resources(lut=20_000, ff=30_000, dsp=0, bram36=48, uram=0)
 
     def placement(self, config: VaddConfig, board: Board) -> dict[str, int]:
-        """Give every port a channel of its own where there are as many."""
+        """Assign each port a channel of its own where there are as many."""
         return {f"gmem{n}": n % board.memory.channels for n in range(3)}
 
     def predict(self, workload: VaddWorkload, config: VaddConfig, board: Board) -> Prediction:

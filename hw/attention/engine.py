@@ -41,7 +41,7 @@ class AttentionEngine(Engine[AttentionConfig, AttentionWorkload]):
     data_cells = ("attention_rows", "attention_results")
 
     def default_config(self, board: Board) -> AttentionConfig:
-        """Give 64 lanes with caches if there is room, and the most rows times streams, up to 32, that leave
+        """Return 64 lanes with caches if there is room, and the most rows times streams, up to 32, that leave
         a fifth of the board free.  Where there are channels for them there are two streams, with ports for a
         key and a value each a cycle, two for queries and four for results; else one stream, whose ports share
         the channel.  Jobs may decode where there are channels for a key and a value of 16 streams.
@@ -72,7 +72,7 @@ class AttentionEngine(Engine[AttentionConfig, AttentionWorkload]):
         return estimate(config, config.port_width(board.memory.port_data_width))
 
     def placement(self, config: AttentionConfig, board: Board) -> dict[str, int]:
-        """Give each port a channel of its own, as far as there are any."""
+        """Assign each port a channel of its own, as far as there are any."""
         ports = self.arguments(config, board).ports
         return {port: int(port.removeprefix("gmem")) % board.memory.channels for port in ports}
 

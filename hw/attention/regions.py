@@ -25,7 +25,7 @@ def cells_by_region(config: AttentionConfig, board: Board) -> tuple[int, ...]:
 
 
 def regions(config: AttentionConfig, board: Board) -> Regions:
-    """Give the regions; parts are the cells that `hw.attention.core.core.AttentionCore` places."""
+    """Return the regions; parts are the cells that `hw.attention.core.core.AttentionCore` places."""
     groups = [
         [*(f"body.core.rows_{n}_{first}" for n in range(config.streams)), f"body.core.results_{first}"]
         for first, _ in row_cells(config)

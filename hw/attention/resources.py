@@ -99,7 +99,9 @@ def cell_estimate(config: AttentionConfig, data_width: int, *, rows: int) -> Res
 
 
 def _ports(config: AttentionConfig, width: float) -> tuple[float, float]:
-    """Give LUT and FF of the ports, each ``width`` times 256 bits wide, and of the ways of parts to cells."""
+    """Return LUT and FF of the ports, each ``width`` times 256 bits wide, and of the ways of parts to
+    cells.
+    """
     others = (1 + config.result_ports) * width
     part_ports = config.query_port_count + 2 * config.streams * config.ports
     if not config.decodes:
@@ -113,7 +115,7 @@ def _ports(config: AttentionConfig, width: float) -> tuple[float, float]:
 
 
 def _row(config: AttentionConfig) -> tuple[float, float, int]:
-    """Give LUT, FF and DSP of a row of a stream, but for the multipliers of its scores."""
+    """Return LUT, FF and DSP of a row of a stream, but for the multipliers of its scores."""
     sums = config.partial_bits * config.lanes
     # A slice has room for two sums, unless it makes two products.
     outside = config.folds if config.packs_values else max(0, config.folds - 2)
@@ -127,7 +129,7 @@ def _row(config: AttentionConfig) -> tuple[float, float, int]:
 
 
 def _result(config: AttentionConfig, beat_width: int) -> tuple[float, float, int]:
-    """Give LUT, FF and DSP of a row's results, of which ``beat_width`` bits leave at a time."""
+    """Return LUT, FF and DSP of a row's results, of which ``beat_width`` bits leave at a time."""
     lanes, joined = config.merge_lanes, config.streams if config.streams > 1 else 0
     lut = _RESULT_LUT + _RESULT_LANE_LUT * lanes + _RESULT_BIT_LUT * beat_width
     ff = _RESULT_FF + _RESULT_LANE_FF * lanes + _RESULT_BIT_FF * beat_width

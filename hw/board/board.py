@@ -194,7 +194,7 @@ class Board:
         return next((memory for memory in self.memories if memory.kind == "host"), None)
 
     def cycles(self, nanoseconds: float) -> float:
-        """Give a time in cycles of the kernel clock."""
+        """Return a time in cycles of the kernel clock."""
         return nanoseconds * self.clock_mhz / 1e3
 
     @property
@@ -211,12 +211,12 @@ class Board:
         return self.beat_write_cycles(1)
 
     def beat_read_cycles(self, beat_bytes: int) -> int:
-        """Give `idle_read_cycles` of a beat of which so many bytes are read, maybe not all at once."""
+        """Return `idle_read_cycles` of a beat of which so many bytes are read, maybe not all at once."""
         timing = self.memory.timing
         return 1 + math.floor(self.cycles(timing.idle_read_ns + timing.behind_ns(beat_bytes)))
 
     def beat_write_cycles(self, beat_bytes: int) -> int:
-        """Give `idle_write_cycles` likewise."""
+        """Return `idle_write_cycles` likewise."""
         timing = self.memory.timing
         return 1 + math.ceil(self.cycles(timing.idle_write_ns + timing.behind_ns(beat_bytes)))
 

@@ -13,12 +13,12 @@ BOARDS = Path(__file__).resolve().parents[2] / "boards"
 
 
 def board_names() -> list[str]:
-    """Give the names of all boards there are files for, sorted."""
+    """Return the names of all boards there are files for, sorted."""
     return sorted(path.stem for path in BOARDS.glob("*.yaml"))
 
 
 def find_board(name: str) -> Path:
-    """Give the file of a board, by name, or by its own path when ``name`` ends in ``.yaml`` or ``.yml``.
+    """Return the file of a board, by name, or by its own path when ``name`` ends in ``.yaml`` or ``.yml``.
 
     Raises
     ------

@@ -99,7 +99,7 @@ class Fact:
 
 
 def read_facts(path: Path) -> list[Fact]:
-    """Give every sourced value of a board file, in the order of the file."""
+    """Return every sourced value of a board file, in the order of the file."""
     document = read_document(path)
     validate(document, _BOARD)
     _check_sources(document)
@@ -141,7 +141,7 @@ def read_board(path: Path) -> Board:
 
 
 def _values(form: BaseModel) -> dict[str, Any]:
-    """Give what a form holds by the names of the dataclass, without the sources and what is left out."""
+    """Return what a form holds by the names of the dataclass, without the sources and what is left out."""
     return {
         _FIELDS.get(key, key): value.value if isinstance(value, _Sourced) else value
         for key, value in form

@@ -31,7 +31,7 @@ Regions = tuple[Region, ...]
 
 
 def undivided(board: Board) -> Regions:
-    """Give the region of a kernel that lies beside the memory's ports as a whole."""
+    """Return the region of a kernel that lies beside the memory's ports as a whole."""
     return (Region(slr=board.memory.slr, parts=(), rest=True),)
 
 
@@ -68,7 +68,7 @@ def divide(board: Board, rest: Resources, groups: Sequence[Resources]) -> tuple[
 
 
 def regions_of(board: Board, counts: Sequence[int], groups: Sequence[Sequence[str]]) -> Regions:
-    """Give the regions of groups that `divide` split; each group is the paths of its parts."""
+    """Return the regions of groups that `divide` split; each group is the paths of its parts."""
     dies = sorted(range(board.slrs), key=lambda slr: (abs(slr - board.memory.slr), slr))
     named = iter(groups)
     return tuple(
@@ -82,7 +82,7 @@ def regions_of(board: Board, counts: Sequence[int], groups: Sequence[Sequence[st
 
 
 def die_of(regions: Regions, path: str) -> int:
-    """Give the die of a part by its path, ``""`` for the kernel itself."""
+    """Return the die of a part by its path, ``""`` for the kernel itself."""
     for region in regions:
         if any(path == part or path.startswith(f"{part}.") for part in region.parts):
             return region.slr

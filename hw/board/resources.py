@@ -30,11 +30,11 @@ class Resources:
                 raise InputError(name, count, "a whole number of at least 0")
 
     def items(self) -> tuple[tuple[str, int], ...]:
-        """Give (name, count) pairs in the order of the fields."""
+        """Return (name, count) pairs in the order of the fields."""
         return tuple((field.name, getattr(self, field.name)) for field in fields(self))
 
     def __add__(self, other: Resources) -> Resources:
-        """Give what both take."""
+        """Return what both take."""
         return Resources(**{name: count + getattr(other, name) for name, count in self.items()})
 
     def first_over(self, available: Resources) -> str | None:
@@ -50,7 +50,7 @@ class Resources:
         return tuple(name for name, need in self.items() if need > MOST_SHARES[name] * have[name])
 
     def dies(self, available: Resources, count: int) -> int:
-        """Give how many dies this takes at least, each with an even share of ``available`` for ``count`` of
+        """Return how many dies this takes at least, each with an even share of ``available`` for ``count`` of
         them, and none filled beyond `MOST_SHARES`; more than ``count`` where it does not fit.
         """
         have = dict(available.items())

@@ -65,7 +65,7 @@ class ConvEngine(Engine[ConvConfig, ConvWorkload]):
     data_cells = ("conv_lane_cell", "conv_point_cell")
 
     def default_config(self, board: Board) -> ConvConfig:
-        """Give the largest of three shapes that leaves a fifth of the board free.
+        """Return the largest of three shapes that leaves a fifth of the board free.
 
         A quarter of the memory's channels have ports of maps, at most.
         """
@@ -89,7 +89,7 @@ class ConvEngine(Engine[ConvConfig, ConvWorkload]):
         return estimate(config, config.port_width(board.memory.port_data_width))
 
     def placement(self, config: ConvConfig, board: Board) -> dict[str, int]:
-        """Give each port a channel of its own, as far as there are any."""
+        """Assign each port a channel of its own, as far as there are any."""
         return {f"gmem{n}": n % board.memory.channels for n in range(side_port(config) + 1)}
 
     def regions(self, config: ConvConfig, board: Board) -> Regions:

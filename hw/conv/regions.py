@@ -14,7 +14,7 @@ from hw.conv.resources import estimate, lane_cell_estimate, point_cell_estimate
 
 @cache
 def regions(config: ConvConfig, board: Board) -> Regions:
-    """Give the regions; parts are the cells of the depthwise unit, then those of the pointwise unit.
+    """Return the regions; parts are the cells of the depthwise unit, then those of the pointwise unit.
 
     So those of the pointwise unit leave first: what goes to them and comes back does so from register to
     register, whereas samples of the line buffer come to lanes through gates.

@@ -41,7 +41,7 @@ class UltraScalePlus:
 
 
 def to_verilog(component: Any, *, name: str, sources: bool = False) -> str:
-    """Give the Verilog of a component.
+    """Return the Verilog of a component.
 
     ``component``: its signature gives the ports, see `ports`. ``name``: of the top module; modules within it
     are named ``NAME.x``. ``sources``: whether signals and statements carry the line of Python they are from,
@@ -89,7 +89,7 @@ def ports(interface: Any) -> dict[str, tuple[Value, PortDirection]]:
 
 
 def without_content(netlist: str) -> str:
-    """Give ``netlist``, RTLIL as Amaranth writes it, without the content of memories marked `NO_INIT`.
+    """Return ``netlist``, RTLIL as Amaranth writes it, without the content of memories marked `NO_INIT`.
 
     Raises
     ------
@@ -155,7 +155,9 @@ class _Elaborated(Elaboratable):
 
 @contextlib.contextmanager
 def _emptied(component: Any) -> Iterator[Any]:
-    """Give the component with no words in its memories without content: they are not written for nothing."""
+    """Return the component with no words in its memories without content: they are not written for
+    nothing.
+    """
     fragment = Fragment.get(component, UltraScalePlus())
     words = [memory._data._init._raw for memory in _memories(fragment) if NO_INIT in (memory._attrs or {})]
     contents = [list(raw) for raw in words]

@@ -20,7 +20,7 @@ def counter_names(causes: Sequence[str]) -> tuple[str, ...]:
 
 
 def count_since(m: Module, start: Value, count: Value) -> Value:
-    """Give what ``count``, which only reset clears, has grown by since ``start``, modulo its range."""
+    """Return what ``count``, which only reset clears, has grown by since ``start``, modulo its range."""
     before = Signal.like(count, name="count_before")
     with m.If(start):
         m.d.sync += before.eq(count)

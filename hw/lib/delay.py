@@ -8,7 +8,7 @@ from amaranth.hdl import Module, Signal, Value
 
 
 def delay(m: Module, name: str, value: Any, cycles: int, *, reset: bool = True) -> Any:
-    """Give ``value`` as it was ``cycles`` cycles ago.
+    """Return ``value`` as it was ``cycles`` cycles ago.
 
     ``name``: of the line; its registers are ``name_1``, ``name_2``, ... ``value``: a value or a view, of any
     shape. ``cycles``: at least 0. ``reset``: whether the registers are cleared by reset: what says that
@@ -23,7 +23,7 @@ def delay(m: Module, name: str, value: Any, cycles: int, *, reset: bool = True) 
 
 
 def payload_register(m: Module, payload: Any, *, name: str = "payload_held") -> Any:
-    """Give a register of the same shape that drives ``payload`` and is not cleared by reset.
+    """Return a register of the same shape that drives ``payload`` and is not cleared by reset.
 
     Members of an interface always are: for data that only costs, since a kernel's reset is one net whose
     delay grows with its loads.

@@ -192,7 +192,7 @@ class Kernel(wiring.Component):
 
 
 def port_constants(port: axi.Signature) -> list[tuple[str, int, int]]:
-    """Give the constant signals of an AXI4 port as (name, bits, value)."""
+    """Return the constant signals of an AXI4 port as (name, bits, value)."""
     size = ("size", 3, port.beat_bytes.bit_length() - 1)
     return [
         (f"{way}{name}".upper(), bits, value)
@@ -202,7 +202,7 @@ def port_constants(port: axi.Signature) -> list[tuple[str, int, int]]:
 
 
 def kernel_members(body: BodySignature) -> dict[str, wiring.Member]:
-    """Give the ports of the kernel around a body, in the order of its Verilog module."""
+    """Return the ports of the kernel around a body, in the order of its Verilog module."""
     members: dict[str, wiring.Member] = {"ap_clk": In(1), "ap_rst_n": In(1)}
     for name, member in axi.LiteSignature(addr_width=ADDR_WIDTH).flip().members.items():
         members[f"{CONTROL_PREFIX}_{name.upper()}"] = member

@@ -13,7 +13,8 @@ _WORD_BITS = 32
 
 
 def copies(like: Signal, count: int) -> list[Signal]:
-    """Give ``count`` registers like ``like``, to be driven by one value, each of them for a part of the data.
+    """Return ``count`` registers like ``like``, to be driven by one value, each of them for a part of the
+    data.
 
     They are equal, and tools are told not to make one of them.
     """
@@ -22,7 +23,7 @@ def copies(like: Signal, count: int) -> list[Signal]:
 
 
 def shifted_down(m: Module, value: Value, width: int, amounts: Sequence[Signal], count: int) -> Value:
-    """Give ``count`` lanes of ``value``, of ``width`` bits each, from lane ``amount`` on; those beyond the
+    """Return ``count`` lanes of ``value``, of ``width`` bits each, from lane ``amount`` on; those beyond the
     last repeat it.
 
     ``amounts`` are `copies` of the amount, each of which shifts some neighbouring bits.  The highest bit of

@@ -105,7 +105,7 @@ class ControlPlacer(CellPlacer):
         self._left_out = left_out
 
     def place(self, m: Module, name: str, cell: str, make: Callable[[], wiring.Component]) -> Any:
-        """Give the interface of a cell that is left out, which nobody drives; place any other."""
+        """Return the interface of a cell that is left out, which nobody drives; place any other."""
         if not cell.startswith(self._left_out):
             return super().place(m, name, cell, make)
         if cell not in self._signatures:
@@ -116,7 +116,7 @@ class ControlPlacer(CellPlacer):
 
 
 def _clock_ports(cell: str, text: str) -> set[str]:
-    """Give which of clock and reset are ports of module ``cell`` in its Verilog ``text``."""
+    """Return which of clock and reset are ports of module ``cell`` in its Verilog ``text``."""
     header = re.search(rf"^module {re.escape(cell)}\(([^)]*)\);", text, re.MULTILINE)
     if header is None:
         raise ValueError(f"no module {cell} in its own text")

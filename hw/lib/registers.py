@@ -25,12 +25,12 @@ ADDR_WIDTH = (RANGE_BYTES - 1).bit_length()
 
 
 def arguments_layout(table: ArgumentTable) -> data.StructLayout:
-    """Give the arguments of ``table`` as the gates see them, in call order."""
+    """Return the arguments of ``table`` as the gates see them, in call order."""
     return data.StructLayout({argument.name: argument.bits for argument in table.call})
 
 
 def counters_layout(table: ArgumentTable) -> data.StructLayout:
-    """Give the counters of ``table`` as the gates see them."""
+    """Return the counters of ``table`` as the gates see them."""
     return data.StructLayout({counter.name: counter.bits for counter in table.counters})
 
 

@@ -40,7 +40,7 @@ class _Tree:
         self._bits = 0  # that the last leaf clears
 
     def leaf(self, bits: int) -> tuple[Signal, int]:
-        """Give a register, and how many of so many bits it clears: all, unless no register can."""
+        """Return a register, and how many of so many bits it clears: all, unless no register can."""
         taken = min(bits, LOADS)
         if not self._leaves or self._bits + taken > LOADS:
             branch, place = divmod(len(self._leaves), LOADS)

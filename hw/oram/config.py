@@ -188,7 +188,7 @@ class OramConfig:
         return 8 * self.entry_bytes - self.label_count * self.record_index_bits
 
     def _slots_bytes(self, before: int, slots: int) -> tuple[int, int]:
-        """Give where values begin behind ``before`` bytes and the keys, and where they end, in beats."""
+        """Return where values begin behind ``before`` bytes and the keys, and where they end, in beats."""
         unit = min(self.value_bytes, BEAT_BYTES)
         values = -(-(before + 8 * slots) // unit) * unit
         return values, -(-(values + slots * self.value_bytes) // BEAT_BYTES) * BEAT_BYTES

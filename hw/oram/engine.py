@@ -32,7 +32,7 @@ class OramEngine(Engine[OramConfig, OramWorkload]):
     bursts_under_way = (256, 256)
 
     def default_config(self, board: Board) -> OramConfig:
-        """Give the map of 2^20 keys with values of 8 bytes.
+        """Return the map of 2^20 keys with values of 8 bytes.
 
         Raises
         ------
@@ -63,7 +63,9 @@ class OramEngine(Engine[OramConfig, OramWorkload]):
         return estimate(config)
 
     def placement(self, config: OramConfig, board: Board) -> dict[str, int]:
-        """Give each port to HBM a channel of its own, as far as there are any; the host's memory has one."""
+        """Assign a channel of HBM to each of its ports, as far as there are any; the host's memory has
+        one.
+        """
         ports = self.arguments(config, board).ports
         hbm = [port for port in ports if port.startswith("gmem")]
         return dict.fromkeys(ports, 0) | {port: n % board.memory.channels for n, port in enumerate(hbm)}

@@ -92,7 +92,7 @@ def _sum(*parts: tuple[int, tuple[int, int]], ram: float = 0, dsp: int = 0) -> R
 
 
 def _ram(bits: int, words: int) -> float:
-    """Give the block RAMs of a memory; they come in halves."""
+    """Return the block RAMs of a memory; they come in halves."""
     return min(-(-bits // width) * -(-words // depth) for width, depth in _RAM_SHAPES) / 2
 
 

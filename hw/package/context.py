@@ -42,7 +42,7 @@ _CONTROL_BASE = 0xA000_0000
 
 
 def context(design: Design) -> dict[str, Any]:
-    """Give the variables of all templates."""
+    """Return the variables of all templates."""
     table, board = design.table, design.board
     return {
         "kernel": design.top_name,
@@ -91,14 +91,14 @@ def _vitis_channel(port: MemoryPort, design: Design) -> str:
 
 
 def _high_performance(design: Design) -> list[tuple[int, list[str]]]:
-    """Give for each high-performance port in use the kernel's interfaces behind it, as even as may be."""
+    """Return for each high-performance port in use the kernel's interfaces behind it, as even as may be."""
     names = [f"{MEMORY_PREFIX}_{port.name}" for port in design.ports]
     used = min(len(names), _HIGH_PERFORMANCE_PORTS)
     return [(number, names[number::used]) for number in range(used)]
 
 
 def _slr(design: Design) -> str | None:
-    """Give the die the kernel is put on as a whole: the one of its memory's ports; none if the kernel has
+    """Return the die the kernel is put on as a whole: the one of its memory's ports; none if the kernel has
     regions on several, or fits no die.
     """
     board = design.board
@@ -108,15 +108,15 @@ def _slr(design: Design) -> str | None:
 
 
 def tcl_word(text: str) -> str:
-    """Give ``text`` as one Tcl word that nothing is substituted in."""
+    """Return ``text`` as one Tcl word that nothing is substituted in."""
     return '"' + "".join(f"\\{letter}" if letter in '\\"$[]{};' else letter for letter in text) + '"'
 
 
 def c_comment(text: str) -> str:
-    """Give ``text`` so that it cannot end a C comment, nor begin another."""
+    """Return ``text`` so that it cannot end a C comment, nor begin another."""
     return text.replace("*/", "* /").replace("/*", "/ *")
 
 
 def python_literal(value: Any) -> str:
-    """Give a string or number as Python source, with double quotes."""
+    """Return a string or number as Python source, with double quotes."""
     return json.dumps(value, ensure_ascii=False)

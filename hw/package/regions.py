@@ -13,7 +13,7 @@ _INSTANCE = re.compile(r"^  \\?([^\s(]+) +\\?([^\s(]+) +\($", re.MULTILINE)
 
 
 def constrained(design: Design) -> list[tuple[Region, list[str]]]:
-    """Give for each region the instances that lie on its die, of a kernel that lies on several.
+    """Return for each region the instances that lie on its die, of a kernel that lies on several.
 
     They are the region's parts; of the region of the rest also the largest instances that hold no part of any
     region.  What stands beside an instance that does is left to the placer: constraints take no single cells.
@@ -30,7 +30,7 @@ def constrained(design: Design) -> list[tuple[Region, list[str]]]:
 
 
 def _rest(modules: dict[str, str], module: str, path: str, parts: list[str]) -> Iterator[str]:
-    """Give the largest instances in a module that neither are one of the parts nor hold any."""
+    """Return the largest instances in a module that neither are one of the parts nor hold any."""
     for kind, name in _INSTANCE.findall(modules[module]):
         inner = f"{path}{name}"
         if any(part.startswith(f"{inner}.") for part in parts):

@@ -39,7 +39,7 @@ _REGIONS = {"regions.xdc": "regions.xdc.j2"}
 
 
 def render(design: Design) -> dict[str, str]:
-    """Give the text of every file by name; ``meta.json``, which lists the others, comes last."""
+    """Return the text of every file by name; ``meta.json``, which lists the others, comes last."""
     own = sorted(design.templates.glob("*.j2")) if design.templates is not None else []
     environment = Environment(
         loader=FileSystemLoader([*{path.parent for path in own}, TEMPLATES]),

@@ -59,7 +59,7 @@ def _replace(directory: Path, fresh: Path, files: dict[str, str], earlier: set[s
 
 
 def _earlier_files(directory: Path) -> set[str]:
-    """Give the names of the files an earlier package left in ``directory``."""
+    """Return the names of the files an earlier package left in ``directory``."""
     try:
         meta: Any = json.loads((directory / META).read_text(encoding="utf-8"))
         names = {str(name) for name in meta["files"]} if "kernel" in meta else set()

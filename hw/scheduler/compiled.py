@@ -32,8 +32,8 @@ _KEPT = 8
 
 
 def _cache(sources: Path, parent: Path) -> Path:
-    """Give the folder in ``parent`` for what is compiled of the Python files in ``sources``, and remove those
-    used longest ago; a temporary one where ``parent`` cannot be written.
+    """Return the folder in ``parent`` for what is compiled of the Python files in ``sources``, and remove
+    those used longest ago; a temporary one where ``parent`` cannot be written.
     """
     digest = hashlib.sha256()
     for path, text in sorted(_compiled_from(sources).items()):
@@ -49,7 +49,7 @@ def _cache(sources: Path, parent: Path) -> Path:
 
 
 def _compiled_from(sources: Path) -> dict[str, str]:
-    """Give the texts of the files with functions to be compiled and of those they import, by path."""
+    """Return the texts of the files with functions to be compiled and of those they import, by path."""
     texts = {path: path.read_text(encoding="utf-8") for path in sources.rglob("*.py")}
     found: dict[str, str] = {}
     waiting = [path for path, text in texts.items() if "import compiled\n" in text]

@@ -119,7 +119,7 @@ class SchedulerConfig:
 
 
 def needs(program: Program) -> dict[str, int]:
-    """Give the least of each limit of `SchedulerConfig` that a program fits."""
+    """Return the least of each limit of `SchedulerConfig` that a program fits."""
     words = [transfer.words for transfer in (*program.reads, *program.writes)]
     words += [max(core.words_in, core.words_out) for step in program.steps for core in step.cores]
     operands = [len(rows) for number, rows in table_rows(program).items() if number >= Table.INPUTS]
@@ -138,7 +138,9 @@ def needs(program: Program) -> dict[str, int]:
 def frozen(
     program: Program, *, scratchpad_bytes: int = 0, memory: Literal["ultra", "block"] = "ultra"
 ) -> SchedulerConfig:
-    """Give the smallest shape for a program, with the program in it, and a scratchpad of at least a size."""
+    """Return the smallest shape for a program, with the program in it, and a scratchpad of at least a
+    size.
+    """
     least = needs(program)
     row = SchedulerConfig.banks * program.word_bytes
     rows = -(-max(scratchpad_bytes, least.pop("scratchpad_bytes")) // row)

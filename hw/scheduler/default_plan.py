@@ -24,7 +24,7 @@ _PATH = Path(__file__).with_name("default_plan.json")
 
 @functools.cache
 def default_plan(word_bytes: int) -> Plan:
-    """Give the plan in words of ``word_bytes``, a power of two up to 128; what is proven is proven of words
+    """Return the plan in words of ``word_bytes``, a power of two up to 128; what is proven is proven of words
     of 128 bytes only.
     """
     plan = read_plan(_PATH)

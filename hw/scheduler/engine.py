@@ -30,7 +30,7 @@ class SchedulerEngine(Engine[SchedulerConfig, SchedulerWorkload]):
     workload_type = SchedulerWorkload
 
     def default_config(self, board: Board) -> SchedulerConfig:
-        """Give 2 MiB of scratchpad or, on a small board, what takes half of its RAM."""
+        """Return 2 MiB of scratchpad or, on a small board, what takes half of its RAM."""
         config = SchedulerConfig(
             scratchpad_bytes=_SCRATCHPAD_BYTES,
             word_bytes=board.memory.port_data_width // 8,
@@ -58,7 +58,7 @@ class SchedulerEngine(Engine[SchedulerConfig, SchedulerWorkload]):
         return estimate(config)
 
     def placement(self, config: SchedulerConfig, board: Board) -> dict[str, int]:
-        """Give the one port the first channel."""
+        """Return the one port the first channel."""
         return {"gmem0": 0}
 
     def predict(self, workload: SchedulerWorkload, config: SchedulerConfig, board: Board) -> Prediction:

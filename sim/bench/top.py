@@ -58,8 +58,8 @@ def _ports(verilog: str, module: str) -> list[Port]:
 def bench_top(
     verilog: str, kernel: str, memories: Mapping[str, Sequence[str]], *, clock_mhz: float
 ) -> tuple[str, list[str]]:
-    """Give the SystemVerilog of the module `TOP` around the module ``kernel`` of some Verilog, and its ports;
-    ``memories`` has the AXI ports behind each memory.
+    """Return the SystemVerilog of the module `TOP` around the module ``kernel`` of some Verilog, and its
+    ports; ``memories`` has the AXI ports behind each memory.
 
     The kernel's ports are ``ap_clk``, ``ap_rst_n``, ``interrupt``, ``s_axi_control_*`` and
     ``m_axi_<port>_*``; its clock sets the time axis of waveforms.  The module's own are what Python drives

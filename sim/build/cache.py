@@ -21,8 +21,8 @@ _CONTENTS = "contents.json"
 
 
 def default_directory() -> Path:
-    """Give the cache's place: ``$LOOMWORK_CACHE``, else ``loomwork`` where the user's caches are, by the XDG
-    Base Directory Specification.
+    """Return the cache's place: ``$LOOMWORK_CACHE``, else ``loomwork`` where the user's caches are, by the
+    XDG Base Directory Specification.
     """
     if chosen := os.environ.get(VARIABLE):
         return Path(chosen).absolute()
@@ -48,7 +48,7 @@ class BuildCache:
         self.directory = (root or default_directory()) / kind
 
     def find(self, key: str) -> Path | None:
-        """Give the finished build of ``key`` and note that it is used, None when there is none."""
+        """Return the finished build of ``key`` and note that it is used, None when there is none."""
         entry = self.directory / key
         if not is_whole(entry):
             return None
@@ -59,7 +59,7 @@ class BuildCache:
     def get(
         self, key: str, make: Callable[[Path], None], *, waiting: Callable[[], None] = lambda: None
     ) -> tuple[Path, bool]:
-        """Give the build of ``key``, made first where it is not there, and whether it was there.
+        """Return the build of ``key``, made first where it is not there, and whether it was there.
 
         ``make`` builds in the empty folder it is given; what it raises leaves no entry.  ``waiting`` is
         called once when another process is building ``key`` right now. Raises `InputError` when the cache's
@@ -143,7 +143,7 @@ def is_whole(entry: Path) -> bool:
 
 
 def _contents(folder: Path) -> dict[str, str]:
-    """Give SHA-256 and permission to execute of all files but that which says so, by their names."""
+    """Return SHA-256 and permission to execute of all files but that which says so, by their names."""
     found = {}
     for path in sorted(folder.iterdir()):
         if path.name != _CONTENTS:

@@ -26,7 +26,7 @@ FLAGS = ("-fno-dfg",)
 
 
 def cell_inputs(verilog: str) -> dict[str, tuple[str, ...]]:
-    """Give the inputs, clock aside, of each module that is placed four times or more, in order of the text,
+    """Return the inputs, clock aside, of each module that is placed four times or more, in order of the text,
     which is as Amaranth writes it: an instance begins a line, a port declaration is one line.
 
     None where sharing does not pay.

@@ -27,7 +27,7 @@ def kernel_design(
     sources: bool = False,
     control_only: bool = False,
 ) -> Design:
-    """Give what `hw.verilog.generate` gives of an engine, with source lines of Python or without, with its
+    """Return what `hw.verilog.generate` gives of an engine, with source lines of Python or without, with its
     data cells or without.
 
     It is generated only when configuration, board, the text of any file in ``hw`` or Amaranth have changed.

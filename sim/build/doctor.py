@@ -195,7 +195,7 @@ def check_waveforms() -> Finding:
 
 
 def _available_pages() -> int:
-    """Give the pages a program could get without swapping; Linux says so, elsewhere all there are."""
+    """Return the pages a program could get without swapping; Linux says so, elsewhere all there are."""
     try:
         available = re.search(r"MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text())
     except OSError:
@@ -206,7 +206,7 @@ def _available_pages() -> int:
 
 
 def _output(*command: str) -> str | None:
-    """Give what a command prints, or None when it is missing, fails or hangs."""
+    """Return what a command prints, or None when it is missing, fails or hangs."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError):

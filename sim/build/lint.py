@@ -10,7 +10,7 @@ from sim.build.toolchain import find_toolchain
 
 
 def lint(verilog: Path, *flags: str) -> str:
-    """Give what Verilator's linter has to say; empty when the text passes.  What lies beside the file is
+    """Return what Verilator's linter has to say; empty when the text passes.  What lies beside the file is
     found by the name of its module.
 
     Raises `ToolError` when Verilator is missing, or ends without a word on what it does not accept.

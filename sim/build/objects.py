@@ -80,7 +80,7 @@ def _copy(names: Iterable[str], source: Path, destination: Path) -> None:
 
 
 def _shared(fingerprint: Sequence[str], makefiles: str, sources: Path) -> Iterator[tuple[str, str]]:
-    """Give names and keys of the object files that do not see the design."""
+    """Return names and keys of the object files that do not see the design."""
     switches = sorted(_SWITCH.findall(makefiles))
     headers = [path.read_text() for path in sorted(sources.glob("*.h"))]
     for group, names in _LIST.findall(makefiles):

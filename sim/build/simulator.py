@@ -83,7 +83,9 @@ class Built:
 
 @functools.cache
 def verilator() -> Verilator:
-    """Give the Verilator of this machine, found once a process; see `sim.build.toolchain.find_verilator`."""
+    """Return the Verilator of this machine, found once a process; see
+    `sim.build.toolchain.find_verilator`.
+    """
     return find_verilator(os.environ.get("PATH", os.defpath), package_root())
 
 
@@ -94,7 +96,7 @@ def build(
     visible: Sequence[str],
     trace: bool = False,
 ) -> Built:
-    """Give the simulator of a design, built first where the cache does not have it.
+    """Return the simulator of a design, built first where the cache does not have it.
 
     ``sources``: text by file name: ``.v`` and ``.sv`` are compiled by Verilator, ``.cpp`` with the simulator,
     ``.h`` and ``.svh`` are there to be included. ``top``, ``visible``: the testbench's top module, and its
@@ -274,7 +276,7 @@ def _make_variables(tools: Toolchain) -> list[str]:
 
 @contextlib.contextmanager
 def _plain_folder(folder: Path) -> Iterator[Path]:
-    """Give a folder to build in whose name make can read: ``folder``, or one whose files are then moved
+    """Return a folder to build in whose name make can read: ``folder``, or one whose files are then moved
     there.
     """
     if _PLAIN.fullmatch(str(folder)):
@@ -287,7 +289,7 @@ def _plain_folder(folder: Path) -> Iterator[Path]:
 
 
 def _plain_name(folder: Path, path: Path) -> Path:
-    """Give a name of ``path`` that make can read: its own, or a link in ``folder``."""
+    """Return a name of ``path`` that make can read: its own, or a link in ``folder``."""
     if _PLAIN.fullmatch(str(path)):
         return path
     link = folder / f"link-{key_of([str(path)])}"

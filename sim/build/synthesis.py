@@ -57,7 +57,7 @@ class Synthesis:
 
     @property
     def total(self) -> Resources:
-        """Give the sum over all parts."""
+        """Return the sum over all parts."""
         names = [name for name, _ in self.parts[0].each.items()]
         return Resources(
             **{name: sum(part.count * getattr(part.each, name) for part in self.parts) for name in names}

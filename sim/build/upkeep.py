@@ -32,7 +32,7 @@ class Entry:
 
 
 def entries() -> list[Entry]:
-    """Give all entries of the user's cache, whole or damaged."""
+    """Return all entries of the user's cache, whole or damaged."""
     return [
         Entry(kind=kind.name, key=path.name, size_bytes=_size_bytes(path), used_seconds=path.stat().st_mtime)
         for kind in _folders(default_directory())

@@ -44,7 +44,7 @@ def part_texts(verilog: str) -> dict[str, str]:
 
 
 def mapped(texts: Mapping[str, str], name: str, *, note: str = "") -> Path:
-    """Give the folder with a part mapped to cells of UltraScale+: `NETLIST` in Yosys' JSON, and `STAT`.
+    """Return the folder with a part mapped to cells of UltraScale+: `NETLIST` in Yosys' JSON, and `STAT`.
 
     It is flattened but for other parts, and kept in the cache of builds by its own text.
     """

@@ -56,16 +56,16 @@ class Outcome:
         return [*self.reads.values(), *self.writes.values()]
 
     def ns(self, cycles: float) -> float:
-        """Give kernel cycles as ns."""
+        """Return kernel cycles as ns."""
         return cycles * 1e3 / self.kernel_clock_mhz
 
     def gb_per_s(self, *, extra_ns: float = 0.0) -> float:
-        """Give the bytes of all results over the time of the longest and ``extra_ns``, in GB/s."""
+        """Return the bytes of all results over the time of the longest and ``extra_ns``, in GB/s."""
         time_ns = self.ns(max(result.cycles for result in self.results)) + extra_ns
         return sum(result.beats for result in self.results) * self.beat_bytes / time_ns
 
     def mean_latency_ns(self, kind: str) -> float:
-        """Give the mean latency of ``"read"`` (to first data) or ``"write"`` (last data to response)."""
+        """Return the mean latency of ``"read"`` (to first data) or ``"write"`` (last data to response)."""
         ports = [self.counters["ports"][port] for port in (self.reads if kind == "read" else self.writes)]
         cycles = sum(port[f"{kind}_latency_cycles_sum"] for port in ports)
         return self.ns(cycles / sum(port[f"{kind}_latency_count"] for port in ports))

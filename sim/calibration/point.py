@@ -41,7 +41,7 @@ class Traffic(Program):
     base_step: int = 0  #: Bytes from the window of one to that of the next.
 
     def programs(self) -> dict[int, Program]:
-        """Give the program of each port."""
+        """Return the program of each port."""
         own = {field.name: getattr(self, field.name) for field in fields(Program)}
         return {
             self.first + n * self.port_step: Program(**own | {"base": self.base + n * self.base_step})
@@ -99,7 +99,7 @@ class Point:
         )
 
     def value(self, outcomes: Mapping[str, Outcome]) -> float:
-        """Give the figure from the outcomes of `experiments`."""
+        """Return the figure from the outcomes of `experiments`."""
         figure = _measured(self.measure, outcomes[self.memory])
         return figure / _measured(self.measure, outcomes[self.over]) if self.over else figure
 
@@ -142,7 +142,7 @@ class MeasuredPoint:
 
 @functools.cache
 def memories() -> dict[str, tuple[Bench, MemoryConfig]]:
-    """Give the memories that were measured, each with its bench, by the names of ``points.yaml``."""
+    """Return the memories that were measured, each with its bench, by the names of ``points.yaml``."""
     bare = {"fabric_request_ns": 0.0, "fabric_response_ns": 0.0}
     return {
         "u280_channel": _memory("u280", "hbm", NATIVE, 450.0, **bare),
@@ -160,7 +160,7 @@ def memories() -> dict[str, tuple[Bench, MemoryConfig]]:
 def _memory(
     board: str, name: str, bench: Bench, clock_mhz: float = 300.0, **timing: Any
 ) -> tuple[Bench, MemoryConfig]:
-    """Give a bench and its memory: a board's, with ports beside channels 0, 1, 2..."""
+    """Return a bench and its memory: a board's, with ports beside channels 0, 1, 2..."""
     memory = next(memory for memory in load_board(board).memories if memory.name == name)
     config = MemoryConfig(
         name=memory.name,
@@ -175,7 +175,7 @@ def _memory(
 
 
 def all_points() -> list[Point]:
-    """Give every calibration point, those that must hold first."""
+    """Return every calibration point, those that must hold first."""
     form = TypeAdapter(dict[Literal["points"], tuple[Point, ...]])
     found = validate(read_document(Path(__file__).with_name("points.yaml")), form)["points"]
     must = [point for point in found if not point.held_out]

@@ -44,7 +44,7 @@ class Program:
             raise InputError("outstanding", self.outstanding, f"from 1 to {MAX_OUTSTANDING}")
 
     def words(self) -> list[int]:
-        """Give the program as the bench's registers take it."""
+        """Return the program as the bench's registers take it."""
         align = self.stride_bytes - 1 if self.random else 0
         bits = PROGRAM.const(
             {
@@ -65,6 +65,6 @@ class Program:
 
 
 def result_of(words: list[int]) -> Any:
-    """Give what came of a `Program` from the bench's registers: an `hw.lib.traffic.RESULT`."""
+    """Return what came of a `Program` from the bench's registers: an `hw.lib.traffic.RESULT`."""
     bits = sum(word << 64 * index for index, word in enumerate(words))
     return RESULT.from_bits(bits & (1 << RESULT.size) - 1)

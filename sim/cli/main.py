@@ -313,7 +313,7 @@ def schema(
         typer.Option("--output", "-o", help="File to write; printed without it.", callback=_writable),
     ] = None,
 ) -> None:
-    """Give the JSON Schema of an engine's configuration file, for editors."""
+    """Return the JSON Schema of an engine's configuration file, for editors."""
     import json
 
     from hw.config import config_schema

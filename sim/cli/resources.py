@@ -111,8 +111,8 @@ def timing_words(timing: Estimate | None) -> str:
 def resource_rows(
     name: str, found: Synthesis, estimate: Resources, user: Resources, timing: Estimate | None
 ) -> list[tuple[str, ...]]:
-    """Give the lines of a configuration: parts, each with its endpoints over budget in all its places, their
-    sum, its share of the user's region, the most that fits, and the engine's own estimate.
+    """Return the lines of a configuration: parts, each with its endpoints over budget in all its places,
+    their sum, its share of the user's region, the most that fits, and the engine's own estimate.
     """
 
     def over(part: str | None) -> str:

@@ -145,7 +145,7 @@ def print_result(result: RunResult, written: Sequence[Path]) -> None:
 
 @contextlib.contextmanager
 def work_directory(name: str) -> Iterator[Path]:
-    """Give a directory of this process alone; what speaks of a failed run stays in it, else it goes."""
+    """Return a directory of this process alone; what speaks of a failed run stays in it, else it goes."""
     directory = Path("build/run").absolute() / f"{name}-{os.getpid()}"
     try:
         with undone_when_terminated():

@@ -72,7 +72,7 @@ def sweep(
 
 
 def _free_bytes() -> int:
-    """Give the memory that is free or would be if it were needed."""
+    """Return the memory that is free or would be if it were needed."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable:"):
             return 1024 * int(line.split()[1])

@@ -23,7 +23,7 @@ _CO_SIMULATIONS = TypeAdapter(dict[str, CoSimulation])
 
 
 def dumped(known: Mapping[str, CoSimulation]) -> Any:
-    """Give co-simulations by their keys as JSON has them."""
+    """Return co-simulations by their keys as JSON has them."""
     return _CO_SIMULATIONS.dump_python(dict(known))
 
 

@@ -31,12 +31,12 @@ Columns = tuple[Column[Item], ...]
 
 
 def titles(columns: Columns[Any]) -> list[str]:
-    """Give the titles of all columns."""
+    """Return the titles of all columns."""
     return [column.title for column in columns]
 
 
 def cells(columns: Columns[Item], item: Item) -> list[str]:
-    """Give an item as text, a cell a column."""
+    """Return an item as text, a cell a column."""
     return [column.cell(item) for column in columns]
 
 
@@ -48,7 +48,7 @@ def table(
     style: Callable[[Item], str] = lambda item: "",
     ends_section: Callable[[Item], bool] = lambda item: False,
 ) -> Table:
-    """Give a table for the terminal, an item a line."""
+    """Return a table for the terminal, an item a line."""
     found = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
     for column in columns:
         found.add_column(column.title, justify="left" if column.text else "right")
@@ -59,7 +59,7 @@ def table(
 
 
 def csv_text(items: Sequence[Mapping[str, Any]]) -> str:
-    """Give a line for each item, under a line with the names of the values of the first."""
+    """Return a line for each item, under a line with the names of the values of the first."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(items[0]), lineterminator="\n")
     writer.writeheader()

@@ -34,8 +34,8 @@ _erf = np.frompyfunc(math.erf, 1, 1)
 
 
 def paragraph() -> dict[str, str]:
-    """Give the paragraph that captures are made of, by Ada Lovelace: ``text``, a full sequence of 256 tokens;
-    ``author``, ``title``, ``source``, ``licence``.
+    """Return the paragraph that captures are made of, by Ada Lovelace: ``text``, a full sequence of 256
+    tokens; ``author``, ``title``, ``source``, ``licence``.
     """
     found: dict[str, str] = json.loads(Path(__file__).with_name("minilm_paragraph.json").read_text("utf-8"))
     return found
@@ -49,7 +49,7 @@ class Walk:
         self._hidden = self._network.embedding(tokens(text))
 
     def qkv(self) -> list[Floats]:
-        """Give queries, keys and values, each ``[heads, tokens, 32]``."""
+        """Return queries, keys and values, each ``[heads, tokens, 32]``."""
         return list(self._network.qkv(self._layer, self._hidden))
 
     def take(self, heads: Floats) -> None:
@@ -58,13 +58,13 @@ class Walk:
         self._layer += 1
 
     def sentence(self) -> NDArray[np.float32]:
-        """Give the embedding of the sentence, float32 ``[384]`` of length 1, after the last layer."""
+        """Return the embedding of the sentence, float32 ``[384]`` of length 1, after the last layer."""
         mean = self._hidden.mean(axis=0)
         return (mean / np.linalg.norm(mean)).astype(np.float32)
 
 
 def embed(text: str) -> NDArray[np.float32]:
-    """Give the sentence embedding of ``text`` with exact attention."""
+    """Return the sentence embedding of ``text`` with exact attention."""
     walk = Walk(text)
     for _ in range(LAYERS):
         walk.take(softmax_attention(*walk.qkv()))
@@ -72,19 +72,21 @@ def embed(text: str) -> NDArray[np.float32]:
 
 
 def tokens(text: str) -> list[int]:
-    """Give the token numbers of ``text``, start and end marks included; a long text is cut to 256 tokens."""
+    """Return the token numbers of ``text``, start and end marks included; a long text is cut to 256
+    tokens.
+    """
     numbers: list[int] = _tokenizer().encode(text).ids
     return numbers
 
 
 def words() -> NDArray[np.float32]:
-    """Give the vocabulary's vectors, float32 ``[30,522, 384]``, in the order of the token numbers."""
+    """Return the vocabulary's vectors, float32 ``[30,522, 384]``, in the order of the token numbers."""
     found: NDArray[np.float32] = _network().words
     return found
 
 
 def word_of(token: int) -> str:
-    """Give the text of a token of the vocabulary."""
+    """Return the text of a token of the vocabulary."""
     found: str = _tokenizer().id_to_token(token)
     return found
 
@@ -156,7 +158,7 @@ def _network() -> _Network:
 
 @functools.cache
 def _tokenizer() -> Any:
-    """Give the tokenizer, set to the pipeline's longest sequence: its file asks for 128 tokens, padded."""
+    """Return the tokenizer, set to the pipeline's longest sequence: its file asks for 128 tokens, padded."""
     directory = _model_directory()
     from tokenizers import Tokenizer
 

@@ -102,7 +102,7 @@ def _blocks(inputs: Sequence[Words]) -> Iterator[Words]:
 
 
 def _digests(start: NDArray[np.uint32], block: Words, done: int) -> Words:
-    """Give the digest after each word of a block, ``start`` being that after the ``done`` words before."""
+    """Return the digest after each word of a block, ``start`` being that after the ``done`` words before."""
     count = np.arange(1, len(block) + 1, dtype=np.int64)
     position = ((count + done) * POSITION_STEP).astype(np.uint32)
     turned = _turned(block + position[:, None], -count)
@@ -110,7 +110,7 @@ def _digests(start: NDArray[np.uint32], block: Words, done: int) -> Words:
 
 
 def _turned(words: Words, times: NDArray[np.int64]) -> Words:
-    """Give ``R^times`` of each word; negative is back."""
+    """Return ``R^times`` of each word; negative is back."""
     lanes = words.shape[1]
     moved = np.take_along_axis(words, (np.arange(lanes) + times[:, None]) % lanes, axis=1)
     left = (times * ROTATION % LANE_BITS).astype(np.uint32)[:, None]

@@ -25,7 +25,9 @@ _BETWEEN = 3
 
 
 def console() -> Console:
-    """Give a console as wide as the terminal, or wide enough for any table when writing to a file or pipe."""
+    """Return a console as wide as the terminal, or wide enough for any table when writing to a file or
+    pipe.
+    """
     found = Console()
     return found if found.is_terminal else Console(width=FILE_COLUMNS)
 

@@ -13,7 +13,7 @@ _SOURCES = (".py", ".cpp", ".h", ".sv", ".v", ".j2", ".json", ".yaml")
 
 
 def key_of(parts: Iterable[str]) -> str:
-    """Give a name for what ``parts`` say: 24 hexadecimal digits, different for any other list of parts."""
+    """Return a name for what ``parts`` say: 24 hexadecimal digits, different for any other list of parts."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode()
@@ -24,7 +24,7 @@ def key_of(parts: Iterable[str]) -> str:
 
 @functools.cache
 def source_digest(*packages: ModuleType) -> str:
-    """Give a name for the text of all sources of packages."""
+    """Return a name for the text of all sources of packages."""
     roots = [Path(package.__path__[0]) for package in packages]
     paths = [(root, path) for root in roots for path in sorted(root.rglob("*")) if path.suffix in _SOURCES]
     return key_of(part for root, path in paths for part in (f"{path.relative_to(root)}", path.read_text()))

@@ -9,7 +9,7 @@ _NEED = re.compile(r"^([\w.-]+).*;.*extra == [\"'](\w+)[\"']")
 
 
 def extra_of(module: str) -> str | None:
-    """Give the first extra that brings a module, None when none does."""
+    """Return the first extra that brings a module, None when none does."""
     wanted = module.split(".")[0].replace("_", "-")
     for need in importlib.metadata.requires("loomwork") or []:
         found = _NEED.match(need)

@@ -40,7 +40,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def file_mode(path: Path) -> int | None:
-    """Give the kind and permissions of what is at ``path``, links followed; None where nothing is.
+    """Return the kind and permissions of what is at ``path``, links followed; None where nothing is.
 
     Raises `OSError` where that cannot be told: a loop of links, a directory that cannot be searched.
     """
@@ -88,7 +88,7 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 def _umask() -> int:
-    """Give the process's file mode mask, which can only be read by setting it."""
+    """Return the process's file mode mask, which can only be read by setting it."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

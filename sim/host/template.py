@@ -7,7 +7,7 @@ from typing import Any
 
 
 def filled(template: Path, *, html: bool = False, **content: Any) -> str:
-    """Give a template's text with ``content`` in its places; all that it names must be given."""
+    """Return a template's text with ``content`` in its places; all that it names must be given."""
     import jinja2  # takes a tenth of a second: only where it is used
 
     environment = jinja2.Environment(

@@ -22,7 +22,7 @@ class Process:
 
 
 def process(pid: int) -> Process | None:
-    """Give a process that runs; None where there is none, or only its exit status."""
+    """Return a process that runs; None where there is none, or only its exit status."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -34,7 +34,7 @@ def process(pid: int) -> Process | None:
 
 
 def tree(pid: int) -> list[Process]:
-    """Give a process and all below it; none where it has ended, or the machine does not say."""
+    """Return a process and all below it; none where it has ended, or the machine does not say."""
     if not Path("/proc/self/stat").exists():
         return []
     every = [process(int(path.name)) for path in Path("/proc").iterdir() if path.name.isdigit()]

@@ -78,7 +78,7 @@ class MemoryConfig:
             raise InputError("jitter_percent", self.jitter_percent, "from 0 to 95")
 
     def section(self) -> str:
-        """Give this memory's section of the parameter text."""
+        """Return this memory's section of the parameter text."""
         values: dict[str, object] = {
             "model": _MODELS[type(self.timing)],
             "kernel_clock_khz": round(self.kernel_clock_mhz * 1000),
@@ -103,7 +103,7 @@ class MemoryConfig:
 
 
 def parameter_text(configs: Iterable[MemoryConfig]) -> str:
-    """Give the parameter text of several memories; their names must differ."""
+    """Return the parameter text of several memories; their names must differ."""
     configs = list(configs)
     names = [config.name for config in configs]
     if len(set(names)) != len(names):
@@ -143,6 +143,6 @@ def memory_config(
 
 
 def model_sources() -> dict[str, str]:
-    """Give the text of every source by file name: C++, and the SystemVerilog module ``loom_memory``."""
+    """Return the text of every source by file name: C++, and the SystemVerilog module ``loom_memory``."""
     paths = sorted(Path(__file__).resolve().parent.iterdir())
     return {path.name: path.read_text() for path in paths if path.suffix in (".cpp", ".h", ".sv")}

@@ -56,7 +56,7 @@ def read_trace(path: Path) -> NDArray[Any]:
 
 
 def accesses(trace: NDArray[Any]) -> NDArray[Any]:
-    """Give the reads and writes of a trace alone: the transfers of their addresses."""
+    """Return the reads and writes of a trace alone: the transfers of their addresses."""
     return trace[(trace["channel"] == Channel.AR) | (trace["channel"] == Channel.AW)]
 
 

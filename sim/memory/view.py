@@ -68,7 +68,7 @@ class MemoryView:
         return int(self._library.loom_store_bytes(self._handle))
 
     def array(self, address: int, nbytes: int) -> NDArray[np.uint8]:
-        """Give ``nbytes`` bytes from ``address`` on as a writable array on the memory itself: no copy.
+        """Return ``nbytes`` bytes from ``address`` on as a writable array on the memory itself: no copy.
 
         Bytes never written are 0 and take no space.  The array must not outlive the simulator.
 
@@ -83,7 +83,7 @@ class MemoryView:
         return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(start + offset))
 
     def counters(self) -> dict[str, Any]:
-        """Give the counters so far: ``edges``, and lists of one dict a port (``ports``) and channel
+        """Return the counters so far: ``edges``, and lists of one dict a port (``ports``) and channel
         (``channels``).
 
         A port has ``{read,write}_{bytes,beats,bursts}``, ``read_data_stall_cycles`` (data waiting for the
@@ -97,7 +97,7 @@ class MemoryView:
         return dict(json.loads(self._library.loom_counters(self._handle)))
 
     def errors(self, *, at_end: bool = False) -> list[str]:
-        """Give the protocol violations so far, the first ones in full; ``at_end`` also bursts still under
+        """Return the protocol violations so far, the first ones in full; ``at_end`` also bursts still under
         way.
         """
         return str(self._library.loom_errors(self._handle, int(at_end)).decode()).splitlines()

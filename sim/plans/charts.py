@@ -29,7 +29,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def step_axis(steps: int) -> dict[str, object]:
-    """Give an axis of steps that is never divided further."""
+    """Return an axis of steps that is never divided further."""
     return {"tickformat": "d", "title": "step"} | ({"dtick": 1} if steps <= 24 else {})
 
 
@@ -78,7 +78,7 @@ def graph_by_step(facts: PlanFacts) -> go.Figure:
 
 
 def _lanes(facts: PlanFacts) -> list[int]:
-    """Give each step's lane: that of an operand used up here, else the first in which nothing is alive."""
+    """Return each step's lane: that of an operand used up here, else the first in which nothing is alive."""
     free_from: list[int] = []
     lane_of: list[int] = []
     for step, operator in enumerate(facts.operators):
@@ -95,7 +95,7 @@ def _lanes(facts: PlanFacts) -> list[int]:
 
 
 def _curve(edge: Edge, lanes: Sequence[int]) -> list[tuple[float, float]]:
-    """Give a line that leaves and enters level and changes lane right after it leaves."""
+    """Return a line that leaves and enters level and changes lane right after it leaves."""
     start, end = (edge.made, lanes[edge.made]), (edge.used, lanes[edge.used])
     if start[1] == end[1] and edge.used - edge.made == 1:
         return [start, end]

@@ -107,9 +107,9 @@ def model_of_plan(
     dimensions: Mapping[str, int],
     shapes: Mapping[str, Sequence[int]],
 ) -> tuple[str, Any]:
-    """Give the name of the model of a plan.json's content, and its graph as `hw.scheduler.check.check.check`
-    takes it; both are empty when none is named and the plan is of no shipped network. `InputError` for
-    dimensions or shapes of no model.
+    """Return the name of the model of a plan.json's content, and its graph as
+    `hw.scheduler.check.check.check` takes it; both are empty when none is named and the plan is of no
+    shipped network. `InputError` for dimensions or shapes of no model.
     """
     graph = None
     for option, values in (("--dim", dimensions), ("--shape", shapes)):
@@ -144,7 +144,7 @@ NETWORK_COLUMNS = (
 
 
 def network_row(name: str) -> tuple[str, ...]:
-    """Give the figures of a shipped network, in the order of `NETWORK_COLUMNS`.
+    """Return the figures of a shipped network, in the order of `NETWORK_COLUMNS`.
 
     Operators are counted as the source has them, and after elementwise ones are merged; inside are the
     activations, each once; M_R is the most one operator needs, merged.

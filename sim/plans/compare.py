@@ -62,7 +62,7 @@ class Comparison:
         return tuple(kind for kind in (WHOLE, FULL) if any(kind in row.plans for row in self.rows))
 
     def at(self, budget: str) -> list[PlanRow]:
-        """Give the rows of a budget."""
+        """Return the rows of a budget."""
         return [row for row in self.rows if row.budget == budget]
 
     @cached_property
@@ -93,7 +93,7 @@ class Comparison:
         )
 
     def document(self) -> dict[str, Any]:
-        """Give the content of the comparison's file."""
+        """Return the content of the comparison's file."""
         return {
             "summaries": [asdict(summary) for summary in self.summaries],
             "rows": _ROWS.dump_python(list(self.rows)),
@@ -149,7 +149,7 @@ SUMMARY_COLUMNS: Columns[Summary] = (
 
 
 def plan_tables(comparison: Comparison) -> tuple[Table, Table]:
-    """Give the tables for a terminal: all rows, proven plans green, and the budgets' summaries."""
+    """Return the tables for a terminal: all rows, proven plans green, and the budgets' summaries."""
 
     def style(row: PlanRow) -> str:
         return "green" if (row.whole or row.full).proven else ""

@@ -31,7 +31,7 @@ class Path(enum.StrEnum):
 
 
 def moved_beyond(plan: Plan, problem: Problem) -> int:
-    """Give the bytes that a plan moves beyond what the network it was made of must: avoidable ones, and the
+    """Return the bytes that a plan moves beyond what the network it was made of must: avoidable ones, and the
     parameters that bands read again.
     """
     parameters = sum(operator.weight_bytes for operator in problem.graph.operators)
@@ -52,7 +52,7 @@ class CurvePoint:
 
     @classmethod
     def of(cls, plan: Plan, problem: Problem, baselines: Mapping[str, int] | None = None) -> CurvePoint:
-        """Give the point of a plan of a network; its bound holds where it was not cut into bands."""
+        """Return the point of a plan of a network; its bound holds where it was not cut into bands."""
         cut = len(plan.graph.tensors) > len(problem.graph.tensors)
         return cls(
             scratchpad_bytes=plan.scratchpad_bytes,

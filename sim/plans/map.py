@@ -73,7 +73,7 @@ def address_map(facts: PlanFacts) -> go.Figure:
 
 
 def _rectangles(facts: PlanFacts) -> dict[tuple[str, str], list[_Rectangle]]:
-    """Give everything in the scratchpad, by its kind's name and colour."""
+    """Return everything in the scratchpad, by its kind's name and colour."""
     plan = facts.plan
     kinds = {TensorKind.ACTIVATION: ("activation", ACTIVATION), TensorKind.OUTPUT: ("output", OUTPUT)}
     groups: dict[tuple[str, str], list[_Rectangle]] = defaultdict(list)
@@ -162,7 +162,7 @@ def _window_text(facts: PlanFacts, index: int) -> str:
 
 
 def _waiting(facts: PlanFacts) -> list[_Rectangle]:
-    """Give the parts of stays without a use before or after."""
+    """Return the parts of stays without a use before or after."""
     found = []
     for index, episode in enumerate(facts.plan.episodes):
         touched = list(facts.uses_within(episode))
@@ -204,7 +204,7 @@ def _move_marks(facts: PlanFacts) -> Iterable[go.Scatter]:
 
 
 def _moved_bars(facts: PlanFacts) -> list[go.Bar]:
-    """Give bars of bytes by step: reads upwards, writes downwards, compulsory ones pale."""
+    """Return bars of bytes by step: reads upwards, writes downwards, compulsory ones pale."""
     bars = []
     for sign, reasons in ((1, (Why.FIRST_FETCH, Why.REFETCH)), (-1, (Why.OUTPUT, Why.SPILL))):
         base = [0] * len(facts.plan.steps)

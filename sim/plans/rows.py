@@ -62,8 +62,8 @@ class PlanRow:
         return ({WHOLE: self.whole} if self.whole else {}) | {FULL: self.full}
 
     def reduction(self, method: str, kind: str) -> float | None:
-        """Give the share of a baseline's avoidable bytes that a plan saves; negative when it moves more, None
-        when the baseline is impossible or moves nothing, or there is no such plan.
+        """Return the share of a baseline's avoidable bytes that a plan saves; negative when it moves more,
+        None when the baseline is impossible or moves nothing, or there is no such plan.
         """
         moved, plan = self.baselines.get(method, 0), self.plans.get(kind)
         return 1 - plan.avoidable_bytes / moved if moved and plan else None

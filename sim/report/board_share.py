@@ -20,8 +20,8 @@ Share = tuple[Resources, Board]
 
 
 def share_of_board(report: Report) -> Share | None:
-    """Give the estimate and the board; None where the report is of another state of engine or board than the
-    one that is installed.
+    """Return the estimate and the board; None where the report is of another state of engine or board than
+    the one that is installed.
     """
     try:
         engine, board = find_engine(report.engine), load_board(report.board)
@@ -34,7 +34,9 @@ def share_of_board(report: Report) -> Share | None:
 
 
 def resource_lines(shares: Sequence[Share | None]) -> list[Line]:
-    """Give a line for each kind of resource, with a cell for each run: how many, and which share that is."""
+    """Return a line for each kind of resource, with a cell for each run: how many, and which share that
+    is.
+    """
     names = [name for name, _ in next(share for share in shares if share is not None)[0].items()]
     return [
         Line(
@@ -47,7 +49,7 @@ def resource_lines(shares: Sequence[Share | None]) -> list[Line]:
 
 
 def largest_share(share: Share) -> tuple[float, str]:
-    """Give the share of the resource that is taken most of, and its name."""
+    """Return the share of the resource that is taken most of, and its name."""
     estimate, board = share
     return max(
         (count / have, name.upper())

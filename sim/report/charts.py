@@ -218,7 +218,7 @@ def _names(runs: Iterable[tuple[str, Report]]) -> list[str]:
 
 
 def _shortened(label: str) -> str:
-    """Give a label short enough for an axis; its end, which tells numbered runs apart, is kept."""
+    """Return a label short enough for an axis; its end, which tells numbered runs apart, is kept."""
     if len(label) > _LABEL_CHARACTERS:
         label = f"{label[: _LABEL_CHARACTERS - 9]}…{label[-8:]}"
     return escape(label)

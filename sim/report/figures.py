@@ -177,7 +177,7 @@ class Line:
 
 
 def lines(reports: Sequence[Report], rows: Sequence[Row]) -> Iterator[Line]:
-    """Give the rows with their cells; a row for each key when a figure is a table by name.
+    """Return the rows with their cells; a row for each key when a figure is a table by name.
 
     A row that no run has a figure for is left out: what was multiplied, for engines that do not multiply.
     """
@@ -201,7 +201,7 @@ def lines(reports: Sequence[Report], rows: Sequence[Row]) -> Iterator[Line]:
 
 
 def _bounded(report: Report, path: str) -> str:
-    """Give what is said around a figure."""
+    """Return what is said around a figure."""
     return _BOUNDED.get(path, "{}") if report.prediction.predicted_lower_bound else "{}"
 
 
@@ -211,7 +211,7 @@ def multiplies(report: Report) -> bool:
 
 
 def summary(reports: Sequence[Report]) -> Table:
-    """Give a table with a row for each figure of `SUMMARY` and a column for each run."""
+    """Return a table with a row for each figure of `SUMMARY` and a column for each run."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     for label in labels(reports):
@@ -245,7 +245,7 @@ def labels(reports: Sequence[Report]) -> list[str]:
 
 
 def named_by_file(reports: Sequence[Report], files: Sequence[Path]) -> list[Report]:
-    """Give reports the names of their files where they have no label, and beside it where others have the
+    """Return reports the names of their files where they have no label, and beside it where others have the
     same.
     """
     own = [report.label for report in reports]

@@ -26,7 +26,7 @@ class Tile:
 
 
 def exact_tile(exact: Iterable[bool | None], engine: str = "") -> Tile:
-    """Give the headline of runs that were compared with the golden model; None stands for one that was not,
+    """Return the headline of runs that were compared with the golden model; None stands for one that was not,
     as it computed nothing.
     """
     given = list(exact)
@@ -52,7 +52,7 @@ def write_page(template: str, path: Path, *, charts: bool = True, **content: Any
 
 
 def chart(figure: go.Figure, name: str, *, zoom: bool = False, image: bool = False) -> str:
-    """Give a figure as part of a page; ``name`` is its own there.
+    """Return a figure as part of a page; ``name`` is its own there.
 
     ``zoom`` lets the reader zoom, pan and save an image (PNG), ``image`` the latter alone.
     """

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 
 def png(pixels: NDArray[np.uint8]) -> bytes:
-    """Give pixels ``[rows, columns, 3]``, red, green and blue, as a PNG (ISO/IEC 15948)."""
+    """Return pixels ``[rows, columns, 3]``, red, green and blue, as a PNG (ISO/IEC 15948)."""
     rows, columns, _ = pixels.shape
     # Each row behind the number of its filter, 0 for none.
     filtered = np.concatenate([np.zeros((rows, 1), np.uint8), pixels.reshape(rows, -1)], axis=1)
@@ -21,7 +21,7 @@ def png(pixels: NDArray[np.uint8]) -> bytes:
 
 
 def embedded(pixels: NDArray[np.uint8]) -> str:
-    """Give the address of a picture that is within the page itself."""
+    """Return the address of a picture that is within the page itself."""
     return "data:image/png;base64," + base64.b64encode(png(pixels)).decode()
 
 

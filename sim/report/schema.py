@@ -56,13 +56,13 @@ class _Untitled(GenerateJsonSchema):
 
 
 def schema() -> dict[str, Any]:
-    """Give the JSON schema of a report."""
+    """Return the JSON schema of a report."""
     body = ADAPTER.json_schema(mode="serialization", schema_generator=_Untitled)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **body}
 
 
 def glossary() -> dict[str, str]:
-    """Give what every field means, by dotted name; ``ports[]`` stands for each entry of ``ports``."""
+    """Return what every field means, by dotted name; ``ports[]`` stands for each entry of ``ports``."""
     body = schema()
     return dict(_fields(body, body["$defs"], ""))
 
@@ -79,12 +79,12 @@ def _fields(body: Mapping[str, Any], kinds: Mapping[str, Any], prefix: str) -> I
 
 
 def schema_text() -> str:
-    """Give the text of ``report.schema.json``."""
+    """Return the text of ``report.schema.json``."""
     return json.dumps(schema(), indent=2) + "\n"
 
 
 def page_text() -> str:
-    """Give the text of ``docs/report.md``."""
+    """Return the text of ``docs/report.md``."""
     rows = "".join(f"| `{name}` | {meaning} |\n" for name, meaning in glossary().items())
     return _PAGE_INTRODUCTION + rows
 

@@ -38,7 +38,7 @@ RUNS = (
 
 
 def styled(figure: go.Figure, *, height: int) -> go.Figure:
-    """Give a figure the fonts, colours and margins all have."""
+    """Return a figure the fonts, colours and margins all have."""
     figure.update_layout(
         template="plotly_white",
         height=max(height, 260),
@@ -63,12 +63,14 @@ def beside(figure: go.Figure, *, top: int, x: float = 1.01) -> go.Figure:
 
 
 def hover(texts: Sequence[Any]) -> dict[str, object]:
-    """Give what shows a text of its own, in HTML, at each mark of a trace."""
+    """Return what shows a text of its own, in HTML, at each mark of a trace."""
     return {"customdata": texts, "hovertemplate": "%{customdata}<extra></extra>"}
 
 
 def menu(labels: Sequence[str], traces_each: int, **place: object) -> dict[str, Any]:
-    """Give a menu that shows the traces of one label at a time, ``traces_each`` of them; labels are HTML."""
+    """Return a menu that shows the traces of one label at a time, ``traces_each`` of them; labels are
+    HTML.
+    """
     buttons = [
         {
             "label": label,
@@ -82,7 +84,7 @@ def menu(labels: Sequence[str], traces_each: int, **place: object) -> dict[str, 
 
 
 def byte_axis(most: float, *, both_ways: bool = False) -> dict[str, object]:
-    """Give an axis whose ticks are round numbers of KiB or MiB, at most eight of them to one side."""
+    """Return an axis whose ticks are round numbers of KiB or MiB, at most eight of them to one side."""
     step = 2 ** max(0, math.ceil(math.log2(max(most, 1) / 8)))
     ticks = [step * number for number in range(int(most // step) + 1)]
     if both_ways:
@@ -97,6 +99,6 @@ def byte_axis(most: float, *, both_ways: bool = False) -> dict[str, object]:
 
 
 def log_axis(low: float, high: float) -> dict[str, object]:
-    """Give a logarithmic axis that labels 1, 2 and 5 of every decade, or only 1 when there are many."""
+    """Return a logarithmic axis that labels 1, 2 and 5 of every decade, or only 1 when there are many."""
     ends = [math.log10(low), math.log10(high)]
     return {"type": "log", "range": ends, "dtick": "D2" if ends[1] - ends[0] <= 3 else 1, "tickformat": ","}

@@ -12,7 +12,7 @@ from sim.report.report import ADAPTER, Report
 
 
 def csv_text(reports: Sequence[Report]) -> str:
-    """Give a column for each figure of any run, by its dotted name in the report; lists are left out."""
+    """Return a column for each figure of any run, by its dotted name in the report; lists are left out."""
     rows = [
         {"run": label, **figures_of(report)} for label, report in zip(labels(reports), reports, strict=True)
     ]
@@ -25,7 +25,7 @@ def csv_text(reports: Sequence[Report]) -> str:
 
 
 def figures_of(report: Report) -> dict[str, Any]:
-    """Give all figures of a run by their dotted names in the report; lists are left out."""
+    """Return all figures of a run by their dotted names in the report; lists are left out."""
     return dict(_figures(ADAPTER.dump_python(report, mode="json"), ""))
 
 

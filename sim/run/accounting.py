@@ -138,7 +138,7 @@ def build_report(
 
 @functools.cache
 def git_revision() -> str | None:
-    """Give the revision of the checkout this module is in, ``-dirty`` when it has changes, or None."""
+    """Return the revision of the checkout this module is in, ``-dirty`` when it has changes, or None."""
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return None
@@ -153,7 +153,7 @@ def git_revision() -> str | None:
 def _port(
     name: str, channel: int, moved: Mapping[str, int] | None, counters: Mapping[str, int]
 ) -> dict[str, Any] | None:
-    """Give a port's useful bytes: as the kernel counted them, else as the memory model did, if one did."""
+    """Return a port's useful bytes: as the kernel counted them, else as the memory model did, if one did."""
     counted = {way: counters[key] for way in _DIRECTIONS if (key := f"{name}_{way}_bytes") in counters}
     if not counted:
         if moved is None:

@@ -130,7 +130,7 @@ class EngineAdapter(abc.ABC):
         """
 
     def control_job(self, tensors: Mapping[str, Tensor], config: Any) -> Any:
-        """Give a job for a control-only simulation: `job`, without what only the values of tensors decide
+        """Return a job for a control-only simulation: `job`, without what only the values of tensors decide
         where working that out takes time.
         """
         return self.job(tensors, config)
@@ -153,7 +153,7 @@ class EngineAdapter(abc.ABC):
 
     @abc.abstractmethod
     def results(self, job: Any, config: Any, integers: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Give what the user's output file holds, in real units, from the integer outputs."""
+        """Return what the user's output file holds, in real units, from the integer outputs."""
 
     def errors(self, job: Any, config: Any, integers: Mapping[str, Tensor]) -> dict[str, float]:
         """Measure the integer outputs against float64: on the quantized inputs and on the user's own; nothing
@@ -164,7 +164,7 @@ class EngineAdapter(abc.ABC):
 
     @abc.abstractmethod
     def workload(self, job: Any, config: Any) -> Any:
-        """Give the job without its tensors, as `hw.engine.Engine.predict` takes it."""
+        """Return the job without its tensors, as `hw.engine.Engine.predict` takes it."""
 
     def tensors(self, workload: Any, config: Any, *, seed: int) -> Tensors:
         """Make random tensors of a workload, as `job` takes them.
@@ -233,8 +233,8 @@ class EngineAdapter(abc.ABC):
 
     @abc.abstractmethod
     def cases(self) -> Iterator[Case]:
-        """Give the engine's regression: sizes at their limits, random shapes, every memory mode."""
+        """Return the engine's regression: sizes at their limits, random shapes, every memory mode."""
 
     def demo(self, board: Board) -> Demo | None:
-        """Give real input for ``loomwork demo``; None when the engine has none to show."""
+        """Return real input for ``loomwork demo``; None when the engine has none to show."""
         return None

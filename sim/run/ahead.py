@@ -22,7 +22,7 @@ from sim.run.launch import build_kernel
 
 @contextlib.contextmanager
 def built_ahead(board: Board) -> Iterator[Callable[[str, Any], None]]:
-    """Give a function that has the simulator of an engine built, by its name and configuration, while the
+    """Return a function that has the simulator of an engine built, by its name and configuration, while the
     ``with`` block goes on; one is built after the other.
 
     Nothing is shown: who wants one that is being built waits for it (`sim.build.cache`), and who wants one

@@ -116,7 +116,7 @@ def verify(directory: Path) -> RunResult:
 
 
 def _impossible(prepared: Prepared, known: Measured, record: Record) -> Iterator[str]:
-    """Give a line for each counter of a call that this job cannot have had."""
+    """Return a line for each counter of a call that this job cannot have had."""
     prediction = prepared.prediction
     for way, least in (("read", prediction.read_bytes_total), ("write", prediction.write_bytes_total)):
         names = {f"{port}_{way}_bytes" for port in prepared.table.ports} & known.counters.keys()

@@ -144,5 +144,5 @@ def _simulated(name: str, chosen: Demo, board: Board, root: Path, console: Conso
 
 
 def _slug(name: str) -> str:
-    """Give a name a file can have."""
+    """Return a name a file can have."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "launch"

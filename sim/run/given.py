@@ -28,7 +28,7 @@ class Given:
         return {name: path for name, path in vars(self).items() if path is not None}
 
     def read(self, adapter: EngineAdapter, config: Any, *, seed: int) -> dict[str, Tensor]:
-        """Give the tensors of all files, as `EngineAdapter.job` takes them; ``seed`` is the run's.
+        """Return the tensors of all files, as `EngineAdapter.job` takes them; ``seed`` is the run's.
 
         Raises `InputError` when a file cannot be read, or is nothing the engine can use.
         """

@@ -144,7 +144,7 @@ def simulate(
 
 
 def _watch(progress: Path, activity: Activity, expected_cycles: int) -> Callable[[], None]:
-    """Give a function that shows how far the simulation is."""
+    """Return a function that shows how far the simulation is."""
 
     def show() -> None:
         try:

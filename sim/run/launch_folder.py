@@ -310,7 +310,7 @@ def _load(path: Path, adapter: TypeAdapter[Any], version: str) -> Any:
 
 @contextmanager
 def _fresh(directory: Path) -> Iterator[Path]:
-    """Give a folder beside ``directory`` that takes its place when all is written."""
+    """Return a folder beside ``directory`` that takes its place when all is written."""
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{directory.name}.", dir=directory.parent) as beside:
@@ -330,7 +330,7 @@ def _fresh(directory: Path) -> Iterator[Path]:
 
 
 def schema_text() -> str:
-    """Give the text of ``launch.schema.json``: both documents."""
+    """Return the text of ``launch.schema.json``: both documents."""
     parts = {"launch.json": MANIFESTS.json_schema(), "results/run.json": RECORDS.json_schema()}
     kinds = {name: kind for part in parts.values() for name, kind in part.pop("$defs").items()}
     schema = {

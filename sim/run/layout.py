@@ -61,7 +61,7 @@ def place_buffers(
 def register_writes(
     launch: Launch, table: ArgumentTable, buffers: tuple[PlacedBuffer, ...]
 ) -> tuple[tuple[tuple[int, int], ...], ...]:
-    """Give for each call every write of an argument register: byte offset and 32-bit word.
+    """Return for each call every write of an argument register: byte offset and 32-bit word.
 
     Raises `InputError` when a scalar is missing, an argument unknown, or a number wider than its register.
     """
@@ -81,7 +81,7 @@ def register_writes(
 
 
 def _words(values: Mapping[str, int], table: ArgumentTable) -> tuple[tuple[int, int], ...]:
-    """Give the writes of one call."""
+    """Return the writes of one call."""
     words = []
     for register in table.registers:
         name, bits = register.argument.name, register.argument.bits
@@ -95,7 +95,7 @@ def _words(values: Mapping[str, int], table: ArgumentTable) -> tuple[tuple[int, 
 
 
 def linked(buffer: Buffer, placed: tuple[PlacedBuffer, ...]) -> NDArray[np.uint8]:
-    """Give the data of ``buffer`` with the addresses of others in their places.
+    """Return the data of ``buffer`` with the addresses of others in their places.
 
     Raises `InputError` when a link is not within the data, or to a buffer that is not placed.
     """

@@ -23,7 +23,7 @@ def is_host_port(port: str) -> bool:
 
 
 def memory_of_port(port: str, board: Board) -> Memory:
-    """Give the memory behind an AXI port: the host's (`is_host_port`), else the board's own.
+    """Return the memory behind an AXI port: the host's (`is_host_port`), else the board's own.
 
     Raises `InputError` when the board has no host memory.
     """
@@ -53,7 +53,7 @@ def memory_parameters(
     traces: Mapping[str, Path],
     tampers: Sequence[Tamper] = (),
 ) -> str:
-    """Give the parameter text of all memories behind ``ports``; see `sim.memory.config.memory_config`.
+    """Return the parameter text of all memories behind ``ports``; see `sim.memory.config.memory_config`.
 
     ``traces`` has the file of a memory whose transfers are recorded, by its name; ``tampers`` change what
     lies in ``buffers``. Raises `InputError` when no port has a memory behind it that is to be traced.
@@ -83,7 +83,7 @@ def memory_parameters(
 
 
 def _change(tamper: Tamper, address: int) -> tuple[int, int, int, int, int, int]:
-    """Give a tamper with addresses."""
+    """Return a tamper with addresses."""
     read, to, source = (address + place for place in (tamper.read, tamper.to, tamper.source))
     return read, tamper.skip, to, source, tamper.size_bytes, tamper.mask
 
@@ -91,7 +91,7 @@ def _change(tamper: Tamper, address: int) -> tuple[int, int, int, int, int, int]
 def channel_traffic(
     ports: Sequence[str], placement: Mapping[str, int], board: Board, counted: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Give what the memories counted, an entry for each channel a port is connected to.
+    """Return what the memories counted, an entry for each channel a port is connected to.
 
     Each has ``memory``, ``channel``, ``bus_read_bytes``, ``bus_write_bytes`` (beats of the ports connected to
     it: every buffer lies in the channel of its port), ``ports``, by whose names ``read_bytes`` and
@@ -131,8 +131,8 @@ def channel_traffic(
 def uncounted_traffic(
     ports: Sequence[str], placement: Mapping[str, int], board: Board
 ) -> list[dict[str, Any]]:
-    """Give what `channel_traffic` would of memories that count nothing, those of hardware: None for bytes of
-    the bus and of each port.
+    """Return what `channel_traffic` would of memories that count nothing, those of hardware: None for bytes
+    of the bus and of each port.
     """
     behind: dict[tuple[str, int], dict[str, None]] = {}
     for port in ports:

@@ -53,7 +53,7 @@ _KEPT = TypeAdapter(_Kept)
 
 
 def part_key(engine: str, config: object, board: Board) -> str:
-    """Give a key of all that a part follows from: sources, configuration, board, packages, Verilator."""
+    """Return a key of all that a part follows from: sources, configuration, board, packages, Verilator."""
     sources = source_digest(hw, importlib.import_module(simulation_side(engine).partition(".")[0]))
     installed = (f"{package.name} {package.version}" for package in distributions())
     return key_of(
@@ -68,7 +68,7 @@ def keep(part: Part, key: str, root: Path) -> None:
 
 
 def find_part(engine: str, key: str, root: Path) -> Part | None:
-    """Give the part that was kept, None where it follows from something else or a file of it is gone."""
+    """Return the part that was kept, None where it follows from something else or a file of it is gone."""
     file = root / engine / _KEPT_NAME
     try:
         kept = _KEPT.validate_json(file.read_bytes())

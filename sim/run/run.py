@@ -37,7 +37,7 @@ _PACKAGES = ("loomwork", "amaranth", "numpy")
 
 
 def find_adapter(engine_name: str) -> EngineAdapter:
-    """Give the simulation side of an engine."""
+    """Return the simulation side of an engine."""
     module = importlib.import_module(f"{simulation_side(engine_name)}.adapter")
     adapter: EngineAdapter = module.ADAPTER
     return adapter
@@ -255,7 +255,7 @@ def prepare(
 
 
 def measured(simulated: Simulated, prepared: Prepared, *, memory_mode: str, seed: int) -> Measured:
-    """Give what a simulated call is known by.
+    """Return what a simulated call is known by.
 
     Raises `SimulationError` when a memory's error ended it, so that there is nothing to know.
     """
@@ -285,7 +285,7 @@ def measured(simulated: Simulated, prepared: Prepared, *, memory_mode: str, seed
 
 
 def compare(integers: Mapping[str, Tensor], golden: Mapping[str, Tensor]) -> tuple[str, ...]:
-    """Give a line for each tensor that is not the golden model's bit for bit, with its first difference."""
+    """Return a line for each tensor that is not the golden model's bit for bit, with its first difference."""
     lines = []
     for name in sorted({*integers, *golden}):
         ours, theirs = integers.get(name), golden.get(name)

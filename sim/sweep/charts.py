@@ -43,7 +43,7 @@ def _main_figures(result: PointResult) -> list[tuple[str, float]]:
 
 
 def _marks(results: SweepResults, points: Sequence[PointResult]) -> dict[str, Any]:
-    """Give the texts of marks and, for the page's script, the points' numbers."""
+    """Return the texts of marks and, for the page's script, the points' numbers."""
     return {
         "customdata": [[describe(results, point), point.number] for point in points],
         "hovertemplate": "%{customdata[0]}<extra></extra>",
@@ -334,7 +334,7 @@ def _compared_text(each: Compared) -> str:
 
 
 def _values(points: Sequence[PointResult], name: str) -> list[Value]:
-    """Give the values of a parameter in order, text after numbers."""
+    """Return the values of a parameter in order, text after numbers."""
     found = {point.point.parameters[name] for point in points if name in point.point.parameters}
     return sorted(
         found,

@@ -74,7 +74,7 @@ def _dotted(node: ast.expr) -> str:
 
 
 def _checked(node: ast.expr) -> Iterator[str]:
-    """Give the names in an expression, or raise `ValueError` for what is not legal."""
+    """Return the names in an expression, or raise `ValueError` for what is not legal."""
     match node:
         case ast.Constant(value=int() | float() | str()):
             return

@@ -15,7 +15,9 @@ from sim.sweep.spec import SweepSpec
 
 
 def predicted_figures(prediction: Prediction, clock_mhz: float) -> dict[str, float]:
-    """Give the figures of a workload by its prediction; ``utilization`` is 0 where there is no multiplier."""
+    """Return the figures of a workload by its prediction; ``utilization`` is 0 where there is no
+    multiplier.
+    """
     cycles = prediction.cycles_total
     return _workload_figures(
         cycles=cycles,
@@ -29,7 +31,7 @@ def predicted_figures(prediction: Prediction, clock_mhz: float) -> dict[str, flo
 
 
 def measured_figures(report: Report) -> dict[str, float]:
-    """Give the figures of a workload by its simulation; bytes are those that are predicted, too.
+    """Return the figures of a workload by its simulation; bytes are those that are predicted, too.
 
     The oblivious map's are the host's: what of its HBM is read follows from the operations.
     """
@@ -54,7 +56,7 @@ def _workload_figures(**counted: float) -> dict[str, float]:
 
 
 def point_figures(spec: SweepSpec, outcomes: Iterable[Outcome]) -> tuple[dict[str, float], str]:
-    """Give the figures of a design from all that is known of it, and why it has none.
+    """Return the figures of a design from all that is known of it, and why it has none.
 
     The dearest fidelity that succeeded counts.  What cannot be built or predicted has no figures.
     """
@@ -100,7 +102,7 @@ def point_figures(spec: SweepSpec, outcomes: Iterable[Outcome]) -> tuple[dict[st
 
 
 def violated(spec: SweepSpec, point: Point, figures: Mapping[str, float]) -> str:
-    """Give the first constraint that a design does not keep; empty when it keeps all."""
+    """Return the first constraint that a design does not keep; empty when it keeps all."""
     names = {**spec.scope(point.parameters), **figures, "board": point.board}
     for text in spec.constraints:
         if not evaluated(text, names):
@@ -109,7 +111,7 @@ def violated(spec: SweepSpec, point: Point, figures: Mapping[str, float]) -> str
 
 
 def objective_values(spec: SweepSpec, point: Point, figures: Mapping[str, float]) -> tuple[float, ...]:
-    """Give the objectives of a design, those to be maximized negated: the less the better."""
+    """Return the objectives of a design, those to be maximized negated: the less the better."""
     names = {**spec.scope(point.parameters), **figures}
     signs = {"min": 1.0, "max": -1.0}
     return tuple(signs[way] * float(evaluated(text, names)) for text, way in spec.objectives.items())
@@ -129,7 +131,7 @@ def _parsed(text: str) -> Expression:
 
 
 def pareto_front(values: Sequence[tuple[float, ...]]) -> list[int]:
-    """Give the indexes of those that no other dominates; of equal ones all."""
+    """Return the indexes of those that no other dominates; of equal ones all."""
     front: list[int] = []
     # In this order no later one dominates an earlier one.
     for index in sorted(range(len(values)), key=lambda index: values[index]):

@@ -32,7 +32,7 @@ class Slower:
 
 
 def slower_though_larger(results: SweepResults) -> list[Slower]:
-    """Give every step to the next value of one parameter by which a design takes no less of any resource,
+    """Return every step to the next value of one parameter by which a design takes no less of any resource,
     more of one, and more cycles for a workload; all by prediction, the worst first.
     """
     free = [

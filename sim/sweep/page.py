@@ -107,7 +107,7 @@ def _tiles(results: SweepResults, slower: list[Slower]) -> list[Tile]:
 
 
 def _slower_lines(results: SweepResults, slower: list[Slower]) -> list[str]:
-    """Give a line for each step of a parameter and workload: how often it is slower, and the worst case."""
+    """Return a line for each step of a parameter and workload: how often it is slower, and the worst case."""
     steps: dict[tuple[Any, ...], list[Slower]] = {}
     for each in slower:
         steps.setdefault((each.parameter, each.values, each.workload), []).append(each)
@@ -123,7 +123,7 @@ def _slower_lines(results: SweepResults, slower: list[Slower]) -> list[str]:
 
 
 def _design(point: PointResult) -> dict[str, Any]:
-    """Give what the page shows of a point that somebody asks for."""
+    """Return what the page shows of a point that somebody asks for."""
     return {
         "configs": {engine: config_text(config) for engine, config in point.point.configs.items() if config},
         "commands": {

@@ -77,7 +77,7 @@ class PointResult:
         return FIDELITIES[max(known, default=0)]
 
     def outcome(self, fidelity: Fidelity, *, engine: str = "", workload: str = "") -> Outcome | None:
-        """Give what a fidelity says of a workload or, of a synthesis, of an engine; None if nothing."""
+        """Return what a fidelity says of a workload or, of a synthesis, of an engine; None if nothing."""
         for outcome in self.outcomes:
             same = workload in ("", outcome.workload) and engine in ("", outcome.engine)
             if outcome.fidelity == fidelity and same:

@@ -26,7 +26,7 @@ class SweepResults:
         return [point for point in self.points if point.on_front]
 
     def objectives(self, point: PointResult) -> tuple[float, ...]:
-        """Give the objectives of a point without a failure, those to be maximized negated."""
+        """Return the objectives of a point without a failure, those to be maximized negated."""
         return objective_values(self.spec, point.point, point.figures)
 
 
@@ -91,7 +91,7 @@ class Compared:
 
 
 def compared(result: PointResult) -> Iterator[Compared]:
-    """Give every simulation of a point beside its prediction."""
+    """Return every simulation of a point beside its prediction."""
     for outcome in result.outcomes:
         if outcome.fidelity in ("control", "full") and not outcome.failure:
             predicted = result.outcome("prediction", engine=outcome.engine, workload=outcome.workload)
@@ -105,6 +105,6 @@ def compared(result: PointResult) -> Iterator[Compared]:
 
 
 def worst_prediction(results: SweepResults) -> Compared | None:
-    """Give the simulation that a prediction was farthest from; None where nothing was simulated."""
+    """Return the simulation that a prediction was farthest from; None where nothing was simulated."""
     found = (each for point in results.points for each in compared(point))
     return max(found, key=lambda each: abs(each.error), default=None)

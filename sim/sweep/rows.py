@@ -23,7 +23,7 @@ _RESULTS = TypeAdapter(SweepResults)
 
 
 def worst_error(result: PointResult) -> float | None:
-    """Give the error of a point's prediction that is farthest from 0; None where nothing was simulated."""
+    """Return the error of a point's prediction that is farthest from 0; None where nothing was simulated."""
     return max((found.error for found in compared(result)), key=abs, default=None)
 
 
@@ -37,14 +37,14 @@ def is_sweep_points(path: Path) -> bool:
 
 
 def short_names(results: SweepResults) -> dict[str, str]:
-    """Give parameters as they are printed: without their engine's name where that is clear."""
+    """Return parameters as they are printed: without their engine's name where that is clear."""
     names = dict.fromkeys(name for result in results.points for name in result.point.parameters)
     last = [name.partition(".")[2] for name in names]
     return {name: short if last.count(short) == 1 else name for name, short in zip(names, last, strict=True)}
 
 
 def rows(results: SweepResults) -> Iterator[dict[str, Any]]:
-    """Give each point as one flat row: number, board, parameters, figures, what is known of it and how."""
+    """Return each point as one flat row: number, board, parameters, figures, what is known of it and how."""
     names = short_names(results)
     for result in results.points:
         error = worst_error(result)
@@ -62,7 +62,7 @@ def rows(results: SweepResults) -> Iterator[dict[str, Any]]:
 
 
 def csv_text(results: SweepResults) -> str:
-    """Give a line for each point; a figure that is not known is left empty."""
+    """Return a line for each point; a figure that is not known is left empty."""
     found = list(rows(results))
     columns = dict.fromkeys(name for row in found for name in row)
     text = io.StringIO()
@@ -73,17 +73,17 @@ def csv_text(results: SweepResults) -> str:
 
 
 def json_text(results: SweepResults) -> str:
-    """Give everything that is known, reports of simulations whole."""
+    """Return everything that is known, reports of simulations whole."""
     return json.dumps({"format": FORMAT, **_RESULTS.dump_python(results, mode="json")}, indent=1) + "\n"
 
 
 def config_text(config: Mapping[str, Any]) -> str:
-    """Give a configuration as its file, for ``--config``."""
+    """Return a configuration as its file, for ``--config``."""
     return yaml.safe_dump(dict(config), sort_keys=False)
 
 
 def verilog_command(result: PointResult, engine: str) -> str:
-    """Give what writes a configuration of a design to a file, and generates and lints its Verilog."""
+    """Return what writes a configuration of a design to a file, and generates and lints its Verilog."""
     name = f"point-{result.number}-{engine}"
     config = config_text(result.point.configs[engine])
     options = f"--engine {engine} --board {shlex.quote(result.point.board)} --config {name}.yaml"
@@ -94,7 +94,7 @@ def verilog_command(result: PointResult, engine: str) -> str:
 
 
 def reports(result: PointResult) -> dict[str, Outcome]:
-    """Give the simulations of a point that have a report, the dearest of each workload, by its name."""
+    """Return the simulations of a point that have a report, the dearest of each workload, by its name."""
     found: dict[str, Outcome] = {}
     for fidelity in ("control", "full"):
         for outcome in result.outcomes:

@@ -64,7 +64,7 @@ class Space:
         return math.prod(len(values) for values in self.axes.values())
 
     def parameters(self, place: Place) -> dict[str, Value]:
-        """Give the parameters of a design, and its board."""
+        """Return the parameters of a design, and its board."""
         chosen: dict[str, Any] = {
             name: values[index] for (name, values), index in zip(self.axes.items(), place, strict=True)
         }
@@ -80,7 +80,7 @@ class Space:
         return all(evaluated(text, names) for text in self._constraints)
 
     def grid(self) -> list[Place]:
-        """Give all designs that are allowed.
+        """Return all designs that are allowed.
 
         Raises `InputError` when there are too many, or none.
         """
@@ -92,7 +92,7 @@ class Space:
         return found or self._none()
 
     def drawn(self, count: int, seed: int) -> list[Place]:
-        """Give ``count`` different designs that are allowed, or all where there are fewer.
+        """Return ``count`` different designs that are allowed, or all where there are fewer.
 
         Raises `InputError` when there is none.
         """

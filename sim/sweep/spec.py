@@ -136,8 +136,8 @@ class SweepSpec:
         return {name: found for engine in self.engines.values() for name, found in engine.workloads.items()}
 
     def scope(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Give what parameters have under their names in expressions: ``attention.rows``, and ``rows`` where
-        one engine has such a parameter.
+        """Return what parameters have under their names in expressions: ``attention.rows``, and ``rows``
+        where one engine has such a parameter.
         """
         short = [name.partition(".")[2] for name in parameters]
         named = {name.partition(".")[2]: value for name, value in parameters.items()}
@@ -203,7 +203,7 @@ def read_spec(path: Path) -> SweepSpec:
 
 
 def spec_dict(spec: SweepSpec) -> dict[str, Any]:
-    """Give a spec as plain values, as the database keeps it."""
+    """Return a spec as plain values, as the database keeps it."""
     plain: dict[str, Any] = _SPEC.dump_python(spec, mode="json")
     return plain
 
@@ -214,7 +214,7 @@ def spec_of(plain: Mapping[str, Any]) -> SweepSpec:
 
 
 def values_of(given: Any) -> tuple[Value, ...] | Expression:
-    """Give the values of a parameter as the file has it, or the expression it follows from.
+    """Return the values of a parameter as the file has it, or the expression it follows from.
 
     Raises
     ------

@@ -139,7 +139,7 @@ class Store:
             connection.execute(f"DELETE FROM outcomes WHERE {failed} != 'prediction'")
 
     def end(self) -> None:
-        """Give back all claims."""
+        """Return back all claims."""
         with self._writing() as connection:
             connection.execute("DELETE FROM claims WHERE owner = ?", (self.owner,))
 
@@ -155,7 +155,7 @@ class Store:
             connection.executemany("INSERT OR IGNORE INTO parts VALUES (?, ?)", parts)
 
     def claim(self, keys: Sequence[str]) -> list[str]:
-        """Give those of ``keys`` that nobody knows or works on; from now on this process does."""
+        """Return those of ``keys`` that nobody knows or works on; from now on this process does."""
         now, mine = time.time(), []
         with self._writing() as connection:
             for key in keys:
@@ -170,7 +170,7 @@ class Store:
         return mine
 
     def beat(self) -> None:
-        """Give a sign of life."""
+        """Return a sign of life."""
         with self._writing() as connection:
             row = (time.time(), self.owner)
             connection.execute("UPDATE claims SET beat = ? WHERE owner = ?", row)
@@ -183,7 +183,7 @@ class Store:
             connection.executemany("DELETE FROM claims WHERE key = ?", ((key,) for key in outcomes))
 
     def outcomes(self, keys: Iterable[str]) -> dict[str, Outcome]:
-        """Give those outcomes that are known, by key."""
+        """Return those outcomes that are known, by key."""
         found = {}
         for key in keys:
             row = self._connection.execute("SELECT document FROM outcomes WHERE key = ?", (key,)).fetchone()
@@ -192,7 +192,7 @@ class Store:
         return found
 
     def points(self) -> Iterator[tuple[int, Point, tuple[Outcome, ...]]]:
-        """Give all points by number, each with all that is known of it."""
+        """Return all points by number, each with all that is known of it."""
         outcomes = {
             key: self._read(_OUTCOME, document)
             for key, document in self._connection.execute("SELECT key, document FROM outcomes")

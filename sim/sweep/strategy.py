@@ -12,7 +12,7 @@ Batches = Generator[list[Place], Values, None]
 
 
 def batches(space: Space) -> Batches:
-    """Give batches of designs; each is answered with the objectives of its designs before the next.
+    """Return batches of designs; each is answered with the objectives of its designs before the next.
 
     What is asked follows from the spec and the answers alone: a sweep that was interrupted asks the same
     again, and processes that share a database ask alike.

@@ -134,7 +134,7 @@ class _Sweep:
     def _gates(
         self, engine: str, board: str, chosen: Mapping[str, Value]
     ) -> tuple[str, Outcome, dict[str, Value]]:
-        """Give what an engine takes of a board, which is known at once, and its configuration."""
+        """Return what an engine takes of a board, which is known at once, and its configuration."""
         try:
             config = legal_config(engine, board, chosen)
         except InputError as error:
@@ -146,7 +146,7 @@ class _Sweep:
     def _tasks(
         self, fidelity: Fidelity, numbers: Iterable[int], selection: Selection
     ) -> Iterator[tuple[int, Task]]:
-        """Give the questions of a fidelity about designs: the first workload of all, then the next."""
+        """Return the questions of a fidelity about designs: the first workload of all, then the next."""
         numbers = list(numbers)
         for name, engine in self.spec.engines.items():
             workloads = {"": None} if fidelity == "synthesis" else engine.workloads
@@ -175,7 +175,7 @@ class _Sweep:
         return figures, failure
 
     def _values(self) -> dict[int, tuple[float, ...]]:
-        """Give the objectives of all designs that can be built and keep the constraints."""
+        """Return the objectives of all designs that can be built and keep the constraints."""
         found = {}
         for number, point in enumerate(self.points):
             figures, failure = self._figures(number)

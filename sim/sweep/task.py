@@ -82,7 +82,7 @@ def code_digest() -> str:
 
 
 def legal_config(engine_name: str, board: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a configuration as plain values, with the board's defaults for what is not chosen.
+    """Return a configuration as plain values, with the board's defaults for what is not chosen.
 
     Raises `InputError` for the first field that is wrong.
     """

@@ -29,7 +29,7 @@ _CLOCKS = re.compile(r"C|CLK|WCLK|CLKARDCLK|CLKBWRCLK")
 
 
 def timing_of(kind: str, inputs: Pins, outputs: Pins, delays: Delays) -> Cell | None:
-    """Give the timing of a cell by its type in Yosys' netlist, or None when the type is not known."""
+    """Return the timing of a cell by its type in Yosys' netlist, or None when the type is not known."""
     if re.fullmatch(r"LUT[1-6]", kind):
         return _through(Driver.LUT, Sink.LUT, inputs, outputs, delays["lut"])
     if re.fullmatch(r"MUXF[789]", kind):
@@ -56,7 +56,7 @@ def timing_of(kind: str, inputs: Pins, outputs: Pins, delays: Delays) -> Cell | 
 
 
 def data_bits(pins: Pins) -> Iterator[tuple[str, int]]:
-    """Give pin and net of each bit that is neither a clock nor constant."""
+    """Return pin and net of each bit that is neither a clock nor constant."""
     for pin, bits in pins.items():
         if not _CLOCKS.fullmatch(pin):
             yield from ((pin, bit) for bit in bits if bit is not None)

@@ -21,7 +21,7 @@ _CLOCKED = re.compile(r"FD[RSCP]E|SRL.*|RAMB.*|URAM.*")
 
 
 def pins_of(cell: Mapping[str, Any], way: str) -> dict[str, list[Any]]:
-    """Give the nets of a cell's inputs (``way`` "input") or outputs by pin, of Yosys' JSON."""
+    """Return the nets of a cell's inputs (``way`` "input") or outputs by pin, of Yosys' JSON."""
     return {pin: bits for pin, bits in cell["connections"].items() if cell["port_directions"][pin] == way}
 
 
@@ -70,7 +70,7 @@ def collapse(cells: Mapping[str, Any], parts: set[str], outputs: Iterable[int | 
 
 
 def _ordered(inputs: Mapping[int, list[int]]) -> list[int]:
-    """Give the nets of combinational cells, each after those it comes from; those of loops are left out."""
+    """Return the nets of combinational cells, each after those it comes from; those of loops are left out."""
     sorter = graphlib.TopologicalSorter(inputs)
     with contextlib.suppress(graphlib.CycleError):  # those before a loop can still be had
         sorter.prepare()
@@ -84,7 +84,7 @@ def _ordered(inputs: Mapping[int, list[int]]) -> list[int]:
 def _merged(
     own: list[int], inputs: Mapping[int, list[int]], luts: Mapping[int, str], depth: Mapping[int, int]
 ) -> list[int]:
-    """Give the inputs of a LUT that takes over all its latest ones, again and again while they fit."""
+    """Return the inputs of a LUT that takes over all its latest ones, again and again while they fit."""
     while True:
         latest = max((depth.get(bit, 0) for bit in own), default=0)
         late = [bit for bit in own if depth.get(bit, 0) == latest]

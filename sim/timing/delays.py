@@ -78,7 +78,7 @@ def load_delays(path: Path = FILE) -> Delays:
 
 
 def net_delays(delays: Delays, drivers: Any, sinks: Any, loads: Any, apart: Any = False) -> Any:
-    """Give the delay of nets in ps, each from its driver to one of its sinks; arrays of equal shape.
+    """Return the delay of nets in ps, each from its driver to one of its sinks; arrays of equal shape.
 
     What the packer puts into one slice takes the delay inside of the slice: a LUT before its carry bit or
     wide multiplexer, and a LUT or sum before the one flip-flop it drives.  A flip-flop that is the only load

@@ -207,7 +207,7 @@ def _doubt(graph: Graph, budget_ps: float, factor: float, *, dies: int) -> Doubt
 
 
 def _shorter(source: str) -> str:
-    """Give ``hw/lib/fifo.py:31`` for a line of the project, and package and file for any other."""
+    """Return ``hw/lib/fifo.py:31`` for a line of the project, and package and file for any other."""
     found = re.match(r".*?\.py:\d+", source)
     steps = PurePath(found[0] if found else source).parts
     roots = [index for index, step in enumerate(steps) if step in ("hw", "tests", "amaranth")]

@@ -140,14 +140,16 @@ class Graph:
         ]
 
     def scattered(self, deviation: float, seed: int) -> Any:
-        """Give arrivals as they would be if routed nets were off by a normal distribution, one draw a net."""
+        """Return arrivals as they would be if routed nets were off by a normal distribution, one draw a
+        net.
+        """
         draws = np.random.default_rng(seed).normal(0.0, deviation, len(self._settled))[self._nets]
         nets = np.where(self._routed, np.maximum(self._net_delays + draws, 0.0), self._net_delays)
         weights = self._cell_delays + nets
         return self._arrivals(self._settle(weights), weights)
 
     def lengthened(self, longer: float) -> Any:
-        """Give arrivals as they would be if every net between two parts took so many ps longer."""
+        """Return arrivals as they would be if every net between two parts took so many ps longer."""
         weights = self._cell_delays + self._net_delays + longer * self._between
         return self._arrivals(self._settle(weights), weights)
 
@@ -172,7 +174,7 @@ class Graph:
             self._place(parts, kind, f"{path}{instance}.", inner)
 
     def _rows(self, name: str, root: Any, *columns: int) -> Any:
-        """Give the rows of all placements, with nets of the kernel in the columns that hold nets, or -1."""
+        """Return the rows of all placements, with nets of the kernel in the columns that hold nets, or -1."""
         found = np.concatenate([getattr(part, name) for *_, part in self._placed])
         firsts = np.repeat(
             [first for first, *_ in self._placed], [len(getattr(part, name)) for *_, part in self._placed]
@@ -183,11 +185,11 @@ class Graph:
         return found
 
     def _placements(self) -> Any:
-        """Give for every net the number of the placement that it is in."""
+        """Return for every net the number of the placement that it is in."""
         return np.repeat(np.arange(len(self._placed)), [len(part.names) for *_, part in self._placed])
 
     def _owners(self, name: str) -> Any:
-        """Give for every row of all placements the number of its placement."""
+        """Return for every row of all placements the number of its placement."""
         lengths = [len(getattr(part, name)) for *_, part in self._placed]
         return np.repeat(np.arange(len(self._placed)), lengths)
 
@@ -226,7 +228,7 @@ class Graph:
         return settled
 
     def path_to(self, endpoint: int) -> list[Step]:
-        """Give the nets of the slowest path to an endpoint, from the register that launches it on."""
+        """Return the nets of the slowest path to an endpoint, from the register that launches it on."""
         net = int(self._captured[endpoint])
         path = [self._step(net)]
         while (net := int(self._before[net])) >= 0:
@@ -234,7 +236,7 @@ class Graph:
         return path[::-1]
 
     def widest(self, count: int) -> list[Step]:
-        """Give the nets with the most loads, most first, one of each signal however often it is placed."""
+        """Return the nets with the most loads, most first, one of each signal however often it is placed."""
         found: dict[tuple[str, str], Step] = {}
         for net in np.argsort(-self._loads, kind="stable"):
             step = self._step(int(net))
@@ -257,7 +259,7 @@ class Graph:
 
 
 def _joined_nets(count: int, joined: Iterable[tuple[int, int]]) -> Any:
-    """Give for every net the one that stands for all that ports join with it."""
+    """Return for every net the one that stands for all that ports join with it."""
     root = np.arange(count)
     for net, other in joined:
         while root[net] != net:

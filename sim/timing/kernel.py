@@ -22,7 +22,7 @@ _USED = (yosys, synthesis)
 def kernel_timing(
     verilog: str, top: str, board: Board, *, regions: Regions = (), worst: int = 10
 ) -> Estimate:
-    """Give what `sim.timing.estimate.estimate` gives of a kernel on a board, estimated once.
+    """Return what `sim.timing.estimate.estimate` gives of a kernel on a board, estimated once.
 
     Raises `ToolError` as that does.
     """

@@ -53,7 +53,9 @@ def read_parts(verilog: str, top: str, delays: Delays) -> dict[str, Part]:
 
 
 def prepared(module: Mapping[str, Any], parts: set[str]) -> dict[str, Any]:
-    """Give a module without inverters, which go into what they feed, and with LUTs merged; see `collapse`."""
+    """Return a module without inverters, which go into what they feed, and with LUTs merged; see
+    `collapse`.
+    """
     inverters = [cell["connections"] for cell in module["cells"].values() if cell["type"] == "INV"]
     same = {pins["O"][0]: pins["I"][0] for pins in inverters}
 
@@ -136,14 +138,14 @@ def _pins(pins: Mapping[str, Sequence[int | str]]) -> dict[str, list[int | None]
 
 
 def _line(item: Mapping[str, Any]) -> str:
-    """Give the last source line of Python that an item of the netlist has."""
+    """Return the last source line of Python that an item of the netlist has."""
     return next(
         (line for line in reversed(item["attributes"].get("src", "").split("|")) if ".py:" in line), ""
     )
 
 
 def _names(module: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """Give name and source line of every net: of the signal with the shortest name that anybody gave."""
+    """Return name and source line of every net: of the signal with the shortest name that anybody gave."""
     items = [*module["netnames"].values(), *module["ports"].values()]
     every = [item["bits"] for item in items]
     every += [bits for cell in module["cells"].values() for bits in cell["connections"].values()]

@@ -97,14 +97,14 @@ def route_worst(found: Estimate, verilog: str, board: Board, count: int) -> list
 
 
 def rank_correlation(blocks: Sequence[Routed]) -> float:
-    """Give Spearman's correlation of the two orders of at least two blocks."""
+    """Return Spearman's correlation of the two orders of at least two blocks."""
     delays = np.array([(block.estimated_ps, block.routed_ps) for block in blocks])
     ranks = delays.argsort(axis=0).argsort(axis=0)
     return float(np.corrcoef(ranks[:, 0], ranks[:, 1])[0, 1])
 
 
 def _blocks(found: Estimate, modules: Mapping[str, str]) -> Iterator[str]:
-    """Give the innermost module of each path's endpoint, ports of the kernel left out."""
+    """Return the innermost module of each path's endpoint, ports of the kernel left out."""
     named = {re.sub(r"\$\d+$", "", name): name for name in modules}
     for path in found.paths:
         if path.endpoint.endswith("(port)"):
@@ -116,7 +116,7 @@ def _blocks(found: Estimate, modules: Mapping[str, str]) -> Iterator[str]:
 
 
 def between_registers(modules: Mapping[str, str], name: str) -> str:
-    """Give a module and what it places as the text of a module ``block``, with a register at every port."""
+    """Return a module and what it places as the text of a module ``block``, with a register at every port."""
     inner = "".join(text for other, text in modules.items() if f"{other}.".startswith(f"{name}."))
     parts = {other.split(".")[0] for other in modules}
     cells, text = set[str](), inner
@@ -147,7 +147,7 @@ endmodule
 
 
 def for_ecp5(model: str) -> str:
-    """Give the model of a device cell with the multiplier of an ECP5."""
+    """Return the model of a device cell with the multiplier of an ECP5."""
     pattern = rf"^module {_MULTIPLIER} .*?^endmodule\n"
     return re.sub(pattern, lambda _: _ECP5_MULTIPLIER, model, flags=re.MULTILINE | re.DOTALL)
 

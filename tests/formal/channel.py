@@ -19,7 +19,7 @@ RULES: dict[str, Rule] = {"check": check, "suppose": suppose}
 
 
 def inputs(signature: wiring.Signature) -> dict[str, wiring.Member]:
-    """Give the members of a flat port as a bystander sees them: all of them inputs."""
+    """Return the members of a flat port as a bystander sees them: all of them inputs."""
     return {name: In(member.shape) for name, member in signature.members.items()}
 
 
@@ -49,7 +49,7 @@ def channel(m: Module, rule: Rule, name: str, valid: Value, ready: Value, *paylo
 
 
 def transfers(m: Module, name: str, valid: Value, ready: Value) -> Signal:
-    """Give a signal that is up in every cycle with a transfer."""
+    """Return a signal that is up in every cycle with a transfer."""
     moved = Signal(name=f"{name}_moved")
     m.d.comb += moved.eq(valid & ready)
     return moved

@@ -17,7 +17,7 @@ PATIENCE = 3
 
 
 def inner_port(m, wires, *, wires_drive):
-    """Give a port behind ``wires`` so that a fault fits in between, and a signal up after reset."""
+    """Return a port behind ``wires`` so that a fault fits in between, and a signal up after reset."""
     bus = SIGNATURE.create(path=("inner",))
     for name, member in SIGNATURE.members.items():
         source, sink = (wires, bus) if member.flow == wires_drive else (bus, wires)

@@ -103,7 +103,7 @@ def test_seeded_bug_in_the_bank_arbiter_is_found(bug):
 
 
 def ring_config(size):
-    """Give a configuration with pieces of up to ``size`` words, in a scratchpad of eight."""
+    """Return a configuration with pieces of up to ``size`` words, in a scratchpad of eight."""
     return SchedulerConfig(
         scratchpad_bytes=32, word_bytes=4, banks=2, cores=1, max_operator_bytes=4 * size, max_region_bytes=32
     )

@@ -75,7 +75,7 @@ def keeps_to_credits(m, part):
 
 
 def draw(m):
-    """Give labels: any, but the same in all copies."""
+    """Return labels: any, but the same in all copies."""
     valids = [Signal(name=f"page_valid_{n}") for n in range(LABELS)]
     pages = [Signal(2, name=f"page_{n}") for n in range(LABELS)]
     constant(m, *valids, *pages)
@@ -83,7 +83,7 @@ def draw(m):
 
 
 def operations(m, dut, name, accepted, labels):
-    """Give operations at any time after their acceptance: labels by their number, the rest free."""
+    """Return operations at any time after their acceptance: labels by their number, the rest free."""
     operation = dut.operation.payload
     free(
         m,

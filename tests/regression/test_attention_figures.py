@@ -30,7 +30,7 @@ from sim.run.run import find_adapter, run
 
 
 def predict(figure):
-    """Give what the bars are about, without a simulation."""
+    """Return what the bars are about, without a simulation."""
     board = load_board(BOARD)
     workload = workload_of(read_inputs(figure.tensors(), figure.config))
     prediction = AttentionEngine().predict(workload, figure.config, board)

@@ -26,7 +26,7 @@ def short(monkeypatch):
 
 
 def results(call):
-    """Give what a call did, whenever it did it; the log of convolution says when."""
+    """Return what a call did, whenever it did it; the log of convolution says when."""
     counted = {name: count for name, count in call.counters.items() if not name.startswith("cycles_")}
     return counted, {name: digest for name, digest in call.digests.items() if name != "log"}
 
@@ -49,7 +49,7 @@ class Calls:
         }
 
     def ports(self, memory):
-        """Give the names of a memory's ports: of the host's, or all others."""
+        """Return the names of a memory's ports: of the host's, or all others."""
         host = self.board.host is not None and memory is self.done.answer.memories.get(self.board.host.name)
         return [port for port in self.prepared.table.ports if port.startswith("host") == host]
 

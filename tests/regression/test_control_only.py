@@ -17,7 +17,9 @@ IN_SOAK = 60
 
 
 def simulators():
-    """Give launches of the regression that share both simulators: some in `make test`, others in the soak."""
+    """Return launches of the regression that share both simulators: some in `make test`, others in the
+    soak.
+    """
     for engine in ENGINES:
         if not find_engine(engine).data_cells:
             continue
@@ -33,7 +35,7 @@ def simulators():
 
 
 def figures(report):
-    """Give what must be equal, the memory models' own counters among it."""
+    """Return what must be equal, the memory models' own counters among it."""
     cycles = report.simulated.cycles_start_to_done, report.simulated.cycles_simulated
     # What saturates is known to the rows that are left out.
     details = {name: value for name, value in report.details.items() if not name.startswith(SATURATED)}

@@ -28,7 +28,7 @@ SOAK = [pytest.mark.soak]
 
 
 def cases():
-    """Give configurations with a seed: one each of those of `make test`, more of all in the soak."""
+    """Return configurations with a seed: one each of those of `make test`, more of all in the soak."""
     for number, name in enumerate(CONFIGS):
         for seed in range(RUNS + (name in TESTED)):
             quick = name in TESTED and not seed

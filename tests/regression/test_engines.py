@@ -22,7 +22,7 @@ SHARE = {"u55c": 0.02, "zcu104": 0.03}
 
 
 def simulators():
-    """Give the cases that share a simulator, those of `make test` apart from those of the soak."""
+    """Return the cases that share a simulator, those of `make test` apart from those of the soak."""
     for engine in ENGINES:
         for key, cases in groupby(
             find_adapter(engine).cases(), lambda case: (case.board, case.config, case.soak)

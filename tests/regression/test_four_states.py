@@ -118,7 +118,7 @@ QUICK = {(name, "x") for name in SMALL if name != "oram"}
 
 
 def with_contents(verilog):
-    """Give Verilog whose memories hold random words where they would hold X."""
+    """Return Verilog whose memories hold random words where they would hold X."""
     made = set(re.findall(r"^    (\\?\S+) ?\[\d+\] = ", verilog, re.MULTILINE))
     lines = []
     for line in verilog.splitlines():

@@ -39,7 +39,7 @@ def job():
 
 
 def several(job):
-    """Give the launch: two rings of commands, the first of which says stop in front of further ones.
+    """Return the launch: two rings of commands, the first of which says stop in front of further ones.
 
     A call that goes on before there is a map, and one that begins another, with other keys and other pages;
     one of those that go on has these, too.

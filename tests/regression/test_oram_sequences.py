@@ -111,7 +111,7 @@ class Sequence:
         }
 
     def responses(self, buffers):
-        """Give the responses in order, and what lies in the places of no response."""
+        """Return the responses in order, and what lies in the places of no response."""
         rings = buffers[RESPONSES].reshape(LAUNCHES, SLOTS, -1)
         free = np.ones((LAUNCHES, SLOTS), bool)
         found = []

@@ -44,7 +44,9 @@ def small_board() -> Board:
 
 
 def of_fixed_latency(board: Board) -> Board:
-    """Give a board whose memory has neither rows to open nor refreshes, and moves as much as it ever can."""
+    """Return a board whose memory has neither rows to open nor refreshes, and moves as much as it ever
+    can.
+    """
     rows = dict.fromkeys(("rcd_read_ck", "rp_ck", "ras_ck", "rc_ck"), 0)
     timing = dataclasses.replace(board.memory.timing, **rows, refresh_interval_ck=10**9)
     memory = dataclasses.replace(

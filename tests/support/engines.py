@@ -7,13 +7,13 @@ from sim.run.run import find_adapter
 
 
 def small_engines():
-    """Give name, board and configuration of each engine's first regression case."""
+    """Return name, board and configuration of each engine's first regression case."""
     for name in sorted(ENGINES):
         case = next(iter(find_adapter(name).cases()))
         yield name, case.board, case.config
 
 
 def small_design(name):
-    """Give the design of an engine at that size: generated once for all tests and the regression."""
+    """Return the design of an engine at that size: generated once for all tests and the regression."""
     (board, config), *_ = [rest for found, *rest in small_engines() if found == name]
     return kernel_design(find_engine(name), config, load_board(board))

@@ -96,7 +96,7 @@ def measure(engines: Sequence[str], fidelities: Sequence[Fidelity]) -> dict[str,
 
 
 def golden() -> Metrics:
-    """Give what the file has."""
+    """Return what the file has."""
     found: Metrics = json.loads(FILE.read_text())["engines"]
     return found
 

@@ -16,7 +16,7 @@ def printed(program, *, hash_seed="1"):
 
 
 def running(mark):
-    """Give the processes whose environment has ``mark``, as their folders in ``/proc``."""
+    """Return the processes whose environment has ``mark``, as their folders in ``/proc``."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:

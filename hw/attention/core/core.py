@@ -230,7 +230,7 @@ class AttentionCore(wiring.Component):
         return keys, values, cells
 
     def _own(self, m: Module, rows: Any, place: int, decode: Signal) -> None:
-        """Give rows the parts that have this place among those that come at once."""
+        """Return rows the parts that have this place among those that come at once."""
         m.d.comb += [
             rows.own_key.eq(self.i_own_key.parts[place]),
             rows.own_value.eq(self.i_own_value.parts[place]),

@@ -70,8 +70,8 @@ class Gathering(wiring.Component):
 
     @staticmethod
     def starts(config: AttentionConfig, ready: int, *, before: int, steps: int) -> int:
-        """Give the first cycle from ``ready`` on in which a pass may start; the one before, of so many steps,
-        started in the cycle ``before``.
+        """Return the first cycle from ``ready`` on in which a pass may start; the one before, of so many
+        steps, started in the cycle ``before``.
         """
         groups, end = config.ports, before + Gathering.lanes_at(config) + steps * config.ports - 1
         free = max(ready, before + 1 + Gathering._busy(config))

@@ -30,7 +30,7 @@ def banks_behind(config: AttentionConfig) -> int:
 
 @cache
 def spacing(config: AttentionConfig, *, parts: int, closes: bool) -> int:
-    """Give the fewest cycles from the merge of a tile to that of the next: its steps, and its division.
+    """Return the fewest cycles from the merge of a tile to that of the next: its steps, and its division.
 
     With several streams divisions are spaced by `hw.attention.core.finish.Finish`.
     """

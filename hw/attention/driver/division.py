@@ -120,7 +120,7 @@ def _shares(workload: AttentionWorkload, config: AttentionConfig) -> Iterator[Sh
 
 
 def _runs(workload: AttentionWorkload, sequence: int) -> Iterator[slice]:
-    """Give runs of heads with equal settings: whole groups together, or heads of one group."""
+    """Return runs of heads with equal settings: whole groups together, or heads of one group."""
 
     def settings(head: int) -> tuple[object, ...]:
         own = workload.settings[head] if workload.settings else 0
@@ -141,7 +141,7 @@ def _runs(workload: AttentionWorkload, sequence: int) -> Iterator[slice]:
 
 
 def _quickest(workload: AttentionWorkload, config: AttentionConfig, shape: JobShape) -> JobShape:
-    """Give a job without a bitmap the heads of a query tile, and say whether it decodes."""
+    """Return a job without a bitmap the heads of a query tile, and say whether it decodes."""
     group = shape.kv_group
     packs = [min(workload.pack, group)] if workload.pack else range(1, min(group, config.rows) + 1)
     prefill = [replace(shape, pack=pack) for pack in packs]
@@ -164,7 +164,7 @@ def _keys_met(job: JobShape, config: AttentionConfig) -> int:
 
 
 def _limits(job: JobShape, config: AttentionConfig) -> tuple[NDArray[np.int_], NDArray[np.int_]]:
-    """Give the first key that each query tile of a head meets, and the one behind its last."""
+    """Return the first key that each query tile of a head meets, and the one behind its last."""
     block = job.positions(config)
     first = np.arange(0, job.queries, block)
     last = np.minimum(first + block, job.queries) + job.keys - job.queries
@@ -198,7 +198,7 @@ def _cycles(job: JobShape, config: AttentionConfig) -> float:
 
 
 def _sparse_pack(workload: AttentionWorkload, config: AttentionConfig, kv_group: int) -> int:
-    """Give the most heads with which a block of the engine lies within a block of the bitmap."""
+    """Return the most heads with which a block of the engine lies within a block of the bitmap."""
     for pack in range(min(kv_group, config.rows), 1, -1):
         if workload.bitmap_queries and workload.bitmap_queries % (config.rows // pack) == 0:
             return pack
@@ -208,7 +208,7 @@ def _sparse_pack(workload: AttentionWorkload, config: AttentionConfig, kv_group:
 def _in_blocks(
     workload: AttentionWorkload, config: AttentionConfig, queries: int, keys: int, text: Bitmap, pack: int
 ) -> NDArray[np.bool_]:
-    """Give a bitmap in blocks of the engine."""
+    """Return a bitmap in blocks of the engine."""
     block, tile = config.rows // pack, config.tile_span
     by_queries, by_keys = workload.bitmap_queries or block, workload.bitmap_keys or tile
     for name, size, unit in (("bitmap_queries", by_queries, block), ("bitmap_keys", by_keys, tile)):

@@ -89,7 +89,7 @@ def scaling(*, softmax_scale: float, q_scale: float, k_scale: float, cap: float 
 
 
 def cap_multiplier(cap: float) -> int:
-    """Give c for a largest logit ``cap`` in natural units."""
+    """Return c for a largest logit ``cap`` in natural units."""
     unit = math.log2(math.e) * 2**SCORE_FRACTION_BITS
     multiplier = round(cap * unit) if math.isfinite(cap) else 0
     if not 1 <= multiplier < 2**23:
@@ -98,7 +98,7 @@ def cap_multiplier(cap: float) -> int:
 
 
 def slope_multiplier(slope: float) -> int:
-    """Give a for an ALiBi slope in natural units a key."""
+    """Return a for an ALiBi slope in natural units a key."""
     unit = math.log2(math.e) * 2**SLOPE_FRACTION_BITS
     multiplier = round(slope * unit) if math.isfinite(slope) else -1
     if not 0 <= multiplier < 2**26:
@@ -107,7 +107,7 @@ def slope_multiplier(slope: float) -> int:
 
 
 def output_scaling(kind: OutputKind, factor: float) -> Output:
-    """Give m_o and s_o of int8 and bfloat16 results for ``factor`` = v_scale / output_scale.
+    """Return m_o and s_o of int8 and bfloat16 results for ``factor`` = v_scale / output_scale.
 
     Raises `InputError` when ``factor`` leaves the range that multiplier and shift can express.
     """
@@ -122,5 +122,5 @@ def output_scaling(kind: OutputKind, factor: float) -> Output:
 
 
 def bfloat16_values(patterns: NDArray[np.uint16]) -> NDArray[np.float32]:
-    """Give the numbers that bfloat16 bit patterns stand for."""
+    """Return the numbers that bfloat16 bit patterns stand for."""
     return (patterns.astype(np.uint32) << 16).view(np.float32)

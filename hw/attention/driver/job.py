@@ -131,12 +131,14 @@ def divide_launch(
 
 
 def _largest_fraction(largest: float) -> int:
-    """Give the most fraction bits with which an output of ``largest`` value steps does not saturate int16."""
+    """Return the most fraction bits with which an output of ``largest`` value steps does not saturate
+    int16.
+    """
     return max(bits for bits in _FRACTION_BITS if bits == 0 or largest * 2**bits <= 2**15 - 2)
 
 
 def _pieces(inputs: Inputs, workload: AttentionWorkload, config: AttentionConfig) -> Iterator[Piece]:
-    """Give the jobs: the launch's shares with their tensors."""
+    """Return the jobs: the launch's shares with their tensors."""
     slopes = None if inputs.slopes is None else tuple(slope_multiplier(float(a)) for a in inputs.slopes)
     cap = 0 if inputs.cap is None else cap_multiplier(inputs.cap)
     scale_of = cache(lambda factor: scaling(softmax_scale=factor, q_scale=1.0, k_scale=1.0, cap=inputs.cap))
@@ -163,5 +165,5 @@ def _pieces(inputs: Inputs, workload: AttentionWorkload, config: AttentionConfig
 
 
 def workload_of(inputs: Inputs) -> AttentionWorkload:
-    """Give a launch without its tensors."""
+    """Return a launch without its tensors."""
     return inputs.workload(inputs.q_scale, inputs.k_scale, inputs.v_scale)

@@ -72,7 +72,7 @@ class Layout:
             }
 
     def launch(self) -> Launch:
-        """Give the kernel call."""
+        """Return the kernel call."""
         job, config, inputs = self._job, self._config, self._job.inputs
         bitmaps, bitmap_offsets = self._bitmaps()
         buffers = [_input(f"q{n}", content) for n, content in enumerate(self._queries())]
@@ -123,7 +123,9 @@ class Layout:
         return whole
 
     def _queries(self) -> Bytes:
-        """Give what lies behind each port, in which units or parts of queries take turns: ``[Q, bytes]``."""
+        """Return what lies behind each port, in which units or parts of queries take turns: ``[Q,
+        bytes]``.
+        """
         inputs, ports = self._job.inputs, self._config.query_port_count
         whole = np.zeros(self.sizes["q"], np.uint8)
         padding = self.query_bytes - inputs.q.shape[2]
@@ -134,7 +136,7 @@ class Layout:
         return np.ascontiguousarray(turns).reshape(ports, -1)
 
     def _ports(self, side: str, tensor: Tensor) -> Bytes:
-        """Give what lies behind each port: ``[S * P, bytes]``."""
+        """Return what lies behind each port: ``[S * P, bytes]``."""
         config, inputs = self._config, self._job.inputs
         ports = config.streams * config.ports
         whole = np.zeros((ports, self.sizes[side]), np.uint8)
@@ -153,11 +155,11 @@ class Layout:
         return whole
 
     def _key_bytes(self, tensor: Tensor, keys: int) -> int:
-        """Give the bytes that so many keys, or values, of all heads take in a port."""
+        """Return the bytes that so many keys, or values, of all heads take in a port."""
         return len(tensor) * port_rows(self._config, keys) * key_bytes(self._config, tensor.shape[2])
 
     def _bitmaps(self) -> tuple[Bytes, list[int]]:
-        """Give the bitmaps of all jobs, and where each begins; the first job's is the first."""
+        """Return the bitmaps of all jobs, and where each begins; the first job's is the first."""
         raw, offsets, end = [], [], 0
         for piece in self._job.pieces:
             offsets.append(end)
@@ -167,7 +169,7 @@ class Layout:
         return np.concatenate(raw) if raw else np.zeros(0, np.uint8), offsets
 
     def _slopes(self) -> Bytes:
-        """Give the slopes of all heads, none where the launch has none."""
+        """Return the slopes of all heads, none where the launch has none."""
         first = self._job.inputs.sequences[0]
         pieces = [piece for piece in self._job.pieces if piece.tokens == first]
         pieces.sort(key=lambda piece: piece.share.heads.start)
@@ -175,7 +177,7 @@ class Layout:
         return _bytes(np.array(found, "<i4"))
 
     def _page_tables(self) -> Bytes:
-        """Give the page tables of all sequences, each padded to whole groups of entries."""
+        """Return the page tables of all sequences, each padded to whole groups of entries."""
         inputs = self._job.inputs
         tables = []
         for tokens in inputs.sequences:
@@ -188,7 +190,7 @@ class Layout:
         return np.concatenate(tables) if tables else np.zeros(0, np.uint8)
 
     def _descriptors(self, bitmaps: list[int]) -> tuple[Bytes, tuple[tuple[int, str], ...]]:
-        """Give the descriptors of all jobs but the first, and the addresses in them."""
+        """Return the descriptors of all jobs but the first, and the addresses in them."""
         raw, links = [], []
         for n, piece in enumerate(self._job.pieces[1:]):
             raw.append(np.frombuffer(pack_descriptor(self._fields(piece, bitmaps[n + 1])), np.uint8))
@@ -199,7 +201,7 @@ class Layout:
         return np.concatenate(raw) if raw else np.zeros(0, np.uint8), tuple(links)
 
     def _fields(self, piece: Piece, bitmap: int) -> dict[str, int]:
-        """Give the fields of a job; addresses count from their buffers."""
+        """Return the fields of a job; addresses count from their buffers."""
         golden, offsets = piece.integers, self.sequences[piece.share.sequence]
         (heads, queries, query_size), (_, keys, value_size) = golden.q.shape, golden.v.shape
         page_keys = self._job.inputs.page_keys
@@ -244,18 +246,18 @@ class Layout:
 
 
 def _table_entries(tokens: Sequence) -> int:
-    """Give the entries of a sequence's page table, whole groups of them; 0 where it has none."""
+    """Return the entries of a sequence's page table, whole groups of them; 0 where it has none."""
     return 0 if tokens.pages is None else -(-len(tokens.pages) // PAGE_GROUP) * PAGE_GROUP
 
 
 def port_rows(config: AttentionConfig, keys: int) -> int:
-    """Give the rows that each port has room for in a K/V head: tiles are whole, as many in each stream."""
+    """Return the rows that each port has room for in a K/V head: tiles are whole, as many in each stream."""
     tiles = -(-keys // config.tile_span)
     return tiles * config.tile_keys // config.ports
 
 
 def key_bytes(config: AttentionConfig, size: int) -> int:
-    """Give the bytes of a key or value of ``size`` elements at its port."""
+    """Return the bytes of a key or value of ``size`` elements at its port."""
     return config.key_units(size) * UNIT_BITS // 8
 
 
@@ -273,7 +275,7 @@ def spread(config: AttentionConfig, tensor: NDArray[np.int8]) -> NDArray[np.int8
 
 
 def bitmap_bytes(bitmap: NDArray[np.bool_]) -> Bytes:
-    """Give a bitmap as it lies in memory: a bit a tile, lowest first, rows of whole `BITMAP_ROW_BYTES`."""
+    """Return a bitmap as it lies in memory: a bit a tile, lowest first, rows of whole `BITMAP_ROW_BYTES`."""
     blocks, tiles = bitmap.shape
     padded = np.zeros((blocks, -(-tiles // (8 * BITMAP_ROW_BYTES)) * 8 * BITMAP_ROW_BYTES), np.bool_)
     padded[:, :tiles] = bitmap

@@ -39,14 +39,14 @@ class Mask:
             raise InputError("shape of the bitmap", self.bitmap.shape, f"{shape}")
 
     def limits(self, queries: int, keys: int) -> tuple[Int, Int]:
-        """Give the first and the last key of each query's range; a range is empty if last < first."""
+        """Return the first and the last key of each query's range; a range is empty if last < first."""
         position = np.arange(queries, dtype=np.int64) + keys - queries
         everything = np.full(queries, keys - 1, np.int64)
         first = np.maximum(position - self.window + 1, 0) if self.window else np.zeros(queries, np.int64)
         return first, np.minimum(position, everything) if self.causal else everything
 
     def visible(self, rows: Int, columns: Int, queries: int, keys: int) -> NDArray[np.bool_]:
-        """Give whether queries ``rows`` see keys ``columns``: ``[len(rows), len(columns)]``."""
+        """Return whether queries ``rows`` see keys ``columns``: ``[len(rows), len(columns)]``."""
         first, last = self.limits(queries, keys)
         seen = (columns >= first[rows, None]) & (columns <= last[rows, None])
         if self.bitmap is not None:
@@ -54,7 +54,7 @@ class Mask:
         return seen
 
     def read(self, queries: int, keys: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Give which queries see a key, and which keys some query sees: ``[Nq]``, ``[Nk]``."""
+        """Return which queries see a key, and which keys some query sees: ``[Nq]``, ``[Nk]``."""
         first, last = self.limits(queries, keys)
         if self.bitmap is None:
             sees = last >= first

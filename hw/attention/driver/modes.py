@@ -38,7 +38,7 @@ class Sequence:
         return int(self.keys.stop - self.keys.start) if isinstance(self.keys, slice) else len(self.keys)
 
     def key_places(self, seen: Bits) -> NDArray[np.int64]:
-        """Give the places in the tensors of those of its keys that are ``seen``."""
+        """Return the places in the tensors of those of its keys that are ``seen``."""
         if isinstance(self.keys, slice):
             return np.flatnonzero(seen) + self.keys.start
         return self.keys[seen]
@@ -78,11 +78,15 @@ class Modes:
         return self.heads // self.kv_heads
 
     def factor(self, head: int, q_scale: Floats, k_scale: Floats) -> float:
-        """Give the real value of a step of a head's raw scores: softmax scale times the steps of q and k."""
+        """Return the real value of a step of a head's raw scores: softmax scale times the steps of q
+        and k.
+        """
         return float(np.prod((self.softmax_scale[head], q_scale[head], k_scale[head // self.group])))
 
     def workload(self, q_scale: Floats, k_scale: Floats, v_scale: Floats) -> AttentionWorkload:
-        """Give the launch without its tensors: which heads have equal steps and formats is left of these."""
+        """Return the launch without its tensors: which heads have equal steps and formats is left of
+        these.
+        """
         numbers: dict[tuple[object, ...], int] = {}
         settings = []
         for head in range(self.heads):
@@ -122,12 +126,12 @@ class Read:
     keys: Bits  #: ``[Hkv, Nk]``; the same of values.
 
     def of(self, name: str) -> Bits:
-        """Give those of the tensor ``name``."""
+        """Return those of the tensor ``name``."""
         return self.queries if name == "q" else self.keys
 
 
 def mask_of(shape: JobShape, config: AttentionConfig) -> Mask:
-    """Give the mask of a job."""
+    """Return the mask of a job."""
     return Mask(
         causal=shape.causal,
         window=shape.window,
@@ -140,7 +144,7 @@ def mask_of(shape: JobShape, config: AttentionConfig) -> Mask:
 def read_tokens(
     modes: Modes, workload: AttentionWorkload, config: AttentionConfig, *, queries: int, keys: int
 ) -> Read:
-    """Give the tokens that a launch reads of ``queries`` and ``keys`` in its tensors.
+    """Return the tokens that a launch reads of ``queries`` and ``keys`` in its tensors.
 
     Raises `InputError` for what the configuration cannot do, and for a bitmap that does not fit.
     """

@@ -64,7 +64,7 @@ def equalized(q: Tensor, k: Tensor, v: Tensor, *, read: NDArray[np.bool_], centr
 
 
 def common_step(tensor: Tensor) -> Floats:
-    """Give the real value of a step of each head, the same for all of the tensor."""
+    """Return the real value of a step of each head, the same for all of the tensor."""
     return _step(np.full(len(tensor), float(np.abs(tensor).max())))
 
 
@@ -75,8 +75,8 @@ def quantized(tensor: Tensor, steps: Floats) -> NDArray[np.int8]:
 
 
 def clipped_ratio(tensors: Iterable[tuple[Tensor, Floats, NDArray[np.bool_]]]) -> float:
-    """Give the share of elements that `quantized` cuts, of those of tokens that are read: of each tensor the
-    steps of its heads, and which tokens [heads, tokens] these are.
+    """Return the share of elements that `quantized` cuts, of those of tokens that are read: of each tensor
+    the steps of its heads, and which tokens [heads, tokens] these are.
     """
     clipped = count = 0
     for tensor, steps, read in tensors:

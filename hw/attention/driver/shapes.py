@@ -90,15 +90,15 @@ class JobShape:
 
     @property
     def bitmap_rows(self) -> int:
-        """Give how many `BITMAP_ROW_BYTES` a row of the bitmap takes, 0 without one."""
+        """Return how many `BITMAP_ROW_BYTES` a row of the bitmap takes, 0 without one."""
         return 0 if self.bitmap is None else -(-self.bitmap.shape[1] // (8 * BITMAP_ROW_BYTES))
 
     def positions(self, config: AttentionConfig) -> int:
-        """Give the positions of the queries in a full tile."""
+        """Return the positions of the queries in a full tile."""
         return (DECODE_ROWS if self.decode else config.rows) // self.pack
 
     def streams(self, config: AttentionConfig) -> int:
-        """Give the streams that keys are dealt out to."""
+        """Return the streams that keys are dealt out to."""
         return config.decode_streams if self.decode else config.streams
 
     def keeps(self, config: AttentionConfig) -> bool:
@@ -109,7 +109,7 @@ class JobShape:
         return self.decode and fits
 
     def passes(self, config: AttentionConfig) -> Iterator[JobPass]:
-        """Give the passes in order."""
+        """Return the passes in order."""
         if not self.queries or not self.keys or not self.heads:
             return
         block = self.positions(config)
@@ -151,7 +151,7 @@ class JobShape:
                     )
 
     def _ranges(self, config: AttentionConfig, first: int, end: int) -> list[tuple[int, int]]:
-        """Give what of the keys ``first <= j < end`` each stream has, counted by its own keys.
+        """Return what of the keys ``first <= j < end`` each stream has, counted by its own keys.
 
         In lockstep all streams of a job that decodes have what any of them has: whole rows of keys, and of no
         keys the first row, which no query sees.
@@ -165,14 +165,14 @@ class JobShape:
 def pass_shapes(
     config: AttentionConfig, *, query_size: int = 0, value_size: int = 0, **job: Any
 ) -> Iterator[PassShape]:
-    """Give the shapes of the passes of a `JobShape`; sizes are by default as many as there are lanes."""
+    """Return the shapes of the passes of a `JobShape`; sizes are by default as many as there are lanes."""
     query_size, value_size = query_size or config.lanes, value_size or config.lanes
     for this in JobShape(query_size=query_size, value_size=value_size, **job).passes(config):
         yield this.shape
 
 
 def _entries(page_keys: int, first: int, end: int) -> range:
-    """Give the entries that are read for keys ``first <= j < end``, whole groups of them."""
+    """Return the entries that are read for keys ``first <= j < end``, whole groups of them."""
     if not page_keys or first >= end:
         return range(0)
     groups = first // page_keys // PAGE_GROUP, (end - 1) // page_keys // PAGE_GROUP + 1
@@ -182,7 +182,7 @@ def _entries(page_keys: int, first: int, end: int) -> range:
 def _stream_tiles(
     config: AttentionConfig, ranges: list[tuple[int, int]], row: NDArray[np.bool_] | None
 ) -> tuple[Tiles, ...]:
-    """Give the tiles of each stream's range of keys."""
+    """Return the tiles of each stream's range of keys."""
     size, found = config.tile_keys, []
     for own_first, own_end in ranges:
         tiles = np.arange(own_first // size, -(-own_end // size)) if own_first < own_end else np.arange(0)

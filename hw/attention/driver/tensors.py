@@ -149,7 +149,7 @@ def _for_heads(
     good: Callable[[float], bool] = lambda value: value > 0,
     kinds: str = "fiu",
 ) -> Floats | None:
-    """Give a number for each head, one for all or one each as the user gave it, or None.
+    """Return a number for each head, one for all or one each as the user gave it, or None.
 
     They must be of NumPy's ``kinds``, as ``legal`` says, and finite and ``good``, as ``each`` or ``legal``
     says; with ``left_out``, a reason, there must be none.
@@ -173,13 +173,13 @@ def _shown(values: Tensor) -> Any:
 
 
 def _filled(tensor: Tensor) -> Tensor:
-    """Give a tensor [heads, tokens, size] as it lies in memory, with zeros behind each row."""
+    """Return a tensor [heads, tokens, size] as it lies in memory, with zeros behind each row."""
     size = tensor.shape[2]
     return np.pad(tensor, ((0, 0), (0, 0), (0, size_in_memory(size) - size)))
 
 
 def _in_real_units(tensor: Tensor, steps: Tensor | None) -> Tensor:
-    """Give a tensor [heads, ...] times its heads' steps; as it is when it was in real units."""
+    """Return a tensor [heads, ...] times its heads' steps; as it is when it was in real units."""
     return tensor if steps is None or tensor.dtype.kind == "f" else tensor * steps[:, None, None]
 
 
@@ -260,7 +260,7 @@ def _per_channel(
 
 
 def _whole(tensors: Mapping[str, Tensor], name: str, low: int, high: int) -> int:
-    """Give a whole number, ``low`` if it is not given."""
+    """Return a whole number, ``low`` if it is not given."""
     if name not in tensors:
         return low
     value = np.asarray(tensors[name])
@@ -270,7 +270,7 @@ def _whole(tensors: Mapping[str, Tensor], name: str, low: int, high: int) -> int
 
 
 def _page_keys(tensors: Mapping[str, Tensor], keys: int, config: AttentionConfig) -> int:
-    """Give the keys of a page of a pool of ``keys``; 0 where there is no block table."""
+    """Return the keys of a page of a pool of ``keys``; 0 where there is no block table."""
     given = [name for name in ("block_table", "page_keys") if name in tensors]
     if not given:
         return 0
@@ -289,7 +289,7 @@ def _page_keys(tensors: Mapping[str, Tensor], keys: int, config: AttentionConfig
 def _sequences(
     tensors: Mapping[str, Tensor], queries: int, keys: int, page_keys: int
 ) -> tuple[Sequence, ...]:
-    """Give the sequences that are packed into the tensors, or whose keys lie in pages."""
+    """Return the sequences that are packed into the tensors, or whose keys lie in pages."""
     both = "sequence_lengths"
     given = {name: tensors[name] for name in (both, "query_lengths", "key_lengths") if name in tensors}
     if both in given and len(given) > 1:
@@ -320,7 +320,7 @@ def _sequences(
 def _in_pages(
     tensors: Mapping[str, Tensor], sequences: list[Sequence], page_keys: int, pool: int
 ) -> tuple[Sequence, ...]:
-    """Give sequences whose keys lie where a table says in a pool of so many pages."""
+    """Return sequences whose keys lie where a table says in a pool of so many pages."""
     table = np.asarray(tensors["block_table"])
     fewest = max(-(-sequence.key_count // page_keys) for sequence in sequences)
     if table.dtype.kind not in "iu":
@@ -344,7 +344,7 @@ def _in_pages(
 
 
 def _ends(name: str, given: Tensor, tokens: int | None) -> list[int]:
-    """Give where sequences end, after a zero, from their lengths, which add up to ``tokens`` if given."""
+    """Return where sequences end, after a zero, from their lengths, which add up to ``tokens`` if given."""
     lengths = np.asarray(given)
     if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or not lengths.size or lengths.min() < 1:
         raise InputError(name, _shown(lengths), "a list of whole numbers of at least 1")
@@ -356,7 +356,7 @@ def _ends(name: str, given: Tensor, tokens: int | None) -> list[int]:
 def _bitmaps(
     tensors: Mapping[str, Tensor], sequences: int, heads: int
 ) -> tuple[NDArray[np.bool_] | None, ...]:
-    """Give the bitmap of each sequence; its shape is checked when the blocks are known."""
+    """Return the bitmap of each sequence; its shape is checked when the blocks are known."""
     numbered = {int(found[1]): name for name in tensors if (found := _BITMAP.fullmatch(name))}
     if "bitmap" in tensors:
         if numbered:

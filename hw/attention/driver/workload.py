@@ -94,7 +94,7 @@ class AttentionWorkload:
         return self.heads // (self.kv_heads or self.heads)
 
     def bitmap(self, sequence: int, head: int) -> Bitmap | None:
-        """Give the bitmap of a head, or None."""
+        """Return the bitmap of a head, or None."""
         of_heads = self.bitmaps[sequence] if self.bitmaps else ()
         return of_heads[head % len(of_heads)] if of_heads else None
 
@@ -111,7 +111,7 @@ def bitmap_bits(text: Bitmap) -> NDArray[np.bool_]:
 
 
 def size_in_memory(size: int) -> int:
-    """Give the elements of a row of so many with the zeros behind it, which fill whole units."""
+    """Return the elements of a row of so many with the zeros behind it, which fill whole units."""
     return -(-size // UNIT_ELEMENTS) * UNIT_ELEMENTS
 
 

@@ -45,7 +45,9 @@ def stream_ports(config: AttentionConfig) -> list[tuple[int, int]]:
 
 
 def bytes_counters(config: AttentionConfig) -> dict[str, str]:
-    """Give the names and documentation of the counters of bytes, as in `hw.attention.movers.ports.Moved`."""
+    """Return the names and documentation of the counters of bytes, as in
+    `hw.attention.movers.ports.Moved`.
+    """
     read = {TABLE_PORT: "descriptors, bitmaps, slopes and page tables"}
     read |= {query_port(config, n): f"q{n}" for n in range(config.query_port_count)}
     for n, (s, p) in enumerate(stream_ports(config)):
@@ -59,7 +61,7 @@ def bytes_counters(config: AttentionConfig) -> dict[str, str]:
 
 
 def saturation_counters(config: AttentionConfig) -> dict[str, str]:
-    """Give the names and documentation of the counters of numbers cut to their formats' ends."""
+    """Return the names and documentation of the counters of numbers cut to their formats' ends."""
     docs = {"saturated_logits": "Logits of visible pairs, without a cap, that did not fit 24 bits"}
     if config.output != "bfloat16":
         docs["saturated_results"] = f"Results that did not fit {config.output}"
@@ -67,7 +69,7 @@ def saturation_counters(config: AttentionConfig) -> dict[str, str]:
 
 
 def argument_table(config: AttentionConfig) -> ArgumentTable:
-    """Give the table: scalars, then pointers, then counters."""
+    """Return the table: scalars, then pointers, then counters."""
     ports = stream_ports(config)
 
     def pointer(name: str, port: int, doc: str) -> Argument:

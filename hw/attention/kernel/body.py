@@ -88,13 +88,13 @@ class AttentionBody(wiring.Component):
         return m
 
     def _start(self, m: Module, name: str) -> Signal:
-        """Give a counter a start of its own, a cycle late: one for all had 886 loads."""
+        """Return a counter a start of its own, a cycle late: one for all had 886 loads."""
         start = Signal(name=f"start_{name}", attrs={"keep": 1})
         m.d.sync += start.eq(self.start)
         return start
 
     def _arguments(self, movers: AttentionMovers) -> list[Any]:
-        """Give the assignments of the arguments to the movers."""
+        """Return the assignments of the arguments to the movers."""
         offsets = dict.fromkeys(("q_offset", "k_offset", "v_offset", "o_offset"), Const(0))
         fields = {name: self.args[name] for name in FIELDS if name not in offsets} | offsets
         assignments = [

@@ -39,7 +39,7 @@ class PieceTimes:
             shift += bits
 
     def cycles(self, pieces: Pieces) -> float:
-        """Give the cycles for the pieces of a pass; 0 where no bank has more than one row of them."""
+        """Return the cycles for the pieces of a pass; 0 where no bank has more than one row of them."""
         if pieces.count == 1:
             return 0.0
         timing, granule = self._timing, self._timing.granule_bytes

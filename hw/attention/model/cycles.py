@@ -134,7 +134,7 @@ class Schedule:
 def core_cycles(
     config: AttentionConfig, passes: Iterable[PassShape], *, beat_width: int = 256, decode: bool = False
 ) -> int:
-    """Give the cycles of the core alone, exactly, when no stream ever makes it wait.
+    """Return the cycles of the core alone, exactly, when no stream ever makes it wait.
 
     ``passes``: see `hw.attention.driver.shapes.pass_shapes`. ``decode``: whether the passes are those of jobs
     that decode.

@@ -39,7 +39,7 @@ from hw.lib.skid import Skid
 
 
 def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape]) -> Waits:
-    """Give the cycles of a launch, from ``start`` to ``done``, by where they go.
+    """Return the cycles of a launch, from ``start`` to ``done``, by where they go.
 
     ``jobs``: all jobs of the launch in order.
     """
@@ -50,7 +50,9 @@ def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape
 
 
 def _run_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape], *, start: int) -> Waits:
-    """Give the cycles of jobs that all decode, or of which none does, ``start`` cycles after the launch's."""
+    """Return the cycles of jobs that all decode, or of which none does, ``start`` cycles after the
+    launch's.
+    """
     width = config.port_width(board.memory.port_data_width)
     latency = Latency(
         config,
@@ -158,7 +160,7 @@ def _key_supply(
     refreshes: Refreshes,
     number: PortNumber,
 ) -> Supply:
-    """Give the supply of parts of keys, or of values, of ``size`` elements."""
+    """Return the supply of parts of keys, or of values, of ``size`` elements."""
     parts = -(-size // config.lanes)
     decode = jobs[0].decode
     ports = 1 if decode else config.ports  # that share a stream's parts
@@ -197,7 +199,7 @@ def _key_supply(
 def _result_channel(
     config: AttentionConfig, board: Board, jobs: Sequence[JobShape], width: int
 ) -> ResultChannel:
-    """Give the channel of results: each of their ports has one of its own, or they share one with queries.
+    """Return the channel of results: each of their ports has one of its own, or they share one with queries.
     That one changes its direction once a run of writes and back, and opens a row for what comes then.
     """
     timing = board.memory.timing
@@ -220,7 +222,7 @@ def _result_channel(
 
 
 def _port_bytes(config: AttentionConfig, board: Board, jobs: Sequence[JobShape]) -> float:
-    """Give the bytes a cycle that memory has for a port of keys or values."""
+    """Return the bytes a cycle that memory has for a port of keys or values."""
     channel, channels = board.channel_bytes_per_cycle, board.memory.channels
     width = config.port_width(board.memory.port_data_width)
     shared = -(-2 * config.streams * config.ports // channels)

@@ -28,11 +28,11 @@ class Phase:
 
     @property
     def normalize(self) -> int:
-        """Give the cycles from the combination of a pass to the first step of its normalization."""
+        """Return the cycles from the combination of a pass to the first step of its normalization."""
         return Gathering.lanes_at(self._config) if self._decode else self._timing.normalize
 
     def combines(self, ready: int, *, before: int, steps: int) -> int:
-        """Give when a pass is combined that may be from the cycle ``ready`` on; the one before, of so many
+        """Return when a pass is combined that may be from the cycle ``ready`` on; the one before, of so many
         steps, was in the cycle ``before``.
         """
         if self._decode:
@@ -40,13 +40,13 @@ class Phase:
         return max(ready, before + max(self._timing.interval, steps))
 
     def read(self, steps: int) -> int:
-        """Give the cycles from the combination of a pass until the sums of the streams may be overwritten.
+        """Return the cycles from the combination of a pass until the sums of the streams may be overwritten.
 
         Without rounds they are read as fast as those of the next pass come, and no later.
         """
         return self.normalize + (steps * self._rounds - 1 if self._decode else 0)
 
     def drained(self, steps: int) -> int:
-        """Give the cycles from the combination of a pass until all its results may be read."""
+        """Return the cycles from the combination of a pass until all its results may be read."""
         behind = self._timing.drained - self._timing.normalize - self._config.merge_steps
         return self.normalize + steps * self._rounds + behind + self._lanes

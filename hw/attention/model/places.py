@@ -36,7 +36,7 @@ class Places:
         self._place = self._end = 0  # of the next block of a set of heads, and of the next set
 
     def add(self, job: JobShape, this: JobPass, *, row_bytes: int) -> Pieces:
-        """Give what the next pass has, whose rows have so many bytes each."""
+        """Return what the next pass has, whose rows have so many bytes each."""
         head = job.queries * row_bytes
         if this.opens_set:
             self._place = self._end
@@ -51,7 +51,7 @@ class Places:
 
 
 def dealt(pieces: Pieces, *, ports: int, unit: int) -> Pieces:
-    """Give what the port that has most of ``pieces`` has of them, when units of so many bytes take turns.
+    """Return what the port that has most of ``pieces`` has of them, when units of so many bytes take turns.
 
     Of pieces that not all ports have something of, the places are beyond those of ports before.
     """
@@ -71,7 +71,7 @@ def dealt(pieces: Pieces, *, ports: int, unit: int) -> Pieces:
 
 
 def ports_used(pieces: Pieces, *, ports: int, unit: int) -> set[int]:
-    """Give the ports that have something of ``pieces``, when units of so many bytes take turns."""
+    """Return the ports that have something of ``pieces``, when units of so many bytes take turns."""
     parts = range(min(ports, pieces.length // unit))
     return {
         ((pieces.first + n * pieces.stride) // unit + part) % ports
@@ -100,7 +100,7 @@ class Reads:
         self._seen = 0
 
     def later(self, cycle: int, pieces: Pieces, channels: Sequence[int] = ()) -> int:
-        """Give the cycles by which the first data of ``pieces``, asked for in this cycle, come later.
+        """Return the cycles by which the first data of ``pieces``, asked for in this cycle, come later.
 
         They lie in these channels, or in all of them.
         """

@@ -18,7 +18,7 @@ _TABLE_POINTERS = 4
 
 
 def host_cycles(config: AttentionConfig) -> int:
-    """Give the cycles from memory's start to the kernel's."""
+    """Return the cycles from memory's start to the kernel's."""
     tensors = 2 * config.streams * config.ports + config.query_port_count + config.result_ports
     words = 2 * (tensors + _TABLE_POINTERS) + len(SCALARS) + 1  # and the number of jobs
     return _HOST_CYCLES + _WORD_CYCLES * words
@@ -44,19 +44,21 @@ class Refreshes:
 
     @property
     def share(self) -> float:
-        """Give the share of the time in which a channel moves nothing."""
+        """Return the share of the time in which a channel moves nothing."""
         return self._blocked / self._interval
 
     def since(self, channel: int, cycle: float) -> tuple[int, float]:
-        """Give how many refreshes of a channel a request of this cycle has behind it, and the time since the
-        last one's beginning.
+        """Return how many refreshes of a channel a request of this cycle has behind it, and the time since
+        the last one's beginning.
         """
         first = self._interval * ((channel % self._channels + 1) / self._channels + 0.5) - self._begun
         count, since = divmod(cycle + self._request - first, self._interval)
         return int(count) + 1, since
 
     def moved(self, channel: int, cycle: float, cycles: float) -> float:
-        """Give when a channel that begins in this cycle has moved what takes it so many without refreshes."""
+        """Return when a channel that begins in this cycle has moved what takes it so many without
+        refreshes.
+        """
         count, since = self.since(channel, cycle)
         if count > 0 and since < self._blocked:
             cycle, since = cycle + self._blocked - since, self._blocked
@@ -65,12 +67,12 @@ class Refreshes:
         return cycle + cycles + refreshes * self._blocked
 
     def following(self, channel: int, cycle: float) -> tuple[float, float]:
-        """Give from when to when a channel's next refresh holds requests, after one of this cycle."""
+        """Return from when to when a channel's next refresh holds requests, after one of this cycle."""
         count, since = self.since(channel, cycle)
         begins = cycle - since + self._interval * (1 - min(count, 0))
         return begins, begins + self._blocked
 
     def wait(self, channels: Iterable[int], cycle: float) -> int:
-        """Give for how long the slowest of the channels holds requests of this cycle."""
+        """Return for how long the slowest of the channels holds requests of this cycle."""
         found = (self.since(channel, cycle) for channel in channels)
         return max((int(max(0.0, self._blocked - since)) for count, since in found if count > 0), default=0)

@@ -9,7 +9,8 @@ from hw.attention.movers.result_writer import ResultWriter
 
 
 def bursts(first: int, end: int, *, beat_bytes: int, burst_beats: int) -> Iterator[tuple[int, int]]:
-    """Give of each burst of a command for the bytes ``first <= n < end`` how many beats it has, and its end.
+    """Return of each burst of a command for the bytes ``first <= n < end`` how many beats it has, and its
+    end.
 
     See `hw.lib.dma.burst.BurstSplitter`.
     """
@@ -29,7 +30,7 @@ def sent(
     beat_bytes: int,
     burst_beats: int,
 ) -> int:
-    """Give the cycle of the last beat of a pass's results on the bus of a port.
+    """Return the cycle of the last beat of a pass's results on the bus of a port.
 
     ``drained``: cycle in which the core gives the last one; it gives one a cycle. ``free``: cycle of the last
     beat before them on the bus. ``pieces``, ``row_bytes``: where they lie, and the bytes of a row.

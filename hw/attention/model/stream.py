@@ -35,11 +35,11 @@ class _Tile(NamedTuple):
 
     @property
     def resumed(self) -> int:
-        """Give the cycle in which the last key's first part was taken."""
+        """Return the cycle in which the last key's first part was taken."""
         return self.value_last - (self.value_parts - 1)
 
     def moved(self, *, cycles: int, keys: int) -> _Tile:
-        """Give the same tile later."""
+        """Return the same tile later."""
         return self._replace(
             start=self.start + keys,
             key_first=self.key_first + cycles,
@@ -51,7 +51,7 @@ class _Tile(NamedTuple):
         )
 
     def freed(self, first: int, end: int) -> list[tuple[int, int]]:
-        """Give (number, cycle of its last read) for logits ``first`` to ``end - 1``.
+        """Return (number, cycle of its last read) for logits ``first`` to ``end - 1``.
 
         In between reads come at a constant pace, so that only the ends of such a stretch are given.
         """
@@ -73,7 +73,7 @@ class Run(NamedTuple):
 
 
 def uncached_runs(config: AttentionConfig, keys: int, lead: int) -> list[Run]:
-    """Give the runs of a stream's ``keys``, all from memory: tiles of T, but for the first one, which lacks
+    """Return the runs of a stream's ``keys``, all from memory: tiles of T, but for the first one, which lacks
     its ``lead``, and the last one.
     """
     size = config.tile_keys
@@ -124,12 +124,14 @@ class StreamSchedule:
 
     @property
     def ended(self) -> int:
-        """Give the cycle in which the last part of the last pass's keys was taken; -1 before there is one."""
+        """Return the cycle in which the last part of the last pass's keys was taken; -1 before there is
+        one.
+        """
         return self._tiles[-1].key_last if self._tiles else -1
 
     @property
     def closed(self) -> int:
-        """Give the cycle from which on the merge of the last pass's last tile waited for no other."""
+        """Return the cycle from which on the merge of the last pass's last tile waited for no other."""
         return self._tiles[-1].merged
 
     def add(self, shape: PassShape, runs: Sequence[Run], *, loaded: int, bank: int, known: Known) -> None:

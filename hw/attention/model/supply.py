@@ -49,13 +49,13 @@ class Lockstep:
     ahead: float = 0.0  #: Parts that memory holds for a port whose bus is slower than its channel.
 
     def moved(self, channel: int, cycle: float, cycles: float) -> float:
-        """Give when the part is there that a port gives so many cycles of moving after this cycle."""
+        """Return when the part is there that a port gives so many cycles of moving after this cycle."""
         return self.refreshes.moved(channel, cycle - self.behind, cycles) + self.behind
 
     def given(
         self, channel: int, *, items: int, begins: float, free: float, gap: float
     ) -> tuple[float, float, float]:
-        """Give when a port's bus gives the first and the last of ``items``, one every ``gap`` cycles at the
+        """Return when a port's bus gives the first and the last of ``items``, one every ``gap`` cycles at the
         most, and when the channel has moved all of them.
 
         The channel ``begins`` in this cycle, or later; the bus gave a part in the cycle ``free``.  Of a
@@ -120,8 +120,8 @@ class ResultChannel:
         self.free = max(self.free, first) + beats * self._read_interval
 
     def write(self, beats: int, *, first: int, least: float = 0.0) -> tuple[int, int]:
-        """Give when the last of so many beats leaves the core, after the ``first``, and when it is sent; the
-        channel takes ``least`` cycles for all of them.
+        """Return when the last of so many beats leaves the core, after the ``first``, and when it is sent;
+        the channel takes ``least`` cycles for all of them.
         """
         last = first + beats - 1
         interval = max(self._write_interval, least / beats)
@@ -144,7 +144,7 @@ class Source:
         self._taken: deque[tuple[int, int]] = deque()  # items, and when the last of them was taken
 
     def ask(self, items: int, *, known: int = 0, least: float = 0.0) -> tuple[int, int] | None:
-        """Give the earliest cycles of the first and the last of the next ``items``; None for none.
+        """Return the earliest cycles of the first and the last of the next ``items``; None for none.
 
         Memory can be asked for them from the cycle ``known`` on, and its channel takes ``least`` cycles for
         all of them.
@@ -169,7 +169,7 @@ class Source:
         return math.ceil(first), math.ceil(max(last, self._last + items * self.supply.gap))
 
     def _ask_ports(self, items: int, ports: Lockstep, *, known: int, room: int) -> tuple[int, int]:
-        """Give the first and the last cycle likewise: those of the port that is last."""
+        """Return the first and the last cycle likewise: those of the port that is last."""
         between = (items - 1) * self.supply.interval
         first = last = 0.0
         for n, channel in enumerate(ports.channels):
@@ -188,7 +188,7 @@ class Source:
         return math.ceil(first), math.ceil(max(last, self._last + items * self.supply.gap))
 
     def late(self, items: int) -> int:
-        """Give the cycles from the first of ``items`` to the last, wherever memory is."""
+        """Return the cycles from the first of ``items`` to the last, wherever memory is."""
         return math.ceil(max(0, items - 1 - _ITEMS_READY) * self.supply.gap)
 
     def take(self, cycle: int, *, again: bool = False, keep: bool = False) -> None:

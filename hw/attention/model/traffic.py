@@ -89,7 +89,7 @@ class Fetch(NamedTuple):
 
 
 def cache_slots(config: AttentionConfig, job: JobShape) -> tuple[int, bool]:
-    """Give how many tiles of a job the caches of a stream hold, and whether they take turns."""
+    """Return how many tiles of a job the caches of a stream hold, and whether they take turns."""
     parts = max(-(-size // config.lanes) for size in (job.query_size, job.value_size))
     slots = config.cached_keys // config.tile_keys // parts
     tiles = -(-job.keys // config.tile_span)
@@ -130,7 +130,7 @@ def _table_bytes(job: JobShape, this: JobPass) -> int:
 
 
 def fetches(config: AttentionConfig, jobs: Iterable[JobShape]) -> Iterator[Fetch]:
-    """Give the passes of jobs that follow one another, and what each takes from memory."""
+    """Return the passes of jobs that follow one another, and what each takes from memory."""
     caches = [_Cache(config.cached_keys // config.tile_keys) for _ in range(config.streams)]
     for job in jobs:
         slots, ring = cache_slots(config, job)

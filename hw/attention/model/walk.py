@@ -67,8 +67,8 @@ class Walk:
     def known(
         self, job: JobShape, this: JobPass, fetched: Sequence[NDArray[np.int_]], *, room: int = 0
     ) -> Known:
-        """Give when what the next pass needs is known; ``fetched`` are the keys of its tiles from memory, and
-        from the cycle ``room`` on there is room for its command.
+        """Return when what the next pass needs is known; ``fetched`` are the keys of its tiles from memory,
+        and from the cycle ``room`` on there is room for its command.
         """
         latency = self._latency
         if this.first:
@@ -138,12 +138,12 @@ class Walk:
         )
 
     def _channels(self, number: PortNumber, fetched: Sequence[NDArray[np.int_]]) -> list[int]:
-        """Give the channels that a pass reads keys, or values, from."""
+        """Return the channels that a pass reads keys, or values, from."""
         used = [min(self._config.ports, int(keys.max(initial=0))) for keys in fetched]
         return [number(self._config, s, port) for s, ports in enumerate(used) for port in range(ports)]
 
     def _first_pass(self) -> int:
-        """Give the cycle of the first pass of the next job."""
+        """Return the cycle of the first pass of the next job."""
         latency, number = self._latency, len(self._joined)
         if not number:
             self._joined.append(0)
@@ -161,15 +161,15 @@ class Walk:
         return max(self._taken + latency.first_pass, self._pass + latency.next_job)
 
     def _bitmap_later(self, rows: int) -> int:
-        """Give the cycles by which the next bitmap row, of so many `BITMAP_ROW_BYTES`, comes later."""
+        """Return the cycles by which the next bitmap row, of so many `BITMAP_ROW_BYTES`, comes later."""
         length = rows * BITMAP_ROW_BYTES
         place = Pieces(first=self._bitmap_bytes, stride=0, count=1, length=length)
         self._bitmap_bytes += length
         return self._bitmap_reads.later(self._pass, place)
 
     def _give(self, cycle: int, tiles: int, *, clears: bool, pace: int = 1) -> int:
-        """Give tiles to the tags, one in ``pace`` cycles from ``cycle`` on; two may wait. Say when they take
-        the first one.
+        """Return tiles to the tags, one in ``pace`` cycles from ``cycle`` on; two may wait. Say when they
+        take the first one.
         """
         interval = max(self._latency.tiles, pace)
         before, last = self._tags_free
@@ -188,7 +188,7 @@ class Walk:
         return taken
 
     def _over_bits(self, cycle: int, words: list[int], *, clears: bool) -> int:
-        """Give the cycle of the first tile.
+        """Return the cycle of the first tile.
 
         A tile goes when the next one is found, so that it is known whether it closes.
         """

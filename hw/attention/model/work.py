@@ -15,7 +15,9 @@ Int = NDArray[np.int64]
 
 
 def _limits(job: JobShape) -> tuple[Int, Int]:
-    """Give for each query the first key of its range and the one behind the last; empty ranges are 0 to 0."""
+    """Return for each query the first key of its range and the one behind the last; empty ranges are 0 to
+    0.
+    """
     position = np.arange(job.queries, dtype=np.int64) + job.keys - job.queries
     first = np.maximum(position - job.window + 1, 0) if job.window else np.zeros(job.queries, np.int64)
     end = np.maximum(position + 1, 0) if job.causal else np.full(job.queries, job.keys, np.int64)
@@ -23,7 +25,7 @@ def _limits(job: JobShape) -> tuple[Int, Int]:
 
 
 def _block(job: JobShape, config: AttentionConfig) -> Int:
-    """Give for each query its block of the bitmap."""
+    """Return for each query its block of the bitmap."""
     return np.arange(job.queries) // job.positions(config)
 
 

@@ -76,7 +76,7 @@ class PartCache(wiring.Component):
 
     @staticmethod
     def latency(config: AttentionConfig) -> int:
-        """Give the cycles from a part's entrance to ``o``."""
+        """Return the cycles from a part's entrance to ``o``."""
         if config.decodes:
             return 4 + PartReader.LATENCY
         return 4 if config.cached_keys else Skid.LATENCY
@@ -132,7 +132,7 @@ class PartCache(wiring.Component):
         return m
 
     def _given(self, m: Module, now: Signal) -> Value:
-        """Give what comes of the port ``now``: its number has a register for some bits each."""
+        """Return what comes of the port ``now``: its number has a register for some bits each."""
         width = self._config.part_bits
         early = delay(m, "port", now, self._late - 1, reset=False)
         own = copies(Signal(early.shape(), name="chosen"), -(-width // LOADS))
@@ -175,7 +175,7 @@ class PartCache(wiring.Component):
             issued.append(delay(m, f"issued_{n}", issued[-1], 1))
 
         def late(name: str, value: Any, *, reset: bool = False) -> Any:
-            """Give what goes with the part when it comes."""
+            """Return what goes with the part when it comes."""
             return delay(m, name, value, self._late, reset=reset)
 
         of_port = late("of_port", from_port)
@@ -216,5 +216,5 @@ class PartCache(wiring.Component):
 
 
 def _next(config: AttentionConfig, port: Signal) -> Any:
-    """Give the port of the key after one of ``port``."""
+    """Return the port of the key after one of ``port``."""
     return (port + 1)[: len(port)] if config.ports > 1 else Const(0, 0)

@@ -55,7 +55,7 @@ class Lockstep(wiring.Component):
 
     @staticmethod
     def latency(config: AttentionConfig) -> int:
-        """Give the cycles from ``arrived`` to ``valid``."""
+        """Return the cycles from ``arrived`` to ``valid``."""
         return Lockstep._ENDS + config.decode_stream_bits
 
     def elaborate(self, platform: Any) -> Module:
@@ -96,7 +96,7 @@ class Lockstep(wiring.Component):
 
 
 def _both(m: Module, name: str, first: Signal, second: Signal) -> Signal:
-    """Give a pulse for each that came on both sides, a cycle after it came on the later one."""
+    """Return a pulse for each that came on both sides, a cycle after it came on the later one."""
     ahead = Signal(signed(PartReader.PARTS.bit_length() + 1), name=f"ahead_{name}")  # of the first side
     both = Signal(name=f"both_{name}")
     with m.If(first & ~second):

@@ -293,7 +293,7 @@ class AttentionMovers(wiring.Component):
         ]
 
     def _deal(self, m: Module, targets: list[Any]) -> None:
-        """Give every target its slice of each beat, when all have room."""
+        """Send every target its slice of each beat, when all have room."""
         ready = Cat(target.ready for target in targets)
         width = self._config.result_slice(self._data_width)
         m.d.comb += self.i.ready.eq(ready.all())

@@ -23,26 +23,26 @@ def port_count(config: AttentionConfig) -> int:
 
 
 def query_port(config: AttentionConfig, port: int) -> int:
-    """Give the number of the memory port that a port of queries is."""
+    """Return the number of the memory port that a port of queries is."""
     return TABLE_PORT + 1 + port
 
 
 def key_port(config: AttentionConfig, stream: int, port: int) -> int:
-    """Give the number of the memory port that a port of a stream's keys is."""
+    """Return the number of the memory port that a port of a stream's keys is."""
     if config.decodes:
         return config.decode_streams + value_port(config, stream, port)
     return query_port(config, config.query_port_count) + 2 * config.ports * stream + port
 
 
 def value_port(config: AttentionConfig, stream: int, port: int) -> int:
-    """Give the number of the memory port that a port of a stream's values is."""
+    """Return the number of the memory port that a port of a stream's values is."""
     if config.decodes:
         return config.ports * stream + port
     return key_port(config, stream, port) + config.ports
 
 
 def result_port(config: AttentionConfig, port: int) -> int:
-    """Give the number of the memory port that a port of results is."""
+    """Return the number of the memory port that a port of results is."""
     if config.decodes:
         return config.decode_streams + port
     return key_port(config, config.streams, port)

@@ -98,7 +98,7 @@ class TablePort(wiring.Component):
         return m
 
     def _ask(self, m: Module, dma: ReadDMA, kinds: Fifo) -> None:
-        """Give the commands of a pass; where it has none, that of a descriptor if there is one."""
+        """Return the commands of a pass; where it has none, that of a descriptor if there is one."""
         config, current = self._config, self.i.payload
         command = dma.command.payload
         tables = [(_Kind.BITMAP, current.bitmap, current.bitmap_rows, BITMAP_ROW_BYTES)]

@@ -63,7 +63,7 @@ def pack_descriptor(fields: Mapping[str, int]) -> bytes:
 
 
 def job_fields(config: AttentionConfig, job: Any, fields: Mapping[str, Value]) -> list[Any]:
-    """Give the assignments of ``fields``, those of `FIELDS` as bits, to ``job``, a view of `Job`.
+    """Return the assignments of ``fields``, those of `FIELDS` as bits, to ``job``, a view of `Job`.
 
     Values outside the ranges that `Job` gives lose their upper bits.
     """

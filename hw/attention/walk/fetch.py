@@ -165,12 +165,12 @@ class TileFetch(wiring.Component):
 
 
 def _tile(config: AttentionConfig, request: Any) -> Any:
-    """Give the number that a tile's rows are told by."""
+    """Return the number that a tile's rows are told by."""
     return request.place if config.paged else request.tile
 
 
 def port_share(config: AttentionConfig, held: Value, keys: Value, port: int) -> tuple[Value, Value]:
-    """Give what a port has of keys ``held`` to ``keys - 1`` of a tile.
+    """Return what a port has of keys ``held`` to ``keys - 1`` of a tile.
 
     Returns
     -------

@@ -25,37 +25,37 @@ HEAD_BITS = 28
 
 
 def slot_shape(config: AttentionConfig) -> Any:
-    """Give the shape of a number of tiles that the cache of a stream holds."""
+    """Return the shape of a number of tiles that the cache of a stream holds."""
     return range(config.cached_keys // config.tile_keys + 1)
 
 
 def tile_shape(config: AttentionConfig) -> Any:
-    """Give the shape of the number of tiles of a head."""
+    """Return the shape of the number of tiles of a head."""
     return range(-(-MAX_KEYS // config.tile_span) + 1)
 
 
 def page_shift_shape(config: AttentionConfig) -> Any:
-    """Give the shape of log2 of the tiles of a page."""
+    """Return the shape of log2 of the tiles of a page."""
     return range((MAX_KEYS // config.tile_span).bit_length())
 
 
 def page_groups_shape(config: AttentionConfig) -> Any:
-    """Give the shape of the length of a page table, counted in `PAGE_GROUP` entries."""
+    """Return the shape of the length of a page table, counted in `PAGE_GROUP` entries."""
     return range(-(-MAX_KEYS // config.tile_span // PAGE_GROUP) + 1)
 
 
 def bitmap_rows_shape(config: AttentionConfig) -> Any:
-    """Give the shape of the length of a bitmap row, counted in `BITMAP_ROW_BYTES`."""
+    """Return the shape of the length of a bitmap row, counted in `BITMAP_ROW_BYTES`."""
     return range(-(-MAX_KEYS // config.tile_span // (8 * BITMAP_ROW_BYTES)) + 1)
 
 
 def query_units_shape(config: AttentionConfig) -> Any:
-    """Give the shape of the units that a query takes, see `AttentionConfig.query_units`."""
+    """Return the shape of the units that a query takes, see `AttentionConfig.query_units`."""
     return range(config.query_units(config.max_head_dim) + 1)
 
 
 def result_units_shape(config: AttentionConfig) -> Any:
-    """Give the shape of the units that a row of results takes at each of its ports."""
+    """Return the shape of the units that a row of results takes at each of its ports."""
     return range(config.result_units(config.max_head_dim) + 1)
 
 
@@ -229,7 +229,7 @@ def _table(entries: list[int], index: Value) -> Value:
 
 
 def _log2(power: Value) -> Value:
-    """Give the place of the only bit that is set."""
+    """Return the place of the only bit that is set."""
     bits = range((len(power) - 1).bit_length())
     return Cat(Cat(power[n] for n in range(len(power)) if n >> bit & 1).any() for bit in bits)
 
@@ -240,7 +240,7 @@ def _per_pack(rows: int, config: AttentionConfig, pack: Value) -> Value:
 
 
 def whole_parts(config: AttentionConfig, last_part: Value) -> Value:
-    """Give the units of so many parts, less 1, as `AttentionConfig.key_units` does with ``decode``."""
+    """Return the units of so many parts, less 1, as `AttentionConfig.key_units` does with ``decode``."""
     lanes = config.lanes // UNIT_ELEMENTS
     return _table([lanes * (part + 1) for part in range(config.folds)], last_part)
 

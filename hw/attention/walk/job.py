@@ -33,7 +33,7 @@ class Flags(data.StructLayout):
 
 
 def size_shape(config: AttentionConfig) -> Any:
-    """Give the shape of the size of a query, key or value, counted in `UNIT_ELEMENTS`."""
+    """Return the shape of the size of a query, key or value, counted in `UNIT_ELEMENTS`."""
     return range(config.max_head_dim // UNIT_ELEMENTS + 1)
 
 

@@ -252,13 +252,13 @@ class PartCommand(data.StructLayout):
 
 
 def read_rows(config: AttentionConfig) -> RowsCommand:
-    """Give the command for rows that are read: queries, keys or values."""
+    """Return the command for rows that are read: queries, keys or values."""
     most = max(config.rows, config.tile_keys // config.ports)
     return RowsCommand(most_rows=most, most_units=config.max_head_dim // UNIT_ELEMENTS, unit_bits=UNIT_BITS)
 
 
 def written_rows(config: AttentionConfig) -> RowsCommand:
-    """Give the command for rows that are written at a port: results."""
+    """Return the command for rows that are written at a port: results."""
     size = config.result_units(config.max_head_dim)
     return RowsCommand(most_rows=config.rows, most_units=size, unit_bits=UNIT_BITS)
 

@@ -264,7 +264,7 @@ class PassWalker(wiring.Component):
 
     @staticmethod
     def _visible(job: Any, position: Value, positions: Value, keys: Any) -> list[Any]:
-        """Give the keys that the first and the last position of a block, and so all between, can see."""
+        """Return the keys that the first and the last position of a block, and so all between, can see."""
         after = position + positions
         oldest = position - job.window + 1
         return [

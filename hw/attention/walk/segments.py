@@ -254,7 +254,7 @@ class TileWalker(wiring.Component):
 
 
 def tile_range(config: AttentionConfig, index: int, given: Any) -> tuple[Value, Value, Value, Value, Value]:
-    """Give where stream ``index`` has keys ``given.first <= j < given.end``, or all have them in a job that
+    """Return where stream ``index`` has keys ``given.first <= j < given.end``, or all have them in a job that
     decodes.
 
     Returns
@@ -278,7 +278,7 @@ def tile_range(config: AttentionConfig, index: int, given: Any) -> tuple[Value, 
 
 
 def within(first: Value, last: Value, *, width: int) -> Value:
-    """Give a bit for each of ``width`` tiles: it is one of ``first`` to ``last``, which may lie before or
+    """Return a bit for each of ``width`` tiles: it is one of ``first`` to ``last``, which may lie before or
     behind all of them.
     """
     # Shifted constants, as comparisons with every number would be chains of carries.

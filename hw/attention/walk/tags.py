@@ -50,12 +50,12 @@ class CacheTags(wiring.Component):
 
     @staticmethod
     def latency(config: AttentionConfig, *, clears: bool) -> int:
-        """Give the cycles from ``i`` to ``o``, of a tile that clears or of another one."""
+        """Return the cycles from ``i`` to ``o``, of a tile that clears or of another one."""
         return (1 if clears else 3) if config.cached_keys else 0
 
     @staticmethod
     def interval(config: AttentionConfig) -> int:
-        """Give the cycles from a tile to the next."""
+        """Return the cycles from a tile to the next."""
         return 4 if config.cached_keys else 1
 
     def elaborate(self, platform: Any) -> Module:

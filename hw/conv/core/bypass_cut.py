@@ -47,7 +47,7 @@ class BypassCut(wiring.Component):
 
     @staticmethod
     def pixel_cycles(config: ConvConfig, *, parts: int, channels: int) -> int:
-        """Give the cycles that a pixel of ``parts`` parts of ``channels`` takes."""
+        """Return the cycles that a pixel of ``parts`` parts of ``channels`` takes."""
         words = -(-channels // config.lanes)
         rest = channels - (words - 1) * config.lanes
         begin = (parts * channels - rest) % config.lanes
@@ -55,7 +55,7 @@ class BypassCut(wiring.Component):
 
     @staticmethod
     def latency(config: ConvConfig) -> int:
-        """Give the cycles from a word to its first part."""
+        """Return the cycles from a word to its first part."""
         waiting = Fifo.LATENCY if config.bypass_words <= SHALLOW_DEPTH else Fifo.DEEP_LATENCY
         return waiting + RowCutter.latency(config.word_bits, config.word_bits) + Skid.LATENCY
 

@@ -175,7 +175,7 @@ class Offset(data.StructLayout):
 
 
 def offset_entry(config: ConvConfig) -> data.ArrayLayout:
-    """Give the offsets of T taps; those behind the last tap of a pixel have no meaning."""
+    """Return the offsets of T taps; those behind the last tap of a pixel have no meaning."""
     return data.ArrayLayout(Offset(), config.taps)
 
 

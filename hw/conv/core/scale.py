@@ -34,7 +34,7 @@ def scale(
     low: Value,
     high: Value,
 ) -> Signal:
-    """Give ``clamp(((value * multiplier + (1 << shift >> 1)) >> shift) + post, low, high)``.
+    """Return ``clamp(((value * multiplier + (1 << shift >> 1)) >> shift) + post, low, high)``.
 
     * ``name``: of the registers: ``name_product`` and so on.
     * ``value``: a sum, signed, of at most 48 bits.

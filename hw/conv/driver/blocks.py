@@ -82,7 +82,7 @@ def plan_blocks(
 
 
 def block_chunks(size: tuple[int, int], blocks: Blocks, *, pitched: bool) -> Chunks:
-    """Give the pieces in which a map is read, block by block."""
+    """Return the pieces in which a map is read, block by block."""
     rows, columns = size
     if not pitched:
         return Chunks(1, blocks.blocks, blocks.pixels, blocks.last, 1)
@@ -92,7 +92,7 @@ def block_chunks(size: tuple[int, int], blocks: Blocks, *, pitched: bool) -> Chu
 
 
 def row_chunks(size: tuple[int, int]) -> Chunks:
-    """Give the pieces in which a map is read, row by row."""
+    """Return the pieces in which a map is read, row by row."""
     rows, columns = size
     return Chunks(rows, 1, columns, columns, 1)
 

@@ -131,7 +131,7 @@ def _split(dilation: int) -> int:
 
 
 def _slots(config: ConvConfig, layer: ConvLayer, pixel_words: int, split: int, *, strip: bool) -> int:
-    """Give the most rows that the line buffer holds, no more than the map has but for rounding."""
+    """Return the most rows that the line buffer holds, no more than the map has but for rounding."""
     step, banks = (4 << split, 4) if strip else (2, 2)
     row_words = _row_words(layer, pixel_words, strip=strip)
     held = config.bank_words // row_words * banks // step * step
@@ -239,7 +239,7 @@ def _entry_units(config: ConvConfig, layer: ConvLayer) -> int:
 
 
 def _reach(config: ConvConfig, layer: ConvLayer) -> int:
-    """Give the most rows that an offset moves a tap up or down.
+    """Return the most rows that an offset moves a tap up or down.
 
     A tap that is moved down by the most has no fraction: the row below it counts nothing.
     """

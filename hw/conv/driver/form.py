@@ -25,7 +25,7 @@ class MapForm:
             raise InputError("groups", self.groups, f"a divisor of {self.channels} channels")
 
     def lanes(self, config: ConvConfig) -> list[int]:
-        """Give the lane of each channel, counted over the words of a pixel."""
+        """Return the lane of each channel, counted over the words of a pixel."""
         size = self.channels // (self.parts * self.groups)
         pitch = size
         if self.parts > 1:

@@ -15,7 +15,7 @@ Int8 = NDArray[np.int8]
 
 
 def map_words(config: ConvConfig, form: MapForm, tensor: Int8) -> Int8:
-    """Give the words of a map ``[C, H, W]``: ``[H, W, words, L]``, zero where there is no channel."""
+    """Return the words of a map ``[C, H, W]``: ``[H, W, words, L]``, zero where there is no channel."""
     _, rows, columns = tensor.shape
     lanes = np.zeros((rows, columns, form.words(config) * config.lanes), np.int8)
     lanes[..., form.lanes(config)] = tensor.transpose(1, 2, 0)
@@ -60,7 +60,7 @@ def gathered(
 def offset_entries(
     config: ConvConfig, layer: ConvLayer, offset: NDArray[np.int16], mask: NDArray[np.uint8] | None = None
 ) -> Bytes:
-    """Give the offsets of a layer as they are read.
+    """Return the offsets of a layer as they are read.
 
     ``offset``: ``[2 * offset_group * K, oH, oW]`` as of ONNX, or ``[oH, oW]`` if square. ``mask``:
     ``[offset_group * K, oH, oW]`` if the layer is masked.

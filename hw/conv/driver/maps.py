@@ -22,7 +22,7 @@ class MapPlace:
 
 
 def source_fields(config: ConvConfig, route: Route, blocks: Blocks | None, place: MapPlace) -> dict[str, int]:
-    """Give the fields of the map that is read: row by row, or in ``blocks``."""
+    """Return the fields of the map that is read: row by row, or in ``blocks``."""
     size = route.first.rows, route.first.columns
     chunks = row_chunks(size) if blocks is None else block_chunks(size, blocks, pitched=place.half)
     values = _read_fields(config, "in", chunks, place, size[1])
@@ -31,7 +31,7 @@ def source_fields(config: ConvConfig, route: Route, blocks: Blocks | None, place
 
 
 def bypass_fields(config: ConvConfig, point: PointSide, blocks: Blocks, place: MapPlace) -> dict[str, int]:
-    """Give the fields of the map that is shuffled into the results.
+    """Return the fields of the map that is shuffled into the results.
 
     Raises `InputError` if its channels are not as many, or do not lie behind each other.
     """
@@ -51,7 +51,7 @@ def bypass_fields(config: ConvConfig, point: PointSide, blocks: Blocks, place: M
 
 
 def result_fields(config: ConvConfig, route: Route, place: MapPlace) -> dict[str, int]:
-    """Give the fields of the map that is written: one command of the DMA, or with a pitch one a row."""
+    """Return the fields of the map that is written: one command of the DMA, or with a pitch one a row."""
     copies = 2 if route.rearrangement.double else 1
     rows, columns = (copies * side for side in route.last.out_size)
     count, pixels = (rows, columns) if place.half else (1, rows * columns)
@@ -75,7 +75,7 @@ def result_fields(config: ConvConfig, route: Route, place: MapPlace) -> dict[str
 def _read_fields(
     config: ConvConfig, side: str, chunks: Chunks, place: MapPlace, columns: int
 ) -> dict[str, int]:
-    """Give what all maps that are read have; the mover counts parts of pixels."""
+    """Return what all maps that are read have; the mover counts parts of pixels."""
     parts = place.form.parts
     values = {f"{side}_{name}": value for name, value in chunks._asdict().items()}
     values |= {f"{side}_{name}": parts * getattr(chunks, name) for name in ("pixels", "last_pixels")}

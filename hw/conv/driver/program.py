@@ -120,7 +120,7 @@ class Program:
     beat_bits: int = 256
 
     def at(self, beat_bits: int) -> Program:
-        """Give the same for ports of so many bits."""
+        """Return the same for ports of so many bits."""
         return replace(self, beat_bits=beat_bits)
 
     @cached_property
@@ -172,7 +172,7 @@ class Program:
         return jobs, weights.content, offsets.content
 
     def _streams(self, step: Step, planned: Job) -> dict[str, Bytes]:
-        """Give the weights of a job, by the fields of `Places`."""
+        """Return the weights of a job, by the fields of `Places`."""
         route, streams = planned.route, {}
         for tensors in step.layers:
             if tensors.layer.kind is Kind.DEPTHWISE or tensors.layer.dot:
@@ -226,7 +226,7 @@ class Program:
         return ConvWorkload(jobs=tuple(step.job for step in self.steps))
 
     def arenas(self) -> list[Bytes]:
-        """Give what each port of maps has before the launch: inputs, and a pattern elsewhere."""
+        """Return what each port of maps has before the launch: inputs, and a pattern elsewhere."""
         last = [0] * self.config.ports
         for found in self.maps.values():
             for port, length in enumerate(found.lengths(self.config)):
@@ -240,7 +240,7 @@ class Program:
         return arenas
 
     def unwritten(self, arenas: list[Bytes]) -> Bytes:
-        """Give what lies where no step writes, of the ports one after the other."""
+        """Return what lies where no step writes, of the ports one after the other."""
         parts = []
         for port, content in enumerate(arenas):
             mask = np.ones(content.size, np.bool_)
@@ -251,7 +251,7 @@ class Program:
         return np.concatenate(parts)
 
     def read(self, name: str, arenas: list[Bytes]) -> Int8:
-        """Give a map ``[C, H, W]`` out of what the ports have after the launch."""
+        """Return a map ``[C, H, W]`` out of what the ports have after the launch."""
         found = self.maps[name]
         slices = [
             arenas[port][first : first + length].view(np.int8)

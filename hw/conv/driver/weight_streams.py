@@ -63,7 +63,7 @@ def tap_stream(
     beat_bits: int,
     dot: DotTensors | None = None,
 ) -> Bytes:
-    """Give the weights of a layer that is sampled as its loader takes them.
+    """Return the weights of a layer that is sampled as its loader takes them.
 
     ``form``: of the map that is sampled. ``w``: int8 ``[C, 1, kH, kW]``. ``dot``: how its offsets are
     computed.
@@ -108,7 +108,7 @@ def tap_stream(
 def tile_stream(
     config: ConvConfig, side: PointSide, w: Int8, parameters: ChannelParameters, *, beat_bits: int
 ) -> Bytes:
-    """Give the weights of a pointwise layer, or of samples, as its loader takes them for each block.
+    """Return the weights of a pointwise layer, or of samples, as its loader takes them for each block.
 
     ``w``: int8 ``[Cout, C / group, kH, kW]``. ``parameters``: of its output channels.  Of pixels, whose zero
     point the array does not know, it is taken into the bias here.
@@ -147,7 +147,7 @@ def tile_stream(
 
 
 def _dot_records(config: ConvConfig, side: TapSide, dot: DotTensors, lanes: Any, kind: Record) -> Bytes:
-    """Give weights, for each word and pass a record a cell: 8 lanes of one number, then of the other."""
+    """Return weights, for each word and pass a record a cell: 8 lanes of one number, then of the other."""
     numbers = 2 * side.buffer.passes
     if kind is Record.DOT_PARAMETERS:
         bias = dot.bias - side.layer.zero * dot.w.sum(axis=1, dtype=np.int64)
@@ -181,7 +181,7 @@ def _check_sums(dot: DotTensors, zero: int) -> None:
 
 
 def _dense(config: ConvConfig, side: PointSide, w: Int8, outputs: Int, first: int) -> Int8:
-    """Give the weights of PE lanes from ``first`` on, of all input lanes: ``[taps, PE, lanes]``."""
+    """Return the weights of PE lanes from ``first`` on, of all input lanes: ``[taps, PE, lanes]``."""
     lanes = side.lanes
     in_lanes = np.array(lanes.inputs)
     dense = np.zeros((lanes.taps, config.outputs, lanes.words * config.lanes), np.int8)
@@ -214,7 +214,7 @@ def _tile_headers(config: ConvConfig, tiles: tuple[Tile, ...]) -> Bytes:
 
 
 def _parameter_records(parameters: ChannelParameters, lanes: Any, count: int) -> Bytes:
-    """Give a record for each of ``count`` lanes; those without a channel are zero."""
+    """Return a record for each of ``count`` lanes; those without a channel are zero."""
     values = {}
     for name in ("bias", "multiplier", "shift", "post"):
         values[name] = np.zeros(count, np.int64)

@@ -100,7 +100,7 @@ def packet_beats(records: int, beat_bits: int) -> int:
 
 
 def _groups(lanes: Sequence[int], size: int, group: int) -> dict[int, set[int]]:
-    """Give for each slice of ``size`` lanes that has channels the groups of those."""
+    """Return for each slice of ``size`` lanes that has channels the groups of those."""
     found: dict[int, set[int]] = {}
     for channel, lane in enumerate(lanes):
         found.setdefault(lane // size, set()).add(channel * group // len(lanes))

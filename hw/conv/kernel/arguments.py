@@ -20,7 +20,7 @@ _CYCLE_DOCS = {
 
 
 def bytes_counters(config: ConvConfig) -> dict[str, str]:
-    """Give the names and documentation of the counters of bytes, as in `hw.conv.movers.movers.Moved`."""
+    """Return the names and documentation of the counters of bytes, as in `hw.conv.movers.movers.Moved`."""
     what = {weight_port(config): "weights", side_port(config): "descriptors, offsets and the log"}
     docs = {}
     for name, _ in Moved(config):
@@ -31,7 +31,7 @@ def bytes_counters(config: ConvConfig) -> dict[str, str]:
 
 
 def argument_table(config: ConvConfig) -> ArgumentTable:
-    """Give the table: scalars, then pointers, then counters."""
+    """Return the table: scalars, then pointers, then counters."""
 
     def pointer(name: str, port: int, doc: str) -> Argument:
         return Argument(name=name, kind=Kind.POINTER, doc=doc, port=f"gmem{port}")

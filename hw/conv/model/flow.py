@@ -19,7 +19,7 @@ class Source(Protocol):
     """Gives the words of a job in order."""
 
     def offer(self, most: int) -> Piece:
-        """Give the next piece, of up to ``most`` words."""
+        """Return the next piece, of up to ``most`` words."""
 
     def took(self, piece: Piece) -> None:
         """Hear when it was taken."""
@@ -40,7 +40,7 @@ class Passed:
         self._pieces.append(piece)
 
     def at(self, word: int) -> int:
-        """Give the cycle of a word that passed; 0 for one before the first."""
+        """Return the cycle of a word that passed; 0 for one before the first."""
         if word < 0:
             return 0
         n = bisect_left(self._ends, word + 1)
@@ -51,7 +51,7 @@ class Passed:
         return piece.last - behind * (piece.last - piece.first) // (piece.words - 1)
 
     def end(self, word: int) -> int:
-        """Give the words up to the end of the piece that a word passed in."""
+        """Return the words up to the end of the piece that a word passed in."""
         return self._ends[bisect_left(self._ends, word + 1)]
 
 
@@ -71,7 +71,7 @@ class Queue:
         return self
 
     def offer(self, most: int) -> Piece:
-        """Give the next piece, of up to ``most`` words."""
+        """Return the next piece, of up to ``most`` words."""
         self._offered = self._source.offer(most)
         return self._offered
 
@@ -85,11 +85,11 @@ class Queue:
 
 
 def behind(piece: Piece, first: int, *, pace: float = 1) -> Piece:
-    """Give when a piece passes a place that is free from ``first`` on, and takes ``pace`` cycles a word."""
+    """Return when a piece passes a place that is free from ``first`` on, and takes ``pace`` cycles a word."""
     start = max(piece.first, first)
     return Piece(piece.words, start, max(piece.last, start + math.ceil((piece.words - 1) * pace)))
 
 
 def after(piece: Piece, cycles: int) -> Piece:
-    """Give when a piece comes out of a place that it passes in so many cycles."""
+    """Return when a piece comes out of a place that it passes in so many cycles."""
     return Piece(piece.words, piece.first + cycles, piece.last + cycles)

@@ -131,5 +131,7 @@ class Latency:
         self.log = SidePort.LOG_LATENCY + logged + SidePort.LOG_DONE_LATENCY + ConvMovers.DONE_LATENCY
 
     def offset_turn(self, taps: int) -> int:
-        """Give the cycles from the last entry of a layer to the first of the next one, which has ``taps``."""
+        """Return the cycles from the last entry of a layer to the first of the next one, which has
+        ``taps``.
+        """
         return OffsetStore.TURN_LATENCY + (GatherScan.turn_latency(taps) if self._gathers else 0)

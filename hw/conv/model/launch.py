@@ -130,7 +130,7 @@ class _Walk:
                 self._taps_released.append(tap_job.free - 1)
 
     def _descriptor(self) -> int:
-        """Give when the next job's descriptor is there."""
+        """Return when the next job's descriptor is there."""
         latency, number = self.latency, len(self._joined)
         asked = latency.descriptor_start + number
         if number > 1:
@@ -143,7 +143,7 @@ class _Walk:
         return joined
 
     def _side(self) -> int:
-        """Give when the next descriptor but one, asked for with the one at hand, has come."""
+        """Return when the next descriptor but one, asked for with the one at hand, has come."""
         number = len(self._joined)
         if number + 1 >= self._jobs:
             return 0
@@ -236,7 +236,7 @@ class _Walk:
         self.written.append(max(done, self.written[-1] + 1) if self.written else done)
 
     def _write_pace(self, fields: Mapping[str, int]) -> float:
-        """Give the cycles that a word of results takes: a port's slice of it may be several beats wide.
+        """Return the cycles that a word of results takes: a port's slice of it may be several beats wide.
 
         A pixel begins a new beat.
         """

@@ -38,7 +38,7 @@ class Ports:
         self.asked = 0  # when the last piece of a map was asked for
 
     def beat_of(self, config: ConvConfig, fields: Mapping[str, int]) -> float:
-        """Give the cycles that a beat read takes in a job: what it writes comes between.
+        """Return the cycles that a beat read takes in a job: what it writes comes between.
 
         That shows where a channel has more to move in both directions than there are words to wait for.
         """
@@ -106,7 +106,7 @@ class MapSource:
         self.beside: MapSource | None = None
 
     def offer(self, most: int) -> Piece:
-        """Give words of the chunk at hand."""
+        """Return words of the chunk at hand."""
         if not self._piece.words:
             self._piece = self._next()
         words, first, last = self._piece
@@ -124,7 +124,7 @@ class MapSource:
         self._piece = Piece(left, first, last)
 
     def _next(self) -> Piece:
-        """Give the next chunk, behind those that are asked for before it beside this map."""
+        """Return the next chunk, behind those that are asked for before it beside this map."""
         while not self._granted:
             asks = {source: source._ask() for source in (self, self.beside) if source is not None}
             known = {source: asked for source, asked in asks.items() if asked is not None}
@@ -136,7 +136,7 @@ class MapSource:
         return self._granted.popleft()
 
     def _ask(self) -> int | None:
-        """Give when the next chunk is asked for; None if that is not known, or there is none."""
+        """Return when the next chunk is asked for; None if that is not known, or there is none."""
         if self._number == self._left:
             return None
         asked = self._asked + self._latency.chunk
@@ -166,7 +166,9 @@ class MapSource:
         )
 
     def _chunk(self, row: int, n: int) -> _Chunk:
-        """Give a chunk of a row; a beat goes on whole, so one that begins within takes the next one, too."""
+        """Return a chunk of a row; a beat goes on whole, so one that begins within takes the next one,
+        too.
+        """
         fields, side, width = self._fields, self._side, self._ports.width_bytes
         pixels = fields[f"{side}_pixels" if n < self._of_row - 1 else f"{side}_last_pixels"]
         beats, first_beats = 1, 1

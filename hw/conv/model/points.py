@@ -56,14 +56,14 @@ class BlockFill:
         self.source: Source
 
     def token(self, block: int) -> int | None:
-        """Give when there is room for a block; None if that is not known."""
+        """Return when there is room for a block; None if that is not known."""
         if self._before + block >= len(self._halves.released):
             return None
         released = self._halves.released[self._before + block]
         return max(self._known + self._latency.block_token, released + self._latency.block_again)
 
     def next(self) -> int:
-        """Give the last word of the next block."""
+        """Return the last word of the next block."""
         latency, halves = self._latency, self._halves
         free = max(
             self._known + latency.block_start,
@@ -132,7 +132,7 @@ class PointJob:
         return self._fields["last_block" if block == self._fields["blocks"] - 1 else "block"]
 
     def offer(self, most: int) -> Piece:
-        """Give words of the block at hand."""
+        """Return words of the block at hand."""
         if not self._left:
             self._free = max(self._free, self._sweep() + self._latency.drain)
             self._left = self._pixels(self._block) * self._leaving

@@ -61,6 +61,6 @@ def predict(workload: ConvWorkload, config: ConvConfig, board: Board) -> Predict
 
 
 def busy_cycles(config: ConvConfig, layers: Sequence[ConvLayer]) -> int:
-    """Give the cycles of the slower unit in a job of ``layers``, were there nothing to wait for."""
+    """Return the cycles of the slower unit in a job of ``layers``, were there nothing to wait for."""
     route = ConvJob(layers=tuple(layers)).plan(config, beat_bits=256).route
     return max(side.cycles for side in (route.tap, route.point) if side is not None)

@@ -32,11 +32,11 @@ class Weights:
         self._arrives = max(self._arrives, cycle + self._latency.weights)
 
     def tile(self, beats: int, *, free: int) -> int:
-        """Give when the last beat of the next tile is taken by a loader that is free from ``free`` on."""
+        """Return when the last beat of the next tile is taken by a loader that is free from ``free`` on."""
         return self._take(beats, free, beats - 1)
 
     def packet(self, records: int, *, free: int) -> int:
-        """Give when the last record of the next packet of the depthwise unit is taken."""
+        """Return when the last record of the next packet of the depthwise unit is taken."""
         return self._take(1 - (-records // self._per_beat), free, records)
 
     def _take(self, beats: int, free: int, cycles: int) -> int:
@@ -74,7 +74,7 @@ class OffsetQueue:
         return before
 
     def room(self, first: int, end: int) -> int:
-        """Give when entry ``end - 1`` comes if those from ``first`` on wait for nothing but places.
+        """Return when entry ``end - 1`` comes if those from ``first`` on wait for nothing but places.
 
         All that they wait for must be known; they follow each other cycle by cycle.
         """
@@ -128,7 +128,7 @@ class OffsetSupply:
         self._came = max(start, queue.arrived + latency.offset_turn(taps)) - 1
 
     def pixel(self) -> int:
-        """Give when the walker can take the next pixel: all of its entries are in the store.
+        """Return when the walker can take the next pixel: all of its entries are in the store.
 
         Earlier pixels must have been sampled as far as their places are needed; a pixel leaves all at once.
         """

@@ -58,14 +58,14 @@ class TapJob:
         self.free = self.came = self.first = self.last = 0
 
     def token(self, row: int) -> int | None:
-        """Give when there is room for a row of the map; None if that is not known."""
+        """Return when there is room for a row of the map; None if that is not known."""
         latency, freed = self._latency, self._freed(row)
         if freed is None:
             return None
         return max(self._start + latency.fill_token + row * latency.fill_token_interval, freed)
 
     def offer(self, most: int) -> Piece:
-        """Give words of the row of results at hand."""
+        """Return words of the row of results at hand."""
         if not self._word:
             self._begin()
         words = min(most, self._row_words - self._word)
@@ -108,11 +108,11 @@ class TapJob:
                 self._end()
 
     def _room(self, word: int) -> int:
-        """Give when there is a place for the result of a word, counted over all rows."""
+        """Return when there is a place for the result of a word, counted over all rows."""
         return self._passed.at(word - RESULTS_AHEAD) + 1
 
     def _step(self, word: int) -> int:
-        """Give the first step of a word of the row at hand."""
+        """Return the first step of a word of the row at hand."""
         if not self._strip:
             return self._base + word * self._steps
         fields = self._fields
@@ -139,8 +139,8 @@ class TapJob:
         self._activity.add(INPUT, self._ended + 1, self._base)
 
     def _freed(self, row: int) -> int | None:
-        """Give when the row of results has begun that sets free where a row of the map goes; None if that is
-        not known.
+        """Return when the row of results has begun that sets free where a row of the map goes; None if that
+        is not known.
         """
         fields = self._fields
         gone = row - fields["slots"] + 1  # rows that must be free

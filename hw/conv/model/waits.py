@@ -23,7 +23,7 @@ class Activity:
             self._intervals.append((start, end, cause))
 
     def counts(self, cycles: int) -> Mapping[str, int]:
-        """Give the cycles of each counter, of 0 ... ``cycles`` - 1: each cycle counts once."""
+        """Return the cycles of each counter, of 0 ... ``cycles`` - 1: each cycle counts once."""
         found = np.array([*self._intervals, (0, cycles, _IDLE)], np.int64)
         bounds = np.unique(np.clip(found[:, :2], 0, cycles))
         lengths = np.diff(bounds)

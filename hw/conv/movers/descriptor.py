@@ -70,7 +70,7 @@ _SIGNED = ("first_need", "first_free", "tap_zero", "tap_low", "tap_high", "offse
 
 @functools.cache
 def fields(config: ConvConfig) -> dict[str, tuple[int, int]]:
-    """Give byte offset and bytes of every field, all little endian; of ports: ``in_address_0`` ..."""
+    """Return byte offset and bytes of every field, all little endian; of ports: ``in_address_0`` ..."""
     sizes = dict.fromkeys(_ADDRESSES, 8)
     for port in range(config.ports):
         sizes |= {f"{side}_address_{port}": 8 for side in _MAPS}

@@ -174,7 +174,7 @@ class Dispatch(wiring.Component):
         return Mux(middle, field["middle_total_words"], field["in_total_words"])
 
     def _units(self, m: Module, field: Any, has: Any, reverse: Any, depthwise: Any, pointwise: Any) -> None:
-        """Give the core's units their commands."""
+        """Return the core's units their commands."""
         tap, fill = self.tap.payload, self.tap.payload.fill
         same = [
             *("out_rows", "out_columns", "kernel_rows", "kernel_columns", "stride_rows", "stride_columns"),
@@ -235,7 +235,7 @@ class Dispatch(wiring.Component):
         ]
 
     def _movers(self, m: Module, field: Any, has: Any) -> None:
-        """Give the movers theirs; addresses of maps count from the port's base."""
+        """Return the movers theirs; addresses of maps count from the port's base."""
         config, bases = self._config, self.bases
         for side, taker, words in (
             ("in", self.read, "in_words"),

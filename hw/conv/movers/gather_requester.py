@@ -99,7 +99,7 @@ class GatherRequester(wiring.Component):
         return m
 
     def _flights(self, m: Module, go: Signal) -> list[Any]:
-        """Give the request of each stage."""
+        """Return the request of each stage."""
         flights, flight = [], go
         for n in range(_STAGES):
             flight = delay(m, f"flight_{n}", flight, 1)
@@ -107,7 +107,7 @@ class GatherRequester(wiring.Component):
         return flights
 
     def _address(self, m: Module, p: int, port: Any, request: Any) -> Signal:
-        """Give the address of a request's pixel; names end in the stage of their registers."""
+        """Return the address of a request's pixel; names end in the stage of their registers."""
         half = len(port.pitch) // 2
         row, column = (delay(m, f"{name}_1_{p}", request[name], 1, reset=False) for name in ("row", "column"))
 

@@ -14,7 +14,7 @@ TOTAL_BITS = 32
 
 
 def map_rows(config: ConvConfig) -> RowsCommand:
-    """Give the rows that a port's cutters and packers know: parts of pixels, in bytes."""
+    """Return the rows that a port's cutters and packers know: parts of pixels, in bytes."""
     most = (1 << WORDS_BITS) * config.lanes // config.ports
     return RowsCommand(most_rows=(1 << 2 * SIDE_BITS) - 1, most_units=most, unit_bits=8)
 

@@ -126,7 +126,7 @@ class MapReader(wiring.Component):
         return m
 
     def _in_order(self, m: Module, requesters: Any) -> None:
-        """Give maps to the requesters: a bypass with its map, the next map behind it."""
+        """Return maps to the requesters: a bypass with its map, the next map behind it."""
         begun = Signal()  # a map whose bypass is to begin
         asks, mine = Const(0), []
         for requester, maps in requesters:

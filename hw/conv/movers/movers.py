@@ -27,12 +27,12 @@ COMMANDS = ("tap", "offset", "block", "sweep", "drain", "bypass_block", "bypass_
 
 
 def weight_port(config: ConvConfig) -> int:
-    """Give the number of the memory port that weights come through: behind those of the maps."""
+    """Return the number of the memory port that weights come through: behind those of the maps."""
     return config.ports
 
 
 def side_port(config: ConvConfig) -> int:
-    """Give the number of the memory port of descriptors, offsets and the log."""
+    """Return the number of the memory port of descriptors, offsets and the log."""
     return config.ports + 1
 
 

@@ -14,7 +14,7 @@ from hw.lib.dma.burst import command_layout
 
 
 def port_commands(ports: int) -> data.ArrayLayout:
-    """Give what is asked of all ports at once: a command of the DMA for each, of no bytes where none is."""
+    """Return what is asked of all ports at once: a command of the DMA for each, of no bytes where none is."""
     return data.ArrayLayout(command_layout(ADDRESS_BITS), ports)
 
 

@@ -14,7 +14,7 @@ RADIX = 4
 
 
 def tree_levels(count: int) -> int:
-    """Give the levels of a tree over ``count`` values, which are the cycles from them to their sum."""
+    """Return the levels of a tree over ``count`` values, which are the cycles from them to their sum."""
     if count < 1:
         raise InputError("count", count, "at least 1")
     levels = 0

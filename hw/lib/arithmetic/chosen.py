@@ -8,7 +8,7 @@ from amaranth.hdl import Mux, Value
 
 
 def chosen(words: Sequence[Value], index: Value) -> Value:
-    """Give ``words[index]``, and anything for an index beyond them.
+    """Return ``words[index]``, and anything for an index beyond them.
 
     A ``Switch`` over as many cases compares the index with each of them: Yosys makes twice the LUTs of it.
     """

@@ -12,19 +12,21 @@ from hw.lib.arithmetic.packed import FACTOR_BITS, WORD_BITS, pack, split
 
 
 def factor_bits(vectors: int) -> int:
-    """Give the bits of a factor that holds an element of each of ``vectors`` vectors."""
+    """Return the bits of a factor that holds an element of each of ``vectors`` vectors."""
     if vectors not in (1, 2):
         raise InputError("vectors", vectors, "1 or 2")
     return FACTOR_BITS if vectors == 2 else 8
 
 
 def factor(elements: Sequence[Value]) -> Value:
-    """Give the factor, signed, of one element, or of two that share a multiplier."""
+    """Return the factor, signed, of one element, or of two that share a multiplier."""
     return pack(*elements) if factor_bits(len(elements)) == FACTOR_BITS else elements[0]
 
 
 def dot_latency(count: int) -> int:
-    """Give the cycles from vectors of ``count`` elements to their dot products: the product, then the sum."""
+    """Return the cycles from vectors of ``count`` elements to their dot products: the product, then the
+    sum.
+    """
     return 1 + tree_levels(count)
 
 

@@ -6,6 +6,6 @@ from pathlib import Path
 
 
 def models_of(verilog: str) -> list[Path]:
-    """Give the file with the model of each device cell that generated Verilog places."""
+    """Return the file with the model of each device cell that generated Verilog places."""
     path = Path(__file__).with_name("DSP48E2.v")
     return [path] if path.stem in verilog else []

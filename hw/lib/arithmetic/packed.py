@@ -22,13 +22,13 @@ INT8_SUMS = 7
 
 
 def pack(high: Value, low: Value) -> Value:
-    """Give ``high * 2^18 + low`` of two int8, signed, 27 bits."""
+    """Return ``high * 2^18 + low`` of two int8, signed, 27 bits."""
     sign = low[-1].replicate(FIELD_BITS - len(low))
     # The low half is the number itself, so only the high half needs an adder.
     return Cat(low, sign, (high - low[-1])[: FACTOR_BITS - FIELD_BITS]).as_signed()
 
 
 def split(word: Value) -> tuple[Value, Value]:
-    """Give the high and the low field of a word (a product, or a sum of some), each signed, 18 bits."""
+    """Return the high and the low field of a word (a product, or a sum of some), each signed, 18 bits."""
     high = (word[FIELD_BITS:WORD_BITS] + word[FIELD_BITS - 1])[: WORD_BITS - FIELD_BITS]
     return high.as_signed(), word[:FIELD_BITS].as_signed()

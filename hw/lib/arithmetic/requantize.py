@@ -17,7 +17,7 @@ REQUANTIZE_LATENCY = 3
 
 
 def doubled(value: Value) -> Value:
-    """Give ``2 * value``: with a bit below, which a shift by one place less turns into the half."""
+    """Return ``2 * value``: with a bit below, which a shift by one place less turns into the half."""
     twice = Cat(0, value)
     return twice.as_signed() if value.shape().signed else twice
 
@@ -28,7 +28,7 @@ def rounded(halves: Value) -> Value:
 
 
 def rounded_sum(halves: Value, other: Value) -> Value:
-    """Give ``rounded(halves) + other`` with one adder: the half that rounds is its carry-in."""
+    """Return ``rounded(halves) + other`` with one adder: the half that rounds is its carry-in."""
     twice = doubled(other)
     return (halves - ~(twice if other.shape().signed else Cat(twice, 0).as_signed())) >> 1
 

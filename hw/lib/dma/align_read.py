@@ -14,7 +14,7 @@ from hw.lib.loads import copies, shifted_down
 
 
 def packed_layout(data_width: int) -> data.StructLayout:
-    """Give the payload of a read DMA's output: ``data``, ``keep`` (a bit for each byte), ``last``."""
+    """Return the payload of a read DMA's output: ``data``, ``keep`` (a bit for each byte), ``last``."""
     return data.StructLayout({"data": data_width, "keep": data_width // 8, "last": 1})
 
 

@@ -15,7 +15,7 @@ from hw.lib.loads import copies, shifted_down
 
 
 def beat_layout(data_width: int) -> data.StructLayout:
-    """Give the payload of a write beat: ``data``, ``strb`` (one bit a byte), ``last`` of its burst."""
+    """Return the payload of a write beat: ``data``, ``strb`` (one bit a byte), ``last`` of its burst."""
     return data.StructLayout({"data": data_width, "strb": data_width // 8, "last": 1})
 
 

@@ -24,12 +24,12 @@ def check_bursts(*, data_width: int, burst_beats: int) -> None:
 
 
 def command_layout(addr_width: int) -> data.StructLayout:
-    """Give the payload of a DMA's ``command``: byte ``address`` and ``length`` in bytes, at least 1."""
+    """Return the payload of a DMA's ``command``: byte ``address`` and ``length`` in bytes, at least 1."""
     return data.StructLayout({"address": addr_width, "length": LENGTH_BITS})
 
 
 def span_layout(*, data_width: int, burst_beats: int) -> data.StructLayout:
-    """Give what an aligner must know of a command; `span` computes it."""
+    """Return what an aligner must know of a command; `span` computes it."""
     lanes = exact_log2(data_width // 8)
     return data.StructLayout(
         {

@@ -68,7 +68,7 @@ class RowCutter(wiring.Component):
 
     @classmethod
     def latency(cls, part_bits: int, data_width: int) -> int:
-        """Give the cycles from a part's last word on ``i`` to the part on ``o``."""
+        """Return the cycles from a part's last word on ``i`` to the part on ``o``."""
         return 2 + (WidthConverter.LATENCY if cls.joined(part_bits, data_width) > 1 else 0)
 
     def elaborate(self, platform: Any) -> Module:

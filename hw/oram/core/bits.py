@@ -16,7 +16,7 @@ _CHAIN = 16
 
 
 def named(m: Module, name: str, value: Any) -> Signal:
-    """Give a signal of a value whose bits are taken one by one: an expression is written out for each of
+    """Return a signal of a value whose bits are taken one by one: an expression is written out for each of
     them, and a design of vectors would take minutes to generate.
     """
     value = Value.cast(value)
@@ -26,7 +26,7 @@ def named(m: Module, name: str, value: Any) -> Signal:
 
 
 def any_of(values: Sequence[Any]) -> Value:
-    """Give the bitwise or of values, as a tree."""
+    """Return the bitwise or of values, as a tree."""
     values = [Value.cast(value) for value in values]
     while len(values) > 1:
         values = [
@@ -36,7 +36,7 @@ def any_of(values: Sequence[Any]) -> Value:
 
 
 def select(chosen: Any, values: Sequence[Any]) -> Value:
-    """Give the or of those ``values`` whose bit is set in ``chosen``."""
+    """Return the or of those ``values`` whose bit is set in ``chosen``."""
     chosen = Value.cast(chosen)
     return any_of(
         [Value.cast(value) & chosen[at].replicate(len(Value.cast(value))) for at, value in enumerate(values)]
@@ -44,13 +44,13 @@ def select(chosen: Any, values: Sequence[Any]) -> Value:
 
 
 def encode(one: Value) -> Value:
-    """Give the number of the only bit that is set; 0 when none is."""
+    """Return the number of the only bit that is set; 0 when none is."""
     width = max(1, (len(one) - 1).bit_length())
     return Cat(Cat(one[at] for at in range(len(one)) if at >> bit & 1).any() for bit in range(width))
 
 
 def lowest(m: Module, name: str, bits: Value) -> Value:
-    """Give the lowest bit that is set, alone; ``name`` is that of signals within."""
+    """Return the lowest bit that is set, alone; ``name`` is that of signals within."""
     if len(bits) <= _CHAIN:
         return (bits & (~bits + 1))[: len(bits)]
     bits = named(m, f"{name}_bits", bits)

@@ -50,7 +50,7 @@ HBM_BEAT_BYTES = RECORD_HEADER_BYTES
 
 
 def command_layout(config: OramConfig) -> data.StructLayout:
-    """Give an opened command: ``rejected`` when its tag is wrong; its value lies in the value RAM under
+    """Return an opened command: ``rejected`` when its tag is wrong; its value lies in the value RAM under
     ``operation``.
     """
     return data.StructLayout(
@@ -65,7 +65,7 @@ def command_layout(config: OramConfig) -> data.StructLayout:
 
 
 def query_layout(config: OramConfig) -> data.StructLayout:
-    """Give what the position map is asked: a command with its key permuted and its draws."""
+    """Return what the position map is asked: a command with its key permuted and its draws."""
     return data.StructLayout(
         {
             "command": command_layout(config),
@@ -76,7 +76,7 @@ def query_layout(config: OramConfig) -> data.StructLayout:
 
 
 def record_layout(config: OramConfig) -> data.StructLayout:
-    """Give a label as the position map keeps it: the number of its record.
+    """Return a label as the position map keeps it: the number of its record.
 
     Records below ``host_pages`` belong to the page of the same number, others are HBM bins.
     """
@@ -84,7 +84,7 @@ def record_layout(config: OramConfig) -> data.StructLayout:
 
 
 def entry_layout(config: OramConfig) -> data.StructLayout:
-    """Give an entry of the position map: what its bucket does not tell of the permuted key, and the records
+    """Return an entry of the position map: what its bucket does not tell of the permuted key, and the records
     of the key's labels.
     """
     return data.StructLayout(
@@ -96,7 +96,7 @@ def entry_layout(config: OramConfig) -> data.StructLayout:
 
 
 def bucket_layout(config: OramConfig) -> data.FlexibleLayout:
-    """Give a bucket of the position map as it lies in HBM."""
+    """Return a bucket of the position map as it lies in HBM."""
     bits = 8 * config.entry_bytes
     entry = data.FlexibleLayout(bits, {"entry": data.Field(entry_layout(config), 0)})
     entries = data.ArrayLayout(entry, config.bucket_entries)
@@ -111,7 +111,7 @@ def bucket_layout(config: OramConfig) -> data.FlexibleLayout:
 
 
 def bucket_write_layout(config: OramConfig) -> data.StructLayout:
-    """Give what is written into a bucket of the position map."""
+    """Return what is written into a bucket of the position map."""
     return data.StructLayout(
         {
             "line": config.bucket_bits,  #: The bucket's number in its table.
@@ -123,7 +123,7 @@ def bucket_write_layout(config: OramConfig) -> data.StructLayout:
 
 
 def operation_layout(config: OramConfig) -> data.StructLayout:
-    """Give what the position map says of an operation."""
+    """Return what the position map says of an operation."""
     labels, items = config.label_count, config.items
     index = unsigned(config.record_index_bits)
     return data.StructLayout(
@@ -148,7 +148,7 @@ def operation_layout(config: OramConfig) -> data.StructLayout:
 
 
 def touch_layout(config: OramConfig) -> data.StructLayout:
-    """Give one touch of an operation: a page, a record, both (the page's own) or neither."""
+    """Return one touch of an operation: a page, a record, both (the page's own) or neither."""
     index = config.record_index_bits
     return data.StructLayout(
         {
@@ -169,12 +169,12 @@ def touch_layout(config: OramConfig) -> data.StructLayout:
 
 
 def seal_layout() -> data.StructLayout:
-    """Give what the keystream of a page is made of."""
+    """Return what the keystream of a page is made of."""
     return data.StructLayout({"page": PAGE_BITS, "version": VERSION_BITS})
 
 
 def beat_write_layout(*, line_bits: int, port_bytes: int, line_bytes: int) -> data.StructLayout:
-    """Give one beat that is written into a line (bucket or record) in HBM."""
+    """Return one beat that is written into a line (bucket or record) in HBM."""
     return data.StructLayout(
         {
             "line": line_bits,  #: Number of the bucket or record.

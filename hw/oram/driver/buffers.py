@@ -19,13 +19,13 @@ COMMANDS, RESPONSES, PAGES = "commands", "responses", "pages"
 
 
 def board_arguments(config: OramConfig) -> dict[str, Structure]:
-    """Give the pointers into the board's memory, one a port in order of the ports, and what lies there."""
+    """Return the pointers into the board's memory, one a port in order of the ports, and what lies there."""
     position, records = hbm_structures(config)
     return dict.fromkeys(position_names(config), position) | dict.fromkeys(record_names(config), records)
 
 
 def launch_buffers(config: OramConfig, commands: Bytes, *, state: bool = False) -> tuple[Buffer, ...]:
-    """Give the buffers of a launch.
+    """Return the buffers of a launch.
 
     ``commands``: sealed records [n, R], see `hw.oram.driver.sealing.seal_commands`. ``state``: whether
     pages, records and position map are read back too.
@@ -41,6 +41,6 @@ def launch_buffers(config: OramConfig, commands: Bytes, *, state: bool = False) 
 
 
 def gather_lines(structure: Structure, ports: Sequence[Bytes]) -> Bytes:
-    """Give the lines [lines, line_bytes] of a structure from what lies behind its ports."""
+    """Return the lines [lines, line_bytes] of a structure from what lies behind its ports."""
     rows = [port.reshape(-1, structure.line_bytes) for port in ports]
     return np.stack(rows, axis=1).reshape(-1, structure.line_bytes)[: structure.lines]

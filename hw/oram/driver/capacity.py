@@ -31,7 +31,7 @@ class Structure:
 
 
 def hbm_structures(config: OramConfig) -> list[Structure]:
-    """Give what lies in the board's memory; records of HBM bins follow those of pages."""
+    """Return what lies in the board's memory; records of HBM bins follow those of pages."""
     return [
         Structure(
             name="position map",
@@ -49,7 +49,7 @@ def hbm_structures(config: OramConfig) -> list[Structure]:
 
 
 def host_structures(config: OramConfig) -> list[Structure]:
-    """Give what lies in the host's memory beside commands and responses."""
+    """Return what lies in the host's memory beside commands and responses."""
     return [Structure(name="pages", lines=config.host_pages, line_bytes=config.page_bytes, ports=1)]
 
 
@@ -59,7 +59,7 @@ def hbm_bytes(config: OramConfig) -> int:
 
 
 def capacity_table(config: OramConfig, board: Board) -> list[tuple[str, str, int, int]]:
-    """Give rows of memory, structure, bytes, and bytes of the fullest of its channels.
+    """Return rows of memory, structure, bytes, and bytes of the fullest of its channels.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def check_capacity(config: OramConfig, board: Board) -> None:
 
 
 def _fullest(memory: Memory, structures: list[Structure]) -> int:
-    """Give the bytes in the fullest channel."""
+    """Return the bytes in the fullest channel."""
     channels = [0] * memory.channels
     port = 0
     for structure in structures:

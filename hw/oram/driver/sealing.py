@@ -38,13 +38,13 @@ class Opened(NamedTuple):
 
 
 def seal_commands(config: OramConfig, session_key: bytes, operations: Operations, *, first: int = 0) -> Bytes:
-    """Give the ring's records [n, R] of operations whose sequence numbers begin with ``first``."""
+    """Return the ring's records [n, R] of operations whose sequence numbers begin with ``first``."""
     messages = _messages(config, operations.codes, operations.keys, operations.values)
     return _seal(config, session_key, messages, first, COMMAND)
 
 
 def stop_record(config: OramConfig, sequence: int) -> Bytes:
-    """Give the record [R] that ends a launch behind ``sequence`` commands since the map was initialized."""
+    """Return the record [R] that ends a launch behind ``sequence`` commands since the map was initialized."""
     record = np.zeros(config.command_bytes, np.uint8)
     record[:8] = np.frombuffer(sequence.to_bytes(8, "little"), np.uint8)
     record[8] = STOP
@@ -57,7 +57,7 @@ def open_commands(config: OramConfig, session_key: bytes, records: Bytes, *, fir
 
 
 def seal_responses(config: OramConfig, session_key: bytes, results: Results, *, first: int = 0) -> Bytes:
-    """Give the ring's records [n, R] of what came of operations."""
+    """Return the ring's records [n, R] of what came of operations."""
     messages = _messages(config, results.statuses, results.keys, results.values)
     return _seal(config, session_key, messages, first, RESPONSE)
 
@@ -68,7 +68,7 @@ def open_responses(config: OramConfig, session_key: bytes, records: Bytes, *, fi
 
 
 def _messages(config: OramConfig, codes: Bytes, keys: NDArray[np.uint64], values: Bytes) -> Bytes:
-    """Give what is sealed: code or status, key, value."""
+    """Return what is sealed: code or status, key, value."""
     messages = np.zeros((len(codes), sealed_bytes(config)), np.uint8)
     messages[:, 0] = codes
     messages[:, 8:16] = keys.astype("<u8")[:, None].view(np.uint8)
@@ -77,7 +77,7 @@ def _messages(config: OramConfig, codes: Bytes, keys: NDArray[np.uint64], values
 
 
 def sealed_bytes(config: OramConfig) -> int:
-    """Give the bytes that are sealed: code or status, key, value."""
+    """Return the bytes that are sealed: code or status, key, value."""
     return BLOCK_BYTES + -(-config.value_bytes // BLOCK_BYTES) * BLOCK_BYTES
 
 

@@ -52,7 +52,7 @@ def record_names(config: OramConfig) -> list[str]:
 
 
 def argument_table(config: OramConfig) -> ArgumentTable:
-    """Give the table: scalars, then pointers, then counters.
+    """Return the table: scalars, then pointers, then counters.
 
     Keys, and the addresses of pages and tables, are taken by the launch that initializes.  Only what the host
     sees anyway is counted: bytes at its own ports, and none at the ports of HBM.

@@ -181,7 +181,7 @@ class OramBody(wiring.Component):
         return m
 
     def _place(self, m: Module, sequencer: Any, name: str) -> Value:
-        """Give an address as it was when the map was initialized: whoever starts the next launch cannot lay
+        """Return an address as it was when the map was initialized: whoever starts the next launch cannot lay
         one table over another.
         """
         place = Signal.like(self.args[name], name=f"{name}_place", reset_less=True)
@@ -228,7 +228,7 @@ class OramBody(wiring.Component):
         position: Any,
         sequencer: Any,
     ) -> None:
-        """Give the arguments to those who take them, and the sequencer its pulses."""
+        """Return the arguments to those who take them, and the sequencer its pulses."""
         args = self.args
 
         def key(name: str) -> Value:

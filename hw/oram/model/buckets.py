@@ -26,7 +26,7 @@ _TURNOVER = 256
 
 
 def _inserted(shares: Float) -> Float:
-    """Give how the shares [2, i] change by insertions."""
+    """Return how the shares [2, i] change by insertions."""
     left, right = shares
     change = np.zeros_like(shares)
     change[0, 1:] = (left[:-1] - left[1:]) * right[:-1]
@@ -35,14 +35,14 @@ def _inserted(shares: Float) -> Float:
 
 
 def _removed(shares: Float) -> Float:
-    """Give how the shares change by removals of random keys."""
+    """Return how the shares change by removals of random keys."""
     with_entries = np.diff(shares, axis=1, append=0) * np.arange(shares.shape[1])
     return np.asarray(with_entries / shares[:, 1:].sum())
 
 
 @functools.cache
 def bucket_shares(entries: int, keys: int, *, turnover: bool) -> Float:
-    """Give the shares [2, i] of buckets with i = 0 ... ``entries`` entries or more.
+    """Return the shares [2, i] of buckets with i = 0 ... ``entries`` entries or more.
 
     ``entries``: of a bucket. ``keys``: a bucket, on average, when the map is full. ``turnover``: whether keys
     came and went for long, instead of only until the map was full.
@@ -60,7 +60,7 @@ def bucket_shares(entries: int, keys: int, *, turnover: bool) -> Float:
 
 
 def insertion_failure(config: OramConfig) -> float:
-    """Give log2 of the probability that a key finds both of its buckets full in a map of N keys."""
+    """Return log2 of the probability that a key finds both of its buckets full in a map of N keys."""
     entries = config.bucket_entries
     left, right = bucket_shares(entries, config.bucket_keys, turnover=True)
     pairs = config.keys / config.buckets**2

@@ -36,7 +36,7 @@ class Flow(NamedTuple):
 
 
 def likely_pages(config: OramConfig, operations: int) -> list[int | None]:
-    """Give pages of touches as labels give them: each as likely, whatever is done."""
+    """Return pages of touches as labels give them: each as likely, whatever is done."""
     draw = random.Random(0)
     pages: list[int | None] = []
     for _ in range(operations * config.label_count):
@@ -204,7 +204,7 @@ class _Launch:
         return True
 
     def _leave(self, turn: int) -> Done:
-        """Give what follows when the page of a turn is written: r(j)."""
+        """Return what follows when the page of a turn is written: r(j)."""
 
         def left(last: int, answered: int) -> None:
             self._left.append(last)

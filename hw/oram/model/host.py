@@ -44,7 +44,7 @@ class _Way:
         self.free = 0.0  # when all that was sent has gone through
 
     def room(self, cycle: int) -> int:
-        """Give the first cycle in which a burst may begin."""
+        """Return the first cycle in which a burst may begin."""
         bursts, bytes_ = self._limits
         while self._under_way and self._under_way[0][0] <= cycle:
             self._bytes -= self._under_way.popleft()[1]

@@ -14,7 +14,7 @@ _HANDSHAKE_CYCLES = 3
 
 
 def block_bursts(block_bytes: int) -> float:
-    """Give the bursts of a block on average over many that lie one behind the other."""
+    """Return the bursts of a block on average over many that lie one behind the other."""
     return 1 + (block_bytes - math.gcd(block_bytes, BURST_BYTES)) / BURST_BYTES
 
 
@@ -45,7 +45,7 @@ class Link:
         self.write_cycles = board.cycles(timing.write_response_ns)
 
     def least_cycles(self, *, read_bytes: float, write_bytes: float, write_bursts: float) -> float:
-        """Give the cycles that so much takes at least, where as much as may be is under way."""
+        """Return the cycles that so much takes at least, where as much as may be is under way."""
         return max(
             max(read_bytes, write_bytes) * self.byte_cycles,
             (read_bytes + write_bytes) * self.shared_byte_cycles,

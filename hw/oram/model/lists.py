@@ -47,19 +47,19 @@ _LOG_FACTORIALS = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, _MOST)))]
 
 
 def _poisson(mean: float) -> Float:
-    """Give P(k), k = 0 ... `_MOST` - 1."""
+    """Return P(k), k = 0 ... `_MOST` - 1."""
     if mean == 0:
         return (_COUNTS == 0).astype(np.float64)
     return np.asarray(np.exp(_COUNTS * math.log(mean) - mean - _LOG_FACTORIALS))
 
 
 def _tail(lengths: Float) -> Float:
-    """Give P(k or more)."""
+    """Return P(k or more)."""
     return np.asarray(np.cumsum(lengths[::-1])[::-1])
 
 
 def list_tail(config: OramConfig) -> Float:
-    """Give P(len >= k) of the items that wait for a page, those in the overflow included, at most."""
+    """Return P(len >= k) of the items that wait for a page, those in the overflow included, at most."""
     keys, labels = config.items_per_label, config.label_count
     most = labels * keys
     before = labels * config.window / config.labels
@@ -75,7 +75,7 @@ def list_tail(config: OramConfig) -> Float:
 
 @functools.cache
 def _two_choice_loads(config: OramConfig) -> tuple[Float, Float]:
-    """Give P(load >= k) of a page with its list and of an HBM bin, with two labels."""
+    """Return P(load >= k) of a page with its list and of an HBM bin, with two labels."""
     in_hbm = config.hbm_labels / config.labels
     #: Of a page and of a bin: how often it is drawn, and what part of the draws they are.
     rates = np.array([[1.0], [1 / config.bin_split]])
@@ -99,14 +99,14 @@ def _two_choice_loads(config: OramConfig) -> tuple[Float, Float]:
 
 
 def bin_tail(config: OramConfig) -> Float:
-    """Give P(load >= k) of the items of an HBM bin, those in the overflow included, at most."""
+    """Return P(load >= k) of the items of an HBM bin, those in the overflow included, at most."""
     if config.label_count == 2:
         return _two_choice_loads(config)[1]
     return _tail(_poisson(config.items_per_label / config.bin_split))
 
 
 def _excess(config: OramConfig) -> list[tuple[int, Float]]:
-    """Give for lists and bins their number and P(m of its items are in the overflow), m = 0, 1, 2 ..."""
+    """Return for lists and bins their number and P(m of its items are in the overflow), m = 0, 1, 2 ..."""
     beyond = list_tail(config)[config.list_slots :]
     lag = _tail(beyond[1:])  # of this touch, of the one before less one, ...
     of_lists = np.concatenate([[1.0], np.minimum(lag, 1.0), [0.0]])
@@ -122,12 +122,12 @@ def _excess(config: OramConfig) -> list[tuple[int, Float]]:
 
 
 def overflow_mean(config: OramConfig) -> float:
-    """Give the items in the overflow on average, at most."""
+    """Return the items in the overflow on average, at most."""
     return float(sum(number * (tail @ np.arange(len(tail))) for number, tail in _excess(config)))
 
 
 def _bound(config: OramConfig) -> Callable[[int], float]:
-    """Give log2 of Chernoff's bound on the probability of more than as many items in the overflow."""
+    """Return log2 of Chernoff's bound on the probability of more than as many items in the overflow."""
     excess = _excess(config)
     rates = np.geomspace(0.02, 8, 200)
     sums = []
@@ -140,12 +140,12 @@ def _bound(config: OramConfig) -> Callable[[int], float]:
 
 
 def overflow_failure(config: OramConfig, operations: float = 1e12) -> float:
-    """Give log2 of the probability that the overflow entries do not suffice for as many operations."""
+    """Return log2 of the probability that the overflow entries do not suffice for as many operations."""
     return min(0.0, _bound(config)(config.overflow_entries) + math.log2(operations))
 
 
 def overflow_needed(config: OramConfig, *, operations: float = 1e12, failure: float = -40) -> int:
-    """Give the overflow entries for which `overflow_failure` is below ``failure``."""
+    """Return the overflow entries for which `overflow_failure` is below ``failure``."""
     bound = _bound(config)
     low, high = 0, 1 << 40
     while low < high:

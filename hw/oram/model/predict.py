@@ -72,8 +72,8 @@ def predict(workload: OramWorkload, config: OramConfig, board: Board) -> Predict
 
 
 def initialization_cycles(config: OramConfig, link: Link) -> float:
-    """Give the cycles until the map is empty: keys, then pages in their interval, as the link takes them, or
-    the beats of records and buckets at their ports, if those take longer.
+    """Return the cycles until the map is empty: keys, then pages in their interval, as the link takes them,
+    or the beats of records and buckets at their ports, if those take longer.
     """
     pages = link.least_cycles(
         read_bytes=0,

@@ -26,7 +26,7 @@ class OperationsError(Exception):
 def parse_operations(
     content: bytes, codes: "dict[str, int]", key_bits: int, value_bytes: int
 ) -> "list[tuple[int, int, int]]":
-    """Give code, key and value of each operation of a file; 0 where an operation has no value.
+    """Return code, key and value of each operation of a file; 0 where an operation has no value.
 
     Raises `OperationsError` for a file that has no operation, or for its first wrong line.
     """

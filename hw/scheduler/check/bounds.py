@@ -95,7 +95,7 @@ def _crowd(plan: Plan, step: int, before: Sequence[int], alive: Sequence[str]) -
 
 
 def _moved_bytes(plan: Plan, crowd: _Crowd, paid: set[str]) -> int:
-    """Give the bytes that a crowd's excess moves at the least, where some tensors were moved before."""
+    """Return the bytes that a crowd's excess moves at the least, where some tensors were moved before."""
     once = sum(plan.size[name] for name, times in crowd.moves.items() if times == 1 and name not in paid)
     rest = max(0, crowd.excess_bytes - sum(plan.size[name] for name in crowd.moves if name in paid))
     return min(rest, once) + 2 * max(0, rest - once)

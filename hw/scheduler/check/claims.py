@@ -36,7 +36,7 @@ def claim_problems(plan: Plan) -> Iterator[str]:
 
 
 def bearing(plan: Plan) -> Stage | None:
-    """Give the stage that states the bound over all orders; None when there is none that can.
+    """Return the stage that states the bound over all orders; None when there is none that can.
 
     The stage ``order`` states it of the graph without groups, and COSMA's program of a narrower model.
     """
@@ -49,7 +49,7 @@ def bearing(plan: Plan) -> Stage | None:
 
 
 def order_bearing(plan: Plan) -> Stage | None:
-    """Give the stage that states the bound of this order; None when there is none."""
+    """Return the stage that states the bound of this order; None when there is none."""
     return next((stage for stage in plan.certificate.stages if stage.stage == "residency"), None)
 
 

@@ -32,7 +32,7 @@ def cycle_problems(plan: Plan) -> Iterator[str]:
 
 
 def _words(plan: Plan, step: int) -> int:
-    """Give the most words that one core of a step reads, or writes."""
+    """Return the most words that one core of a step reads, or writes."""
     group = plan.executed[step]
     inner = {tensor.name: plan.whole_words(tensor.size_bytes) for tensor in group.inner}
     members: list[Operator] = group.members or [group]
@@ -71,7 +71,7 @@ class _Queue:
         self._due = list(itertools.accumulate((due[step] for step in range(len(plan.steps))), max))
 
     def waited(self, step: int) -> int:
-        """Give the cycle in which all that a step waits for is complete."""
+        """Return the cycle in which all that a step waits for is complete."""
         return self.ends[self._due[step] - 1] if self._due[step] else 0
 
     def run(self, step: int, whole: list[int], streams: list[int]) -> int:

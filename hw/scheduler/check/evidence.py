@@ -29,7 +29,7 @@ class Evidence(NamedTuple):
 
 
 def evidence(plan: Plan, *, model: str = "", remark: str = "") -> Iterator[Evidence]:
-    """Give the figures of a plan in which `hw.scheduler.check.check.check` finds no problem.
+    """Return the figures of a plan in which `hw.scheduler.check.check.check` finds no problem.
 
     ``model`` is the name of the model that it was compared with; empty when there was none. The ``remark``
     follows the words on what the graph was compared with.
@@ -58,7 +58,7 @@ def evidence(plan: Plan, *, model: str = "", remark: str = "") -> Iterator[Evide
 
 
 def _claims(plan: Plan) -> Iterator[Evidence]:
-    """Give the claim, both bounds and the stages."""
+    """Return the claim, both bounds and the stages."""
     certificate, moved = plan.certificate, plan.totals.avoidable_bytes
     bases = []
     for figure, bound, own, stage in (

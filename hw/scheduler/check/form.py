@@ -62,7 +62,7 @@ class Access(BaseModel):
         return self.kernel + -(-self.stride // self.up)
 
     def rows(self, made: Rows, extent: int) -> Rows:
-        """Give the input rows, end excluded, that rows of an output need; empty when all lie outside."""
+        """Return the input rows, end excluded, that rows of an output need; empty when all lie outside."""
         first = made[0] * self.stride // self.up - self.pad
         last = (made[1] - 1) * self.stride // self.up - self.pad + self.kernel
         return max(first, 0), min(last, extent)

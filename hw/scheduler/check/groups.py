@@ -93,7 +93,7 @@ def access_problems(plan: Plan) -> Iterator[str]:
 def _needed(
     group: Operator, known: dict[str, Tensor], made: Rows, axis: int
 ) -> dict[str, tuple[Rows, int] | None]:
-    """Give the rows, and the dimension they are counted along, of each tensor inside of a group and before
+    """Return the rows, and the dimension they are counted along, of each tensor inside of a group and before
     it that some rows of its output need; None for all.
     """
     needed: dict[str, tuple[Rows, int] | None] = dict.fromkeys(group.outputs, (made, axis))

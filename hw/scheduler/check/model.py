@@ -104,7 +104,7 @@ class _Whole:
         return {self._tensor[name].origin or name for name in names}
 
     def _share(self, name: str) -> tuple[int, int]:
-        """Give the rows of a band, and of the whole."""
+        """Return the rows of a band, and of the whole."""
         origin = self._tensor[name].origin or name
         if name not in self._rows:
             return 1, 1
@@ -145,14 +145,16 @@ class _Whole:
                         break
 
     def _made(self, tensor: Tensor, axis: int) -> Rows:
-        """Give the rows of its whole that a tensor is, along a dimension."""
+        """Return the rows of its whole that a tensor is, along a dimension."""
         if self._axis.get(tensor.origin or tensor.name) == axis:
             return self._rows[tensor.name]
         return 0, tensor.shape[axis]
 
 
 def _cut_axis(tensor: Tensor, bands: list[Tensor]) -> int | None:
-    """Give a dimension along which bands, or one whole, make a tensor one behind the other; None if none."""
+    """Return a dimension along which bands, or one whole, make a tensor one behind the other; None if
+    none.
+    """
     for axis, extent in enumerate(tensor.shape):
         others = {(*band.shape[:axis], 0, *band.shape[axis + 1 :]) for band in bands}
         if others == {(*tensor.shape[:axis], 0, *tensor.shape[axis + 1 :])} and extent == sum(
@@ -163,6 +165,6 @@ def _cut_axis(tensor: Tensor, bands: list[Tensor]) -> int | None:
 
 
 def _common(one: Rows, other: Rows) -> Rows | None:
-    """Give the rows that two ranges share; None when there are none."""
+    """Return the rows that two ranges share; None when there are none."""
     first, last = max(one[0], other[0]), min(one[1], other[1])
     return (first, last) if first < last else None

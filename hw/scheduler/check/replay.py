@@ -28,7 +28,7 @@ def replay_problems(plan: Plan) -> Iterator[str]:
 
 
 def _operands(plan: Plan) -> Iterator[Block]:
-    """Give the operators' uses of what lies whole in the scratchpad."""
+    """Return the operators' uses of what lies whole in the scratchpad."""
     for episode in plan.episodes:
         tensor, made = episode.tensor, plan.made_at[episode.tensor]
         for step in [*plan.used_at[tensor], *[made] * (made >= 0)]:
@@ -39,7 +39,7 @@ def _operands(plan: Plan) -> Iterator[Block]:
 
 
 def _ends(plan: Plan) -> Iterator[Block]:
-    """Give what is written to memory before the first moment and read from it after the last."""
+    """Return what is written to memory before the first moment and read from it after the last."""
     end = 3 * len(plan.steps) + 1
     for name, tensor in plan.tensor.items():
         low = plan.homes.get(name, 0)
@@ -51,7 +51,7 @@ def _ends(plan: Plan) -> Iterator[Block]:
 
 
 def _transfers(plan: Plan, *, memory: bool) -> Iterator[Block]:
-    """Give the transfers' uses of memory, or those of the scratchpad outside of windows."""
+    """Return the transfers' uses of memory, or those of the scratchpad outside of windows."""
     for transfer in plan.transfers:
         start, deadline = 3 * transfer.start_step, 3 * transfer.deadline_step
         reads, streams = transfer.direction == "read", transfer.stream is not None

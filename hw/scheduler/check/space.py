@@ -32,14 +32,14 @@ class Block(NamedTuple):
 
 
 def overlapping(found: Iterable[Block]) -> Iterator[tuple[Block, Block]]:
-    """Give each two blocks that share a time and a byte, the one that begins earlier first."""
+    """Return each two blocks that share a time and a byte, the one that begins earlier first."""
     ordered = sorted(found, key=lambda block: (block.begin, block.low))
     pairs = _in_places(ordered)
     yield from _one_by_one(ordered) if pairs is None else pairs
 
 
 def _in_places(ordered: Sequence[Block]) -> list[tuple[Block, Block]] | None:
-    """Give the pairs where any two blocks at one time have all their bytes in common, or none, as in a good
+    """Return the pairs where any two blocks at one time have all their bytes in common, or none, as in a good
     plan; else None.  So thousands at one time are not compared each with each.
     """
     lows: list[int] = []
@@ -79,7 +79,7 @@ def _one_by_one(ordered: Sequence[Block]) -> Iterator[tuple[Block, Block]]:
 
 
 def blocks(plan: Plan) -> Iterator[Block]:
-    """Give everything that takes room in the scratchpad; times are steps."""
+    """Return everything that takes room in the scratchpad; times are steps."""
     for stay in plan.episodes:
         high = stay.address + stay.size_bytes
         yield Block(stay.first_step, stay.last_step + 1, stay.address, high, stay.label)
@@ -87,7 +87,7 @@ def blocks(plan: Plan) -> Iterator[Block]:
 
 
 def windows(plan: Plan) -> Iterator[Block]:
-    """Give the windows of streams and the buffers of groups; times are steps."""
+    """Return the windows of streams and the buffers of groups; times are steps."""
     places = [(each.step, each.address, each.window_bytes, each.label) for each in plan.streams]
     places += [(each.step, each.address, each.size_bytes, each.label) for each in plan.fifos]
     for step, low, size, label in places:
@@ -143,7 +143,7 @@ def stream_problems(plan: Plan) -> Iterator[str]:
 
 
 def least_window_bytes(plan: Plan, operator: Operator, name: str) -> int:
-    """Give the bytes an operand must have room for to be streamed: the rows an output row needs and those
+    """Return the bytes an operand must have room for to be streamed: the rows an output row needs and those
     fetched meanwhile; of an output, a row that is made and one that leaves.
     """
     tensor, accesses = plan.tensor[name], operator.accesses

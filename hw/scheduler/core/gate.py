@@ -16,12 +16,14 @@ from hw.scheduler.core.scratchpad import write_layout
 
 
 def fill_layout(config: SchedulerConfig, rings: int) -> data.StructLayout:
-    """Give a word to be written: ``data`` and its ``place``, whose tag is its ring, one-hot, or 0."""
+    """Return a word to be written: ``data`` and its ``place``, whose tag is its ring, one-hot, or 0."""
     return data.StructLayout({"place": place_layout(config, rings), "data": config.word_bits})
 
 
 def fetch_layout(config: SchedulerConfig, rings: int) -> data.StructLayout:
-    """Give a word to be read: ``address``; of which ring, one-hot, to ``acquire`` and to ``release`` one."""
+    """Return a word to be read: ``address``; of which ring, one-hot, to ``acquire`` and to ``release``
+    one.
+    """
     return data.StructLayout({"address": config.address_bits, "acquire": rings, "release": rings})
 
 

@@ -14,38 +14,38 @@ MEMORY_ADDRESS_BITS = 64
 
 
 def operand_layout(config: SchedulerConfig) -> data.StructLayout:
-    """Give an operand: first word ``address``, ``words``, ``ring`` (0: whole), ``tag`` (`Via`)."""
+    """Return an operand: first word ``address``, ``words``, ``ring`` (0: whole), ``tag`` (`Via`)."""
     return piece_layout(config, Via)
 
 
 def piece_layout(config: SchedulerConfig, tag: ShapeLike) -> data.StructLayout:
-    """Give a piece of the scratchpad to walk over, with a ``tag`` that goes with each of its words."""
+    """Return a piece of the scratchpad to walk over, with a ``tag`` that goes with each of its words."""
     return data.StructLayout(
         {"address": config.address_bits, "words": config.size_bits, "ring": config.size_bits, "tag": tag}
     )
 
 
 def place_layout(config: SchedulerConfig, tag: ShapeLike) -> data.StructLayout:
-    """Give one word of a piece: its ``address``, whether it is the ``last``, ``ring`` and ``tag``."""
+    """Return one word of a piece: its ``address``, whether it is the ``last``, ``ring`` and ``tag``."""
     return data.StructLayout(
         {"address": config.address_bits, "last": 1, "ring": config.size_bits, "tag": tag}
     )
 
 
 def command_layout(config: SchedulerConfig) -> data.StructLayout:
-    """Give what a core is told at the start of a step."""
+    """Return what a core is told at the start of a step."""
     words = dict.fromkeys(("input_words", "output_words"), config.size_bits)
     return data.StructLayout(COMMAND_FIELDS | words)
 
 
 def step_layout(config: SchedulerConfig) -> data.StructLayout:
-    """Give a step."""
+    """Return a step."""
     waits = dict.fromkeys(("wait_writes", "wait_reads"), config.transfer_bits)
     return data.StructLayout(STEP_FIELDS | waits | {"active": config.cores})
 
 
 def transfer_layout(config: SchedulerConfig) -> data.StructLayout:
-    """Give a transfer; fields as of `hw.scheduler.program.program.TransferWord`, ``core`` one-hot."""
+    """Return a transfer; fields as of `hw.scheduler.program.program.TransferWord`, ``core`` one-hot."""
     return data.StructLayout(
         {
             "dram": config.dram_bits,

@@ -22,7 +22,7 @@ TILE_ROWS = 4096
 
 
 def write_layout(config: SchedulerConfig) -> data.StructLayout:
-    """Give the payload of a write: word ``address`` and ``data``."""
+    """Return the payload of a write: word ``address`` and ``data``."""
     return data.StructLayout({"address": config.address_bits, "data": config.word_bits})
 
 

@@ -30,18 +30,18 @@ class Cut:
         return len(self.bounds) - 1
 
     def holding(self, first: int, last: int) -> range:
-        """Give the bands that hold the rows ``first`` to ``last`` (excluded)."""
+        """Return the bands that hold the rows ``first`` to ``last`` (excluded)."""
         begin = bisect.bisect_right(self.bounds, first) - 1
         return range(begin, bisect.bisect_left(self.bounds, last, begin + 1))
 
 
 def band_name(name: str, band: int) -> str:
-    """Give the name of a band of a tensor or an operator."""
+    """Return the name of a band of a tensor or an operator."""
     return f"{name}#{band}"
 
 
 def row_axes(graph: Graph) -> dict[str, int]:
-    """Give the dimension along which each tensor can be cut, by name; tensors that cannot be are left out.
+    """Return the dimension along which each tensor can be cut, by name; tensors that cannot be are left out.
 
     A tensor that an operator writes can be cut along a dimension of which the operator makes one row after
     the other, as one of its accesses says; one that lies off chip first, along the rows an operator reads.

@@ -18,7 +18,7 @@ _GRAPH = TypeAdapter(Graph)
 
 
 def graph_to_json(graph: Graph) -> str:
-    """Give the documented JSON form; equal graphs give equal bytes."""
+    """Return the documented JSON form; equal graphs give equal bytes."""
     return to_text({"format": GRAPH_FORMAT, **_GRAPH.dump_python(graph, mode="json")})
 
 

@@ -103,7 +103,7 @@ class Access:
         return self.kernel + -(-self.stride // self.up)
 
     def rows(self, first: int, last: int, extent: int) -> tuple[int, int]:
-        """Give the input rows, from and to (excluded), that the output rows ``first`` to ``last``
+        """Return the input rows, from and to (excluded), that the output rows ``first`` to ``last``
         (excluded) need of an input with ``extent`` rows; at least one row.
         """
         begin = first * self.stride // self.up - self.pad
@@ -244,7 +244,7 @@ def _refuse_twice(field_name: str, names: Iterable[str], legal: str) -> None:
 
 
 def depth_first(roots: Iterable[Operator], producer: Mapping[str, Operator]) -> tuple[Operator, ...]:
-    """Give operators, in the order wanted, with all they depend on, each just before what needs it.
+    """Return operators, in the order wanted, with all they depend on, each just before what needs it.
 
     ``producer`` gives the operator that writes a tensor; InputError when operators depend on each other in a
     circle.

@@ -15,7 +15,7 @@ from hw.scheduler.graph.graph import Access, Graph, Operator, TensorKind
 
 
 def candidates(graph: Graph, *, most_members: int = 2) -> tuple[tuple[str, str], ...]:
-    """Give the pairs of operators that can share the array, by name, producer first.
+    """Return the pairs of operators that can share the array, by name, producer first.
 
     The producer has one output, an activation; only the consumer reads it, by rows; and no tensor is read by
     both, which would have to pass twice.  Either may be a group already, as long as there are no more than
@@ -59,7 +59,7 @@ def group(graph: Graph, *pairs: tuple[str, str], word_bytes: int = 32) -> Graph:
 
 
 def _joined(producer: Operator, consumer: Operator, graph: Graph, word_bytes: int) -> Operator:
-    """Give the group of two operators."""
+    """Return the group of two operators."""
     (between,) = producer.outputs
     # What comes through a buffer is taken first: else the member before, and its reads, could not move on.
     head, *rest = consumer.chain
@@ -84,7 +84,7 @@ def _joined(producer: Operator, consumer: Operator, graph: Graph, word_bytes: in
 
 
 def through(first: Access, second: Access) -> Access:
-    """Give the access of an output to an input two operators before it: ``first`` is that of the tensor
+    """Return the access of an output to an input two operators before it: ``first`` is that of the tensor
     between to the input, ``second`` that of the output to the tensor between.
 
     Exact where no row of an input makes several of an output; else a row more is named at either end.
@@ -106,8 +106,8 @@ def through(first: Access, second: Access) -> Access:
 
 
 def buffer_bytes(operator: Operator, word_bytes: int) -> Mapping[str, int]:
-    """Give the bytes, in whole words, of the buffer that each inner tensor of a group passes through, by its
-    name, in pipeline order: the rows a row of its reader needs and those that are made meanwhile.
+    """Return the bytes, in whole words, of the buffer that each inner tensor of a group passes through, by
+    its name, in pipeline order: the rows a row of its reader needs and those that are made meanwhile.
     """
     found = {}
     for tensor in operator.inner:

@@ -37,7 +37,7 @@ _IMAGE = (
 
 
 def argument_table(config: SchedulerConfig) -> ArgumentTable:
-    """Give the table: the pointers and the size of the program, none where it is frozen, then counters."""
+    """Return the table: the pointers and the size of the program, none where it is frozen, then counters."""
     return ArgumentTable(
         (
             Argument(

@@ -20,12 +20,12 @@ ROTATION = 7
 
 
 def lane_constants(lanes: int) -> tuple[int, ...]:
-    """Give ``c``: one constant a lane."""
+    """Return ``c``: one constant a lane."""
     return tuple(POSITION_STEP * (lane + 1) % 2**LANE_BITS for lane in range(lanes))
 
 
 def first_digest(operator: Value, lanes: int) -> Value:
-    """Give ``s[0]`` of an operator."""
+    """Return ``s[0]`` of an operator."""
     return Cat((operator + Const(constant, LANE_BITS))[:LANE_BITS] for constant in lane_constants(lanes))
 
 
@@ -35,14 +35,14 @@ def located(word: Value, position: Value) -> Value:
 
 
 def next_digest(digest: Value, word: Value) -> Value:
-    """Give ``s[k+1]`` from ``s[k]`` and the `located` word ``w[k]``."""
+    """Return ``s[k+1]`` from ``s[k]`` and the `located` word ``w[k]``."""
     lanes = _lanes(digest)
     following = [*lanes[1:], lanes[0]]
     return Cat(lane.rotate_left(ROTATION) ^ new for lane, new in zip(following, _lanes(word), strict=True))
 
 
 def output_word(digest: Value, key: Value) -> Value:
-    """Give ``out`` from ``s[n]`` and ``u``."""
+    """Return ``out`` from ``s[n]`` and ``u``."""
     lanes = _lanes(digest)
     constants = lane_constants(len(lanes))
     return Cat(((lane ^ constant) + key)[:LANE_BITS] for lane, constant in zip(lanes, constants, strict=True))

@@ -25,7 +25,7 @@ STATE = _HISTORY + READ_LATENCY
 
 @compiled
 def begin(cycle: int, word: Integers, state: Integers, operands: Integers) -> None:
-    """Give an operator its command, a row of `Tables.cores`, in this cycle."""
+    """Return an operator its command, a row of `Tables.cores`, in this cycle."""
     state[:] = 0
     state[_BEGIN] = cycle
     state[_LEAD] = -word[0]
@@ -122,5 +122,5 @@ def work(
 
 @compiled
 def computes_until(word: Integers, state: Integers) -> int:
-    """Give the cycle up to which arithmetic keeps the operator from being done."""
+    """Return the cycle up to which arithmetic keeps the operator from being done."""
     return state[_BEGIN] + word[2]

@@ -145,7 +145,7 @@ class TrafficEngine(wiring.Component):
 
     @staticmethod
     def _feed(m: Module, walker: Walker, operands: Any, begin: Signal, count: Any) -> None:
-        """Give a walker the operands of the step, and none of the next before its command."""
+        """Return a walker the operands of the step, and none of the next before its command."""
         left = Signal(COUNT_BITS)
         m.d.comb += [
             walker.i.payload.eq(operands.payload),

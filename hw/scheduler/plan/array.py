@@ -9,7 +9,7 @@ from hw.scheduler.graph.graph import Operator
 
 
 def share_array(operator: Operator, macs_per_cycle: int) -> tuple[int, ...]:
-    """Give each member of a group its multipliers, at least 1, so that the slowest is as fast as can be; a
+    """Assign each member of a group its multipliers, at least 1, so that the slowest is as fast as can be; a
     plain operator gets the whole array of ``macs_per_cycle``.
 
     In ``T`` cycles member ``i`` needs ``ceil(macs_i / T)`` multipliers.  The least ``T`` for which these sum
@@ -31,7 +31,7 @@ def share_array(operator: Operator, macs_per_cycle: int) -> tuple[int, ...]:
 
 
 def compute_cycles(operator: Operator, macs_per_cycle: int) -> int:
-    """Give the least cycles of an operator's arithmetic: a group's is its slowest member's.
+    """Return the least cycles of an operator's arithmetic: a group's is its slowest member's.
 
     Raises InputError as `share_array`.
     """

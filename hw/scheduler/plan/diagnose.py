@@ -78,7 +78,7 @@ def diagnose(problem: Problem, options: PlanOptions) -> Diagnosis | None:
 
 
 def _smallest(problem: Problem, operator: int, capacity: int, *, streaming: bool) -> tuple[int, ...]:
-    """Give the fewest operands that do not fit together; of equally many, those that need most."""
+    """Return the fewest operands that do not fit together; of equally many, those that need most."""
     operands = sorted(problem.operands[operator], key=lambda tensor: (-problem.size[tensor], tensor))
 
     def needed(tensors: Sequence[int]) -> int:

@@ -14,7 +14,7 @@ _PLAN = TypeAdapter(Plan)
 
 
 def plan_to_json(plan: Plan) -> str:
-    """Give the text of plan.json; equal plans give equal bytes."""
+    """Return the text of plan.json; equal plans give equal bytes."""
     return to_text(_PLAN.dump_python(plan, mode="json"))
 
 

@@ -126,7 +126,7 @@ class Problem:
         )
 
     def least_words(self, operator: int, tensors: Sequence[int] | None = None, *, streaming: bool) -> int:
-        """Give the words an operator needs at the least for all or some of its operands, of which, with
+        """Return the words an operator needs at the least for all or some of its operands, of which, with
         ``streaming``, all pass through windows that can together, or one that can only alone.
         """
         tensors = self.operands[operator] if tensors is None else tensors

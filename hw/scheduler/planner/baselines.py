@@ -50,7 +50,7 @@ def method_name(replacement: Replacement, allocation: Allocation) -> str:
 
 
 def baselines(problem: Problem, capacity: int, least_peak_order: Sequence[int]) -> dict[str, int]:
-    """Give the avoidable words of every baseline that is possible, in the better of two orders.
+    """Return the avoidable words of every baseline that is possible, in the better of two orders.
 
     ``capacity``: words of the scratchpad. When an operator does not fit whole, only the greedy methods
     remain, with windows as a plan has them. ``least_peak_order``: the second order beside the default one.
@@ -74,7 +74,7 @@ def baselines(problem: Problem, capacity: int, least_peak_order: Sequence[int]) 
 def replace(
     problem: Problem, order: Sequence[int], capacity: int, *, replacement: Replacement, allocation: Allocation
 ) -> int:
-    """Give the avoidable words of a cache: each step fetches what is missing, and makes room by a policy.
+    """Return the avoidable words of a cache: each step fetches what is missing, and makes room by a policy.
 
     An operator's missing tensors are placed one after the other, inputs first.  When its own operands leave
     no hole, they are moved through memory to the bottom of the scratchpad, which costs their fetches and the
@@ -93,7 +93,7 @@ def replace(
 
 
 def _events(problem: Problem, order: Sequence[int]) -> list[tuple[int, ...]]:
-    """Give the steps that touch each tensor, rising."""
+    """Return the steps that touch each tensor, rising."""
     steps = steps_of(problem, order)
     return [events_of(problem, steps, tensor) for tensor in range(problem.tensor_count)]
 
@@ -182,7 +182,7 @@ class _Walk:
 def keep_greedily(
     problem: Problem, order: Sequence[int], capacity: int, *, rule: Greedy, streaming: bool
 ) -> int | None:
-    """Give the avoidable words where tensors stay between two uses while there is room, by preference; None
+    """Return the avoidable words where tensors stay between two uses while there is room, by preference; None
     where some operator does not fit.
 
     ``capacity``: in words. ``streaming``: without: an operator's operands lie in the scratchpad while it
@@ -219,8 +219,8 @@ def keep_greedily(
 
 
 def _windows(problem: Problem, operator: int, capacity: int) -> dict[int, int]:
-    """Give the operands of an operator that pass through windows, and the words that each saves: all that can
-    together, or where that is not enough one that can only alone.
+    """Return the operands of an operator that pass through windows, and the words that each saves: all that
+    can together, or where that is not enough one that can only alone.
     """
     saved = {
         tensor: problem.size[tensor] - problem.window(operator, tensor)

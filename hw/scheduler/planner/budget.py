@@ -37,7 +37,7 @@ class Budgets:
 
 
 def parse_scratchpad(text: str, problem: Problem, *, seed: int = 0) -> int:
-    """Give the bytes that ``text`` names: ``"512KiB"``, ``"524288"``, ``"M_H"``, ``"0.5M_R"``.
+    """Return the bytes that ``text`` names: ``"512KiB"``, ``"524288"``, ``"M_H"``, ``"0.5M_R"``.
 
     Raises
     ------

@@ -122,14 +122,14 @@ def _evict(problem: Problem, residency: Residency, capacity: int) -> Placed | No
 
 
 def _events(problem: Problem, residency: Residency, index: int) -> list[int]:
-    """Give the steps of a stay that touch its tensor."""
+    """Return the steps of a stay that touch its tensor."""
     stay = residency.stays[index]
     events = events_of(problem, steps_of(problem, residency.order), stay.tensor)
     return [step for step in events if stay.first_step <= step <= stay.last_step]
 
 
 def _fitted(problem: Problem, residency: Residency, capacity: int) -> Placed:
-    """Give addresses to what matters most; the other stays lie `NOWHERE`."""
+    """Return addresses to what matters most; the other stays lie `NOWHERE`."""
     blocks = blocks_of(problem, residency.order, residency)
     prices = [_NEEDED] * len(blocks)
     for index, stay in enumerate(residency.stays):

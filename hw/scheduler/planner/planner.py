@@ -51,7 +51,7 @@ class Draft:
 
 
 def _needed_words(problem: Problem) -> int:
-    """Give the words that pass the memory's port whatever stays in the scratchpad.
+    """Return the words that pass the memory's port whatever stays in the scratchpad.
 
     Bands are rounded up to words each and read their operator's parameters again, so that graphs differ in
     them.
@@ -172,7 +172,7 @@ class _Planner:
         return Draft(problem=problem, ordering=ordering, placed=placed)
 
     def best_of(self, drafts: list[Draft]) -> Plan:
-        """Give the best plan by the objective.
+        """Return the best plan by the objective.
 
         What a plan takes is only known when it is whole, so that all are finished unless bytes come first.
         """
@@ -192,7 +192,9 @@ class _Planner:
         return replace(plan, certificate=certify(self._bounded(draft)))
 
     def _weight(self, made: tuple[Plan, Draft]) -> tuple[int, ...]:
-        """Give what plans are compared by: words and cycles, which comes first; peaks are for residencies."""
+        """Return what plans are compared by: words and cycles, which comes first; peaks are for
+        residencies.
+        """
         plan, draft = made
         weight = (draft.words, plan.totals.predicted_cycles)
         return weight[::-1] if self._options.objective[0] == "latency" else weight
@@ -205,7 +207,7 @@ class _Planner:
         )
 
     def _bounded(self, draft: Draft) -> Draft:
-        """Give a draft with groups a bound of its own."""
+        """Return a draft with groups a bound of its own."""
         words = draft.placed.residency.avoidable_words
         grouped = any(operator.members for operator in draft.problem.graph.operators)
         if not (grouped and words) or draft.problem.operator_count > _BOUNDED_OPERATORS:
@@ -329,7 +331,7 @@ def certify(draft: Draft) -> Certificate:
 
 
 def _plain(options: PlanOptions) -> dict[str, str | int | float | bool | None]:
-    """Give the options as a plan records them."""
+    """Return the options as a plan records them."""
     plain = {each.name: getattr(options, each.name) for each in fields(options) if each.name != "techniques"}
     plain |= {name: value.value for name, value in plain.items() if isinstance(value, enum.Enum)}
     plain["objective"] = ",".join(options.objective)

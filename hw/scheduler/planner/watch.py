@@ -105,7 +105,7 @@ _watch: ContextVar[Watch] = ContextVar("watch", default=Watch())  # noqa: B039 (
 
 
 def current() -> Watch:
-    """Give the watch of the planning at hand; one that nobody looks at where there is none."""
+    """Return the watch of the planning at hand; one that nobody looks at where there is none."""
     return _watch.get()
 
 

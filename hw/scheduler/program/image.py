@@ -87,12 +87,12 @@ _FIELDS = {
 
 
 def fields(number: int) -> dict[str, int]:
-    """Give the fields of a table's records, and their bits, by the table's number."""
+    """Return the fields of a table's records, and their bits, by the table's number."""
     return _FIELDS[Table(number if number < Table.COMMANDS else number - number % MAX_CORES)]
 
 
 def table_rows(program: Program) -> dict[int, list[Row]]:
-    """Give the rows of each table, by its number, in the order in which they are executed."""
+    """Return the rows of each table, by its number, in the order in which they are executed."""
     tables: dict[int, list[Row]] = {
         Table.STEPS: [
             {
@@ -115,12 +115,12 @@ def table_rows(program: Program) -> dict[int, list[Row]]:
 
 
 def record_bytes(word_bytes: int) -> int:
-    """Give the distance from record to record."""
+    """Return the distance from record to record."""
     return max(RECORD_BITS // 8, word_bytes)
 
 
 def encode(program: Program) -> bytes:
-    """Give the image of a program that fits `hw.scheduler.config.SchedulerConfig.check_program`."""
+    """Return the image of a program that fits `hw.scheduler.config.SchedulerConfig.check_program`."""
     tables = table_rows(program)
     header = {
         "version": VERSION,

@@ -63,7 +63,7 @@ class _Lowering:
         self.members = [self._lower_step(number) for number in range(len(plan.steps))]
 
     def words(self, number: int) -> int:
-        """Give an address or a size in words."""
+        """Return an address or a size in words."""
         return number // self._plan.word_bytes
 
     def _size(self, name: str) -> int:
@@ -117,7 +117,7 @@ class _Lowering:
         return OperandWord(address=self.words(episode.address), words=self._size(name))
 
     def queue(self, direction: Direction) -> tuple[tuple[TransferWord, ...], list[int]]:
-        """Give the transfers of one engine, and how many of them each step waits for."""
+        """Return the transfers of one engine, and how many of them each step waits for."""
         listed = [transfer for transfer in self._plan.transfers if transfer.direction is direction]
         counts = [0] * (len(self._plan.steps) + 1)
         for count, transfer in enumerate(listed, 1):

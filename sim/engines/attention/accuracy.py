@@ -20,7 +20,7 @@ from sim.golden.attention.formats import EXP_SEGMENTS, PROBABILITY_BITS
 def quantized(
     rng: np.random.Generator, shape: tuple[int, ...], spread: float = 1.0
 ) -> tuple[NDArray[np.int8], float]:
-    """Give normally distributed int8 and the real value of one step."""
+    """Return normally distributed int8 and the real value of one step."""
     x = rng.normal(scale=spread, size=shape)
     step = float(np.abs(x).max()) / 127
     return np.rint(x / step).astype(np.int8), step
@@ -38,7 +38,7 @@ def measured(
     tensors: Mapping[str, Any] | None = None,
     **config: Any,
 ) -> tuple[float, float]:
-    """Give the relative RMS error, and the largest error over the largest exact result.
+    """Return the relative RMS error, and the largest error over the largest exact result.
 
     ``queries`` of all heads meet keys and values of one head, drawn by ``seed``; ``spread`` is the standard
     deviation of the logits: below 1 all keys weigh alike, from 4 on few decide.  With ``sink`` the first key
@@ -66,7 +66,7 @@ def measured(
 
 
 def quantization_error(*, kind: str, spread: float, seed: int, per_channel: bool) -> float:
-    """Give the relative RMS error against exact attention on floating-point tensors.
+    """Return the relative RMS error against exact attention on floating-point tensors.
 
     4 heads of 512 queries, as many keys and d = 64, drawn by ``seed``; ``spread`` is the standard deviation
     of the logits.  Of ``kind`` "normal" all elements are of one size; "channels": those of the channels of
@@ -97,7 +97,7 @@ _LEADS = (6, 8, 10, 11, 12, 13, 14)
 
 
 def tables() -> Iterator[str]:
-    """Give the lines of the tables: relative RMS errors, the worst of some draws."""
+    """Return the lines of the tables: relative RMS errors, the worst of some draws."""
     formats = {
         f"{bits}, {segments}": {"probability_bits": bits, "exp_segments": segments}
         for bits in PROBABILITY_BITS

@@ -73,7 +73,7 @@ class AttentionAdapter(EngineAdapter):
     def results(
         self, job: AttentionJob, config: AttentionConfig, integers: Mapping[str, Tensor]
     ) -> dict[str, Tensor]:
-        """Give ``o`` (float32), ``o_int`` (as in memory) and ``o_scale``: one number, or one a head, or
+        """Return ``o`` (float32), ``o_int`` (as in memory) and ``o_scale``: one number, or one a head, or
         ``[H, dv]``.
         """
         size = job.inputs.value_size

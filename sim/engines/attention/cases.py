@@ -85,7 +85,7 @@ _SPREADS = (0.05, 1.0, 6.0)
 
 
 def attention_cases() -> Iterator[Case]:
-    """Give corners, extremes, pages, decoding, and random launches of all modes, on few configurations."""
+    """Return corners, extremes, pages, decoding, and random launches of all modes, on few configurations."""
     for name, heads, kv_heads, queries, keys, *sizes in _CORNERS:
         rng = np.random.default_rng(keys)
         tensors = _tensors(rng, heads, kv_heads, queries, keys, *sizes)
@@ -225,7 +225,7 @@ def _tensors(
 
 
 def _paged() -> dict[str, dict[str, Tensor]]:
-    """Give launches in pages: the end of a prefill, tiles by a bitmap, and decoding of sequences that share
+    """Return launches in pages: the end of a prefill, tiles by a bitmap, and decoding of sequences that share
     their first pages.
     """
     rng, span = np.random.default_rng(0), SMALL.tile_span
@@ -243,8 +243,9 @@ def _paged() -> dict[str, dict[str, Tensor]]:
 
 
 def _decode() -> dict[str, dict[str, Tensor]]:
-    """Give launches of sequences of which some decode: behind a prefill and a chunk of one, before them, and
-    with masks.  Groups of heads take one set of packed heads, or several; no size is a multiple of the lanes.
+    """Return launches of sequences of which some decode: behind a prefill and a chunk of one, before them,
+    and with masks.  Groups of heads take one set of packed heads, or several; no size is a multiple of the
+    lanes.
     """
     rng = np.random.default_rng(0)
     mixed = {"query_lengths": np.array([30, 1, 2, 9]), "key_lengths": np.array([30, 700, 405, 75])}

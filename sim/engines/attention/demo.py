@@ -29,7 +29,7 @@ def encoder_config(default: AttentionConfig) -> AttentionConfig:
 
 
 def attention_demo(default: AttentionConfig) -> Demo:
-    """Give all-MiniLM-L6-v2 on a paragraph: a launch a layer, of all heads, each after the one before."""
+    """Return all-MiniLM-L6-v2 on a paragraph: a launch a layer, of all heads, each after the one before."""
     paragraph = minilm.paragraph()
     walk = EncoderWalk(paragraph["text"])
     count = len(minilm.tokens(paragraph["text"]))
@@ -51,7 +51,7 @@ class EncoderWalk:
         self._walk = minilm.Walk(text)
 
     def launch(self, layer: int) -> Callable[[Results], Mapping[str, Tensor]]:
-        """Give the function that makes the tensors of a layer from the results of the one before."""
+        """Return the function that makes the tensors of a layer from the results of the one before."""
 
         def tensors(results: Results) -> Mapping[str, Tensor]:
             if layer:

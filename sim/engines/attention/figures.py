@@ -33,7 +33,7 @@ Tensors = Mapping[str, Tensor]
 
 
 def figures_of(report: Report) -> dict[str, float]:
-    """Give what bars are about: cycles from start to done, useful slots of multipliers, bytes moved over
+    """Return what bars are about: cycles from start to done, useful slots of multipliers, bytes moved over
     compulsory ones, and a cycle, and the latter over what the board's memory was measured to give at best.
     """
     memory = load_board(report.board).memory
@@ -129,7 +129,7 @@ def normal(
 
 
 def rising() -> dict[str, Tensor]:
-    """Give logits that rise by some whole units of log2 from tile to tile."""
+    """Return logits that rise by some whole units of log2 from tile to tile."""
     keys, tile = 1024, 64
     tensors = normal(1, keys)
     q, k = (np.zeros((1, keys, 64), np.int8) for _ in range(2))
@@ -144,7 +144,7 @@ def _causal(heads: int, tokens: int) -> dict[str, Tensor]:
 
 
 def _sparse(heads: int, tokens: int, share: float) -> dict[str, Tensor]:
-    """Give a bitmap that has ``share`` of all tiles of 32 queries and 64 keys, drawn at random."""
+    """Return a bitmap that has ``share`` of all tiles of 32 queries and 64 keys, drawn at random."""
     bitmap = np.zeros((tokens // 32, tokens // 64), bool)
     drawn = np.random.default_rng(3).choice(bitmap.size, round(share * bitmap.size), replace=False)
     bitmap.flat[drawn] = True
@@ -153,19 +153,19 @@ def _sparse(heads: int, tokens: int, share: float) -> dict[str, Tensor]:
 
 
 def _packed(heads: int, sequences: int) -> dict[str, Tensor]:
-    """Give sequences of 64 to 511 tokens, packed."""
+    """Return sequences of 64 to 511 tokens, packed."""
     lengths = np.random.default_rng(4).integers(64, 512, sequences)
     return normal(heads, int(lengths.sum())) | {"sequence_lengths": lengths}
 
 
 def _decode_batch(sequences: int) -> dict[str, Tensor]:
-    """Give one query of 12 heads for each sequence, on 2,048 keys of its own."""
+    """Return one query of 12 heads for each sequence, on 2,048 keys of its own."""
     keys = np.full(sequences, 2048)
     return normal(12, sequences, int(keys.sum())) | {"query_lengths": np.ones_like(keys), "key_lengths": keys}
 
 
 def _both_phases(sequences: int) -> dict[str, Tensor]:
-    """Give 512 tokens after as many others, and one query each of further sequences on 2,048 keys."""
+    """Return 512 tokens after as many others, and one query each of further sequences on 2,048 keys."""
     queries, keys = np.array([512] + [1] * sequences), np.array([1024] + [2048] * sequences)
     tensors = normal(12, int(queries.sum()), int(keys.sum())) | {"causal": np.asarray(True)}
     return tensors | {"query_lengths": queries, "key_lengths": keys}

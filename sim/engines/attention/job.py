@@ -83,7 +83,7 @@ def _exact(inputs: Inputs, piece: Piece, q: Tensor, k: Tensor, v: Tensor, softma
 
 
 def distance(o: Floats, exact: Floats, inputs: str) -> dict[str, float]:
-    """Give the relative RMS error, and the largest error over the largest output."""
+    """Return the relative RMS error, and the largest error over the largest output."""
     rms = math.sqrt(float((exact**2).mean()))
     largest = float(np.abs(exact).max())
     return {

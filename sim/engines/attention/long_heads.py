@@ -17,7 +17,7 @@ BOARD = "u55c"
 
 
 def over_compulsory(*, tokens: int, size: int, causal: bool) -> float:
-    """Give the bytes moved over compulsory ones of one head of so many queries and keys of ``size``."""
+    """Return the bytes moved over compulsory ones of one head of so many queries and keys of ``size``."""
     engine, board = AttentionEngine(), load_board(BOARD)
     workload = AttentionWorkload(
         heads=1, queries=(tokens,), keys=(tokens,), query_size=size, value_size=size, causal=causal
@@ -27,7 +27,7 @@ def over_compulsory(*, tokens: int, size: int, causal: bool) -> float:
 
 
 def table(lengths: Sequence[int] = TOKENS) -> Iterator[str]:
-    """Give the lines of the table of these lengths."""
+    """Return the lines of the table of these lengths."""
     columns = [(size, causal) for size in SIZES for causal in (False, True)]
     yield "| tokens | " + " | ".join(f"D = {size}{', causal' * causal}" for size, causal in columns) + " |"
     yield "|---|" + "---|" * len(columns)

@@ -14,7 +14,7 @@ _BLOCK_SCORES = 2**21  # scores held at a time
 
 
 def saturation(job: AttentionJob) -> dict[str, float]:
-    """Give the shares that are cut to their formats' ends, by name: of logits, of visible pairs and before
+    """Return the shares that are cut to their formats' ends, by name: of logits, of visible pairs and before
     any cap; of results; and of inputs that a given step quantizes.  Those that are 0 are left out.
     """
     # The zeros behind rows are none of the results.

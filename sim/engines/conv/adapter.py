@@ -104,7 +104,7 @@ class ConvAdapter(EngineAdapter):
         }
 
     def workload(self, job: Job, config: ConvConfig) -> ConvWorkload:
-        """Give the jobs."""
+        """Return the jobs."""
         return job.program.workload
 
     def label(self, job: Job, config: ConvConfig) -> str:
@@ -117,7 +117,7 @@ class ConvAdapter(EngineAdapter):
         yield from regression()
 
     def demo(self, board: Board) -> Demo:
-        """Give a photograph; see `sim.engines.conv.demo`."""
+        """Return a photograph; see `sim.engines.conv.demo`."""
         return conv_demo()
 
 

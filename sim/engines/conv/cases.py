@@ -41,7 +41,7 @@ _SIDE = 10
 
 
 def regression() -> Iterator[Case]:
-    """Give a network of every kind of job and random layers; those of the soak come last."""
+    """Return a network of every kind of job and random layers; those of the soak come last."""
     yield _blocks("model")
     for number in range(_IN_SOAK):
         rng, soak = np.random.default_rng(number), number >= _IN_TEST
@@ -100,7 +100,7 @@ def _network(rows: tuple[Row, ...]) -> Tensor:
 def random_layer(
     rng: np.random.Generator, config: ConvConfig, kind: str, *, side: int = _SIDE
 ) -> Mapping[str, Tensor]:
-    """Give the tensors of a layer of a kind of `_KINDS` and any shape that ``config`` can do, of maps of up
+    """Return the tensors of a layer of a kind of `_KINDS` and any shape that ``config`` can do, of maps of up
     to ``side`` rows and columns.
     """
     rows, columns = (int(n) for n in rng.integers(1, side + 1, 2))

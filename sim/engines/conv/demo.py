@@ -36,7 +36,7 @@ CONFIG = replace(SMALL, bank_words=4096)
 
 
 def conv_demo() -> Demo:
-    """Give a photograph through a depthwise layer: a channel for each filter of each colour, offsets of a
+    """Return a photograph through a depthwise layer: a channel for each filter of each colour, offsets of a
     turn and a zoom about the middle.
     """
     picture = read_picture(photograph())
@@ -60,7 +60,7 @@ def conv_demo() -> Demo:
 
 
 def photograph() -> Path:
-    """Give the path of the photograph; its licence is beside it."""
+    """Return the path of the photograph; its licence is beside it."""
     return Path(__file__).parent / "photograph" / "coffee.ppm"
 
 
@@ -82,7 +82,7 @@ def read_picture(path: Path) -> Picture:
 
 
 def layer(picture: Picture) -> Mapping[str, Tensor]:
-    """Give the tensors of the layer; zero is black, inside of the photograph and outside."""
+    """Return the tensors of the layer; zero is black, inside of the photograph and outside."""
     colours = (picture.transpose(2, 0, 1).astype(np.int16) - 128).astype(np.int8)
     kernels = np.array([kernel for kernel, _ in FILTERS.values()], np.float64)
     w = kernels.repeat(_COLOURS, axis=0)[:, np.newaxis]
@@ -103,7 +103,9 @@ def layer(picture: Picture) -> Mapping[str, Tensor]:
 
 
 def turned(rows: int, columns: int) -> NDArray[np.float64]:
-    """Give offsets ``[2 * 9, rows, columns]`` that turn and zoom a map about its middle, kernels with it."""
+    """Return offsets ``[2 * 9, rows, columns]`` that turn and zoom a map about its middle, kernels with
+    it.
+    """
     angle = math.radians(TURN)
     turn = np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]]) / ZOOM
     at = np.stack(np.meshgrid(np.arange(rows), np.arange(columns), indexing="ij"))  # [2, rows, columns]
@@ -115,7 +117,7 @@ def turned(rows: int, columns: int) -> NDArray[np.float64]:
 
 
 def pictures(y: Tensor) -> Mapping[str, Picture]:
-    """Give the results, bytes as they are, a picture for each filter."""
+    """Return the results, bytes as they are, a picture for each filter."""
     colours = (y.astype(np.int16) + 128).astype(np.uint8)
     by_filter = colours.reshape(len(FILTERS), _COLOURS, *y.shape[1:]).transpose(0, 2, 3, 1)
     return dict(zip(FILTERS, by_filter, strict=True))

@@ -30,7 +30,7 @@ def execute(program: Program) -> dict[str, Int8]:
 
 
 def sums(tensors: LayerTensors, x: Int8, config: ConvConfig, job: Job) -> Int:
-    """Give the sums of a layer of ``job`` as the gates have them, ``[Cout, oH, oW]``, bias included."""
+    """Return the sums of a layer of ``job`` as the gates have them, ``[Cout, oH, oW]``, bias included."""
     layer, bias = tensors.layer, tensors.parameters.bias
     if layer.offsets is Offsets.NONE:
         plain = accumulators(x, tensors.w, attributes(layer), zero=layer.zero)
@@ -48,7 +48,7 @@ def sums(tensors: LayerTensors, x: Int8, config: ConvConfig, job: Job) -> Int:
 
 
 def _offsets(tensors: LayerTensors, x: Int8) -> NDArray[np.int16]:
-    """Give the offsets of a layer that computes them from its map, as `Deformation` takes them."""
+    """Return the offsets of a layer that computes them from its map, as `Deformation` takes them."""
     layer, dot = tensors.layer, tensors.dot
     assert dot is not None
     plain = accumulators(x, dot.w.reshape(*dot.w.shape, 1, 1), zero=layer.zero, bias=dot.bias)
@@ -63,7 +63,7 @@ def sum_bits(config: ConvConfig, layer: ConvLayer, job: Job) -> int:
 
 
 def attributes(layer: ConvLayer) -> Attributes:
-    """Give the attributes of a layer as the golden model has them."""
+    """Return the attributes of a layer as the golden model has them."""
     return Attributes(
         strides=layer.strides,
         dilations=layer.dilations,
@@ -87,7 +87,7 @@ def _run(step: Step, job: Job, maps: Mapping[str, Int8], config: ConvConfig) -> 
 
 
 def _part(maps: Mapping[str, Int8], name: MapName) -> Int8:
-    """Give a map, or one half of its channels."""
+    """Return a map, or one half of its channels."""
     x = maps[name.name]
     if name.part is None:
         return x

@@ -25,15 +25,15 @@ class NetworkJob:
     program: Program
 
     def integers(self, maps: Mapping[str, Int8]) -> dict[str, Tensor]:
-        """Give the maps as they are."""
+        """Return the maps as they are."""
         return dict(maps)
 
     def results(self, integers: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Give the maps as they are."""
+        """Return the maps as they are."""
         return dict(integers)
 
     def errors(self, integers: Mapping[str, Tensor]) -> dict[str, float]:
-        """Give nothing: seeded weights mean no real numbers."""
+        """Return nothing: seeded weights mean no real numbers."""
         return {}
 
 
@@ -53,7 +53,7 @@ class LayerJob:
     exact: NDArray[np.float64]
 
     def integers(self, maps: Mapping[str, Int8]) -> dict[str, Tensor]:
-        """Give ``y`` int8, and ``acc`` int64 if it was asked for."""
+        """Return ``y`` int8, and ``acc`` int64 if it was asked for."""
         found: dict[str, Tensor] = {RESULT: maps[RESULT]}
         if self.bytes:
             # All bytes count but the last one, which has the sign.
@@ -64,12 +64,12 @@ class LayerJob:
         return found
 
     def results(self, integers: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Give ``y`` and ``acc`` as they are, ``y_float``, and with ``acc`` its ``acc_scale``."""
+        """Return ``y`` and ``acc`` as they are, ``y_float``, and with ``acc`` its ``acc_scale``."""
         scale = {TOTAL_SCALE: np.array(1 << self.sum_bits)} if self.bytes else {}
         return {**integers, **scale, "y_float": self._reals(integers)}
 
     def errors(self, integers: Mapping[str, Tensor]) -> dict[str, float]:
-        """Give the distance of ``y_float`` from the sums, relative to their root mean square."""
+        """Return the distance of ``y_float`` from the sums, relative to their root mean square."""
         size = float(np.sqrt(np.mean(self.exact**2))) or 1.0
         wrong = float(np.sqrt(np.mean((self._reals(integers) - self.exact) ** 2)))
         return {"relative_rms": wrong / size}

@@ -242,7 +242,7 @@ class _Builder:
 
 
 def blocked_map(x: Int8, stride: int, pad: tuple[int, int]) -> Int8:
-    """Give a map [C, H, W] as one of ``stride`` x ``stride`` pixels a pixel, [S S C, H / S, W / S].
+    """Return a map [C, H, W] as one of ``stride`` x ``stride`` pixels a pixel, [S S C, H / S, W / S].
 
     The first block begins ``pad`` rows above and columns left of the map, where pixels are 0.
     """
@@ -257,7 +257,7 @@ def blocked_map(x: Int8, stride: int, pad: tuple[int, int]) -> Int8:
 
 
 def blocked_weights(w: Int8, stride: int) -> Int8:
-    """Give weights [M, C, K, K] as those of a 1 x 1 convolution of a `blocked_map`, K up to ``stride``."""
+    """Return weights [M, C, K, K] as those of a 1 x 1 convolution of a `blocked_map`, K up to ``stride``."""
     outputs, channels, *kernel = w.shape
     block = np.zeros((outputs, channels, stride, stride), np.int8)
     block[:, :, : kernel[0], : kernel[1]] = w
@@ -283,8 +283,8 @@ def _blocked(row: Row) -> bool:
 
 
 def row_layer(row: Row, offsets: Row | None = None, *, blocked: bool = False) -> ConvLayer:
-    """Give a line of a table as a layer; its offsets are computed as another line says, if one is given, and
-    its map lies in blocks, of which each is a pixel, if it is ``blocked``.
+    """Return a line of a table as a layer; its offsets are computed as another line says, if one is given,
+    and its map lies in blocks, of which each is a pixel, if it is ``blocked``.
     """
     if blocked:
         return ConvLayer(
@@ -313,7 +313,7 @@ def row_layer(row: Row, offsets: Row | None = None, *, blocked: bool = False) ->
 
 
 def _chains(rows: Sequence[Row]) -> list[list[Row]]:
-    """Give the layers that take the result of the one before."""
+    """Return the layers that take the result of the one before."""
     chains: list[list[Row]] = []
     for row in rows:
         before = chains[-1][-1] if chains else None

@@ -64,7 +64,7 @@ class Row:
 def square(
     name: str, kind: str, rows: int, channels: int, outputs: int, kernel: int, stride: int, group: int
 ) -> Row:
-    """Give a layer of a square map and kernel whose result has ``rows / stride`` rows, rounded up."""
+    """Return a layer of a square map and kernel whose result has ``rows / stride`` rows, rounded up."""
     side = -(-rows // stride)
     size, pairs = (rows, rows), ((kernel, kernel), (stride, stride), (1, 1))
     return Row(
@@ -198,7 +198,7 @@ def _check_kind(where: str, row: Row) -> None:
 
 
 def _derived(row: Row) -> Iterator[tuple[str, int]]:
-    """Give what columns of other programs say of a layer."""
+    """Return what columns of other programs say of a layer."""
     weights = row.outputs * row.channels // row.group * row.kernel[0] * row.kernel[1]
     yield "macs", weights * row.out_rows * row.out_columns
     yield "wts", weights
@@ -207,7 +207,7 @@ def _derived(row: Row) -> Iterator[tuple[str, int]]:
 
 
 def _same(size: Pair, kernel: Pair, stride: Pair, dilation: Pair) -> tuple[int, int, int, int]:
-    """Give the pads with which a result has ``size / stride`` pixels, rounded up.
+    """Return the pads with which a result has ``size / stride`` pixels, rounded up.
 
     Half the kernel on all sides; below and right fewer where the kernel is even.
     """

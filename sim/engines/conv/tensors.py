@@ -238,7 +238,7 @@ def _shape(
 def _bias(
     tensors: Mapping[str, Tensor], outputs: int, unit: NDArray[np.float64], bits: int
 ) -> NDArray[np.int64]:
-    """Give the bias in units of 2^-``bits`` of ``w (x - x_zero)``."""
+    """Return the bias in units of 2^-``bits`` of ``w (x - x_zero)``."""
     bias = tensors.get("bias")
     if bias is None:
         return np.zeros(outputs, np.int64)
@@ -257,7 +257,7 @@ def _bias(
 
 
 def _result_scale(tensors: Mapping[str, Tensor], reals: NDArray[np.float64]) -> tuple[float, int]:
-    """Give scale and zero point of the result: the user's, or those that its range needs."""
+    """Return scale and zero point of the result: the user's, or those that its range needs."""
     if "y_scale" in tensors:
         zero = int(_numbers(tensors, "y_zero", (1,), 0, -128, 127)[0])
         return _number(tensors, "y_scale", 1.0), zero

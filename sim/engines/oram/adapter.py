@@ -113,7 +113,7 @@ class OramAdapter(EngineAdapter):
         return (f"{what} of response {wrong[0]:,} is wrong{others}: none of these is read",)
 
     def results(self, job: OramJob, config: OramConfig, integers: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Give codes beside what came of them."""
+        """Return codes beside what came of them."""
         return {CODES: job.operations.codes} | {name: integers[name] for name in ("statuses", KEYS, VALUES)}
 
     def write_results(self, path: Path, results: Tensors, golden: Tensors) -> None:
@@ -140,7 +140,7 @@ class OramAdapter(EngineAdapter):
         return trace_mismatches(job, read_trace(trace), addresses)
 
     def workload(self, job: OramJob, config: OramConfig) -> OramWorkload:
-        """Give the pages that are touched."""
+        """Return the pages that are touched."""
         outcomes = job.played.outcomes
         return OramWorkload(
             operations=len(outcomes),
@@ -162,7 +162,7 @@ class OramAdapter(EngineAdapter):
 
 
 def _integers(results: Results, records: NDArray[np.uint8]) -> dict[str, Tensor]:
-    """Give responses opened, and as they are: sealing leaves nothing open, so that they are the same."""
+    """Return responses opened, and as they are: sealing leaves nothing open, so that they are the same."""
     return {
         "statuses": results.statuses,
         KEYS: results.keys,

@@ -50,7 +50,7 @@ class Traffic:
 
 
 def _page(slots: int, value_bytes: int, *, header: int = BLOCK_BYTES + 8) -> int:
-    """Give the bytes of a page: tag and which slots are in use, then the slots."""
+    """Return the bytes of a page: tag and which slots are in use, then the slots."""
     return -(-(header + slots * (KEY_BYTES + value_bytes)) // BEAT_BYTES) * BEAT_BYTES
 
 
@@ -71,7 +71,9 @@ class BoltBounds:
 
 
 def bolt_bounds(log_n: int, *, alpha: float = 0.2, bin_keys: int = 8) -> BoltBounds:
-    """Give the bounds for N = 2^log_n keys in bins of ``bin_keys``, a share ``alpha`` of the bins in HBM."""
+    """Return the bounds for N = 2^log_n keys in bins of ``bin_keys``, a share ``alpha`` of the bins in
+    HBM.
+    """
     _check(log_n, 1)
     keys = 1 << log_n
     bins = keys / bin_keys
@@ -112,8 +114,8 @@ def bolt(log_n: int, value_bytes: int, *, alpha: float = 0.2, bin_keys: int = 8)
 
 
 def bolt_cycles(log_n: int, *, clock_mhz: float) -> float:
-    """Give the cycles an operation of BOLT takes, one at a time: on the line through its published times over
-    log2 N.
+    """Return the cycles an operation of BOLT takes, one at a time: on the line through its published times
+    over log2 N.
     """
     (few, short), (many, long) = ((math.log2(keys), time) for keys, time in sorted(BOLT_SECONDS.items()))
     seconds = short + (long - short) * (log_n - few) / (many - few)
@@ -121,7 +123,7 @@ def bolt_cycles(log_n: int, *, clock_mhz: float) -> float:
 
 
 def path_levels(log_n: int) -> int:
-    """Give the levels of a Path ORAM's tree for N = 2^log_n blocks: L + 1, where L = log2 N."""
+    """Return the levels of a Path ORAM's tree for N = 2^log_n blocks: L + 1, where L = log2 N."""
     return log_n + 1
 
 
@@ -171,13 +173,13 @@ def path_oram(
 
 
 def _cached_levels(log_n: int, alpha: float, bucket_slots: int) -> int:
-    """Give the levels of the tree whose slots are at most ``alpha`` N."""
+    """Return the levels of the tree whose slots are at most ``alpha`` N."""
     return min(log_n, max(0, math.floor(math.log2(alpha * 2**log_n / bucket_slots + 1)))) if alpha else 0
 
 
 def chained_reads(load: float, slots: int) -> float:
-    """Give the pages of ``slots`` that are read on average for a key that is there, where keys with one hash
-    lie in a chain of pages and their number is Poisson with the mean ``load`` (Knuth, volume 3, 6.4).
+    """Return the pages of ``slots`` that are read on average for a key that is there, where keys with one
+    hash lie in a chain of pages and their number is Poisson with the mean ``load`` (Knuth, volume 3, 6.4).
 
     A key's rank among its k neighbours is uniform, and a key sees k neighbours with k's share of all keys.
     """

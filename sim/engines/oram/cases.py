@@ -30,7 +30,7 @@ SMALL = OramConfig(
 
 
 def roomy(config: OramConfig) -> OramConfig:
-    """Give twice the time that the calibrated memory needs for records of this size."""
+    """Return twice the time that the calibrated memory needs for records of this size."""
     own = replace(config, touch_cycles=0, settle_cycles=0)
     return replace(own, touch_cycles=2 * own.touch_deadline, settle_cycles=2 * own.settle_deadline)
 
@@ -50,7 +50,7 @@ _MODES = ("model", "jitter", "fast")
 
 
 def regression() -> Iterator[Case]:
-    """Give a launch, and many of all configurations in the soak; `tests/regression/test_oram_sequences.py`
+    """Return a launch, and many of all configurations in the soak; `tests/regression/test_oram_sequences.py`
     has others, several in one simulation.
     """
     yield _case("small_model", SMALL, "model", 0)

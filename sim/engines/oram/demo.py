@@ -45,7 +45,7 @@ DRAWS = 2048
 
 @functools.cache
 def vocabulary() -> Lookups:
-    """Give the vocabulary of all-MiniLM-L6-v2, int8 with a scale for each of the 384 dimensions, and its
+    """Return the vocabulary of all-MiniLM-L6-v2, int8 with a scale for each of the 384 dimensions, and its
     look-ups: two sentences; words by Zipf's law in the order of their numbers, which is about that of their
     frequency; words drawn uniformly.
     """
@@ -64,7 +64,7 @@ def vocabulary() -> Lookups:
 
 
 def oram_demo() -> Demo:
-    """Give the vocabulary as a table in the host's memory, whose rows are looked up."""
+    """Return the vocabulary as a table in the host's memory, whose rows are looked up."""
     author = minilm.paragraph()["author"]
     return Demo(
         title=f"the vocabulary of all-MiniLM-L6-v2 in the host's memory, and sentences of {author} looked up",

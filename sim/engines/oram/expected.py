@@ -33,7 +33,7 @@ def expected_accesses(
     empty_pages: int = 0,
     found: Iterable[bool] = repeat(True),
 ) -> list[golden.Access]:
-    """Give the reads and writes of a launch, in order, from the first look at a command on.
+    """Return the reads and writes of a launch, in order, from the first look at a command on.
 
     * ``trace``: what was recorded in the launch at the host's ports (`sim.memory.trace.read_trace`): of it,
       only when the launch began, and what the host did (how long it let offers wait, when its data and
@@ -57,7 +57,7 @@ def expected_accesses(
 
 
 def recorded_accesses(trace: Trace, ports: Sequence[str]) -> list[golden.Access]:
-    """Give the reads and writes that a run recorded, in the form and order of `expected_accesses`."""
+    """Return the reads and writes that a run recorded, in the form and order of `expected_accesses`."""
     begun = accesses(trace[trace["cycle"] >= _begin(trace, ports)])
     return sorted(
         golden.Access(cycle, ports[port], channel == Channel.AW, address, size)
@@ -66,8 +66,8 @@ def recorded_accesses(trace: Trace, ports: Sequence[str]) -> list[golden.Access]
 
 
 def trace_mismatches(job: OramJob, trace: Trace, addresses: Mapping[str, int]) -> tuple[str, ...]:
-    """Give a line for the first burst of a launch, which began with an empty map, that labels and host do not
-    explain, or none; ``addresses`` are those of the launch's buffers, ``trace`` is as for
+    """Return a line for the first burst of a launch, which began with an empty map, that labels and host do
+    not explain, or none; ``addresses`` are those of the launch's buffers, ``trace`` is as for
     `expected_accesses`.
     """
     ports = [port for port in argument_table(job.config).ports if is_host_port(port)]
@@ -87,7 +87,7 @@ def trace_mismatches(job: OramJob, trace: Trace, addresses: Mapping[str, int]) -
 
 
 def _begin(trace: Trace, ports: Sequence[str]) -> int:
-    """Give the cycle of the first look at a command."""
+    """Return the cycle of the first look at a command."""
     looks = (trace["port"] == ports.index(golden.RING)) & (trace["channel"] == Channel.AR)
     return int(trace["cycle"][looks][0] - trace["waited"][looks][0])
 

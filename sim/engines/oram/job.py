@@ -103,7 +103,9 @@ class OramJob:
 
 
 def simulation_keys(seed: int) -> tuple[bytes, bytes]:
-    """Give session key and seed of a simulation: who knows the run's seed knows them, as a test needs it."""
+    """Return session key and seed of a simulation: who knows the run's seed knows them, as a test needs
+    it.
+    """
     digest = hashlib.sha256(f"loomwork oram {seed}".encode()).digest()
     return digest[:16], digest[16:]
 
@@ -156,7 +158,7 @@ def _whole(
     bits: int,
     default: object = None,
 ) -> NDArray[np.uint64]:
-    """Give a tensor of whole numbers of so many bits; of one number with any shape if that is ()."""
+    """Return a tensor of whole numbers of so many bits; of one number with any shape if that is ()."""
     if name not in tensors and default is None:
         legal = f"such that {name} is among them, or operations by --ops"
         raise InputError("tensors", ", ".join(sorted(tensors)) or "none", legal)

@@ -69,7 +69,7 @@ class Lookups:
         return [int(part.sum()) for part in np.split(same, self._ends[:-1])]
 
     def seen(self, done: RunResult) -> list[Seen]:
-        """Give what the host saw of the loading, and of each phase."""
+        """Return what the host saw of the loading, and of each phase."""
         whole = _seen(done)
         job: OramJob = done.job
         touches = np.cumsum([0, *(len(outcome.pages) for outcome in job.played.outcomes)])
@@ -80,7 +80,7 @@ class Lookups:
         ]
 
     def pages(self, done: RunResult) -> list[list[list[int]]]:
-        """Give for each phase the pages that each of its look-ups touched."""
+        """Return for each phase the pages that each of its look-ups touched."""
         found = [outcome.pages for outcome in done.job.played.outcomes[len(self.table) :]]
         return [found[start:end] for start, end in zip([0, *self._ends], self._ends, strict=False)]
 

@@ -41,7 +41,7 @@ class SchedulerJob:
     region: NDArray[np.uint8]  #: The program's region of the memory before the launch, uint8.
 
     def place(self, tensor: graph.Tensor) -> slice:
-        """Give the bytes of a source or a saved tensor in the region."""
+        """Return the bytes of a source or a saved tensor in the region."""
         size, home = self.program.word_bytes, self.dataflow.homes[tensor.name]
         return slice(home * size, (home + -(-tensor.size_bytes // size)) * size)
 
@@ -127,7 +127,7 @@ class SchedulerAdapter(EngineAdapter):
     def results(
         self, job: SchedulerJob, config: SchedulerConfig, integers: Mapping[str, Tensor]
     ) -> dict[str, Tensor]:
-        """Give the outputs of the network."""
+        """Return the outputs of the network."""
         return {
             item.name: integers[item.name][: item.size_bytes]
             for item in job.dataflow.saved
@@ -135,7 +135,7 @@ class SchedulerAdapter(EngineAdapter):
         }
 
     def workload(self, job: SchedulerJob, config: SchedulerConfig) -> SchedulerWorkload:
-        """Give the program, which is all: what a launch does depends on no tensor."""
+        """Return the program, which is all: what a launch does depends on no tensor."""
         return SchedulerWorkload(program=job.program)
 
     def label(self, job: SchedulerJob, config: SchedulerConfig) -> str:
@@ -177,7 +177,7 @@ def _seed(tensors: Mapping[str, Tensor]) -> int:
 
 
 def _content(item: graph.Tensor, tensors: Mapping[str, Tensor], seed: tuple[int, int]) -> NDArray[np.uint8]:
-    """Give the bytes of a source: those given, or random ones."""
+    """Return the bytes of a source: those given, or random ones."""
     if item.name not in tensors:
         return np.random.default_rng(seed).integers(0, 256, item.size_bytes, np.uint8)
     tensor = np.asarray(tensors[item.name])

@@ -25,7 +25,7 @@ _RUNS = (
 
 
 def scheduler_cases() -> Iterator[Case]:
-    """Give the default configuration's program with random sources; one build a board."""
+    """Return the default configuration's program with random sources; one build a board."""
     engine = find_engine("scheduler")
     for board, memory, seed, soak in _RUNS:
         yield Case(

@@ -56,7 +56,7 @@ def saturated(value: Int, bits: int) -> Int:
 
 @cache
 def exp2_table(segments: int = 16) -> tuple[Int, Int]:
-    """Give the start ``Y`` and the drop ``Z`` of each segment of 2^-x on [0, 1), in units of 2^-18."""
+    """Return the start ``Y`` and the drop ``Z`` of each segment of 2^-x on [0, 1), in units of 2^-18."""
     width = 1 / segments
     starts, drops = [], []
     for i in range(segments):
@@ -72,7 +72,7 @@ def exp2_table(segments: int = 16) -> tuple[Int, Int]:
 
 @cache
 def probability_table(probability_bits: int, segments: int) -> NDArray[np.float64]:
-    """Give p for every u = 0 ... (B + 2) * 2^12; the last entry, 0, stands for all larger u."""
+    """Return p for every u = 0 ... (B + 2) * 2^12; the last entry, 0, stands for all larger u."""
     starts, drops = exp2_table(segments)
     within_bits = SCORE_FRACTION_BITS - (segments.bit_length() - 1)
     u = np.arange(((probability_bits + 2) << SCORE_FRACTION_BITS) + 1)
@@ -88,7 +88,7 @@ def probability_table(probability_bits: int, segments: int) -> NDArray[np.float6
 
 @cache
 def tanh_table() -> tuple[Int, Int]:
-    """Give the start ``A`` and the rise ``E`` of each segment of tanh on [0, 8), in units of 2^-19."""
+    """Return the start ``A`` and the rise ``E`` of each segment of tanh on [0, 8), in units of 2^-19."""
     starts, rises = [], []
     for i in range(_TANH_SEGMENTS):
         left, right = (math.tanh(n * 8 / _TANH_SEGMENTS) for n in (i, i + 1))
@@ -107,7 +107,7 @@ def _constant(values: list[int]) -> Int:
 
 
 def capped(x: Int, multiplier: int) -> Int:
-    """Give ``c * tanh(x)`` for scores over their cap, 18 fraction bits: logits with 12 fraction bits."""
+    """Return ``c * tanh(x)`` for scores over their cap, 18 fraction bits: logits with 12 fraction bits."""
     starts, rises = tanh_table()
     a = np.minimum(np.abs(x), 2**_TANH_RANGE_BITS - 1)
     segment, within = a >> _TANH_WITHIN_BITS, a & (2**_TANH_WITHIN_BITS - 1)
@@ -124,7 +124,7 @@ def alibi(t: Int, slope: Int | int, distance: Int) -> Int:
 
 
 def combined(maxima: Int, outputs: Int, totals: Int) -> tuple[Int, Int]:
-    """Give O [n, dv] and l [n] of all streams from their M [S, n], O [S, n, dv] and l [S, n]."""
+    """Return O [n, dv] and l [n] of all streams from their M [S, n], O [S, n, dv] and l [S, n]."""
     below = maxima.max(axis=0) - maxima
     return rounded_shift(outputs, below[..., None]).sum(axis=0), rounded_shift(totals, below).sum(axis=0)
 
@@ -132,7 +132,7 @@ def combined(maxima: Int, outputs: Int, totals: Int) -> tuple[Int, Int]:
 def results(
     output: Int, total: Int, kind: Output, probability_bits: int = 16
 ) -> NDArray[np.int8] | NDArray[np.int16] | NDArray[np.uint16]:
-    """Give the results from O ``[n, dv]`` and l ``[n]``; a row whose l is zero gives zeros."""
+    """Return the results from O ``[n, dv]`` and l ``[n]``; a row whose l is zero gives zeros."""
     bits = np.frexp(total.astype(np.float64))[1].astype(np.int64)  # of 0: 0, of others their bit length
     n = np.maximum((total << (17 + probability_bits - bits)) >> probability_bits, 1)
     r = (2**33 - 1) // n
@@ -149,7 +149,7 @@ def results(
 
 
 def bfloat16(value: Int, shift: int) -> NDArray[np.uint16]:
-    """Give the bit pattern of the bfloat16 nearest to ``value * 2^-shift``, ties to even.
+    """Return the bit pattern of the bfloat16 nearest to ``value * 2^-shift``, ties to even.
 
     ``abs(value)`` must be below 2^52 and ``shift`` at most 126, so that no result is subnormal.
     """

@@ -109,7 +109,7 @@ def _rows(job: IntegerJob, kv_head: int) -> _Rows:
 
 
 def _logits(job: IntegerJob, rows: _Rows, keys: slice, key_rows: Float) -> Float:
-    """Give t of ``rows`` and the keys of a tile; keys that a row does not see have `_HIDDEN`."""
+    """Return t of ``rows`` and the keys of a tile; keys that a row does not see have `_HIDDEN`."""
     t = serial_product(rows.q, key_rows[keys].T)
     t += 0.5
     np.floor(t, out=t)

@@ -23,7 +23,7 @@ def aggregation(
     offset_scale: float = 1.0,
     remove_center: bool = False,
 ) -> dict[str, Float]:
-    """Give the tensors of ONNX DeformConv for those of DCNv3's operator (2211.05778, InternImage's code).
+    """Return the tensors of ONNX DeformConv for those of DCNv3's operator (2211.05778, InternImage's code).
 
     There, tap (i, j) of the kernel has the number ``j * kH + i``, offsets are pairs (x, y), and
     ``offset_scale`` counts for the kernel's own grid around its middle as for the offsets.  Strides, pads and

@@ -34,7 +34,7 @@ class Attributes:
                 raise InputError(name, getattr(self, name), "a whole number of at least 1")
 
     def output_size(self, size: tuple[int, int], kernel: tuple[int, int]) -> tuple[int, int]:
-        """Give rows and columns of the result for those of the map and of the kernel.
+        """Return rows and columns of the result for those of the map and of the kernel.
 
         Raises `InputError` when the kernel does not fit into the padded map.
         """

@@ -56,7 +56,7 @@ def check_weights(w: NDArray[np.int8], bits: Literal[4, 8]) -> None:
 
 
 def quantized_offsets(offset: Float, fraction_bits: int, bound: int | None = None) -> NDArray[np.int16]:
-    """Give ``floor(v * 2^F + 1/2)``, clamped to ``bound`` pixels if given.
+    """Return ``floor(v * 2^F + 1/2)``, clamped to ``bound`` pixels if given.
 
     Raises `InputError` for what is not a number, and without a bound for what 16 bits do not hold.
     """
@@ -77,7 +77,7 @@ def quantized_offsets(offset: Float, fraction_bits: int, bound: int | None = Non
 
 
 def quantized_mask(mask: Float) -> NDArray[np.uint8]:
-    """Give masks in units of 1/256, to the nearest; 1 becomes 255.
+    """Return masks in units of 1/256, to the nearest; 1 becomes 255.
 
     Raises `InputError` for what is not from 0 to 1.
     """
@@ -91,7 +91,7 @@ def quantized_mask(mask: Float) -> NDArray[np.uint8]:
 
 
 def quantized_bias(bias: Float, unit: NDArray[np.float64] | float) -> Int:
-    """Give a bias in units of ``unit``, the real value of 1 in a channel's sum."""
+    """Return a bias in units of ``unit``, the real value of 1 in a channel's sum."""
     _check_finite("bias", bias)
     values = np.rint(bias.astype(np.float64) / unit)
     if np.abs(values).max(initial=0) >= 2.0 ** (BIAS_BITS - 1):
@@ -115,7 +115,7 @@ def channel_scales(factors: NDArray[np.float64]) -> tuple[Int, Int]:
 def requantized(
     sums: Int, multiplier: Int, shift: Int, post: Int, *, low: int = -128, high: int = 127
 ) -> NDArray[np.int8]:
-    """Give ``clamp(((sum * multiplier + half) >> shift) + post, low, high)``, half of ``1 << shift``.
+    """Return ``clamp(((sum * multiplier + half) >> shift) + post, low, high)``, half of ``1 << shift``.
 
     ``sums``: ``[Cout, ...]``; of up to 48 bits. ``multiplier``, ``shift``, ``post``: ``[Cout]``; 0 to 65,535,
     0 to 63, and 16 bits signed. ``low``, ``high``: bounds of a result.
@@ -128,12 +128,12 @@ def requantized(
 
 
 def computed_offsets(sums: Int, multiplier: Int, shift: Int) -> NDArray[np.int16]:
-    """Give offsets of their sums ``[numbers, ...]``, as `requantized` but in the range of 16 bits."""
+    """Return offsets of their sums ``[numbers, ...]``, as `requantized` but in the range of 16 bits."""
     return np.clip(_scaled(sums, multiplier, shift), -(2**15), 2**15 - 1).astype(np.int16)
 
 
 def _scaled(sums: Int, multiplier: Int, shift: Int) -> NDArray[Any]:
-    """Give ``(sum * multiplier + half) >> shift`` by channels."""
+    """Return ``(sum * multiplier + half) >> shift`` by channels."""
     for name, values, most in (
         ("multiplier", multiplier, 2**MULTIPLIER_BITS - 1),
         ("shift", shift, LARGEST_SHIFT),
@@ -148,7 +148,7 @@ def _scaled(sums: Int, multiplier: Int, shift: Int) -> NDArray[Any]:
 
 
 def raw_bytes(sums: Int, shift: int | Int) -> NDArray[np.uint8]:
-    """Give the low 8 bits of ``sum >> shift``."""
+    """Return the low 8 bits of ``sum >> shift``."""
     return ((sums >> shift) & 0xFF).astype(np.uint8)
 
 

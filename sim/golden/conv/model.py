@@ -99,7 +99,7 @@ def samples(
     *,
     zero: int = 0,
 ) -> Iterator[Int]:
-    """Give the samples of every tap, row-major, times their masks: int64 ``[oH * oW, C]``.
+    """Return the samples of every tap, row-major, times their masks: int64 ``[oH * oW, C]``.
 
     Arguments and errors are those of `accumulators`.
     """
@@ -148,7 +148,7 @@ def _check(x: NDArray[np.int8], w: NDArray[np.int8], attributes: Attributes, zer
 def _shifts(
     deformation: Deformation | None, kernel: tuple[int, int], groups: int, size: tuple[int, int]
 ) -> Int:
-    """Give the offsets that count: ``[offset_group, kH * kW, 2, oH, oW]``."""
+    """Return the offsets that count: ``[offset_group, kH * kW, 2, oH, oW]``."""
     taps = kernel[0] * kernel[1]
     if deformation is None:
         return np.zeros((groups, taps, 2, *size), np.int64)

@@ -40,7 +40,7 @@ _SHIFTED = np.array([n % 4 + 4 * ((n // 4 + n % 4) % 4) for n in range(16)])
 
 
 def expand_key(key: bytes) -> Bytes:
-    """Give the round keys of a 16-byte key, [11, 16] (section 5.2)."""
+    """Return the round keys of a 16-byte key, [11, 16] (section 5.2)."""
     if len(key) != 16:
         raise ValueError(f"a key of AES-128 has 16 bytes, not {len(key)}")
     words = list(np.frombuffer(key, np.uint8).reshape(4, 4))

@@ -100,7 +100,9 @@ class FastMap:
         return labels, pages
 
     def _records(self, words: NDArray[np.uint64]) -> Int:
-        """Give the records of labels drawn: M and S are powers of two, so that both are bits of the word."""
+        """Return the records of labels drawn: M and S are powers of two, so that both are bits of the
+        word.
+        """
         config = self.config
         bits = config.labels.bit_length() - 1
         label = (words >> np.uint64(64 - bits)).astype(np.int64)
@@ -271,7 +273,7 @@ def fill_buckets(homes: Int, entries: int, removed: Int) -> tuple[Int, int]:
 
 @compiled
 def leaky_touches(keys: Int, draws: Int, others: Int, labels: Int) -> Int:
-    """Give the touches of a map that leaks: two labels are drawn, and the one with fewer keys is kept.
+    """Return the touches of a map that leaks: two labels are drawn, and the one with fewer keys is kept.
 
     An operation touches the kept label and a random one.  The label depends on loads, and these on what was
     accessed before: the positive control of `sim.golden.oram.leakage`.

@@ -23,7 +23,7 @@ class MapKeys(NamedTuple):
 
 
 def map_keys(seed: bytes) -> MapKeys:
-    """Give the keys of a map whose seed is given, 16 bytes: the blocks 1, 2 and 3 encrypted under it."""
+    """Return the keys of a map whose seed is given, 16 bytes: the blocks 1, 2 and 3 encrypted under it."""
     blocks = np.zeros((len(MapKeys._fields), 16), np.uint8)
     blocks[:, 0] = np.arange(1, 1 + len(blocks))
     return MapKeys(*(block.tobytes() for block in encrypt(expand_key(seed), blocks)))
@@ -51,7 +51,7 @@ def unpermute(round_keys: Bytes, permuted: Keys, *, key_bits: int) -> Keys:
 
 
 def draw(round_keys: Bytes, operations: Keys, *, draws: int) -> Bytes:
-    """Give the ``draws`` blocks of random bits of each operation, [..., draws, 16].
+    """Return the ``draws`` blocks of random bits of each operation, [..., draws, 16].
 
     AES in counter mode (SP 800-90A, section 10.2.1, without its updates, since a key serves one session):
     draw d of operation n encrypts the block with n in bytes 0 to 7, the lowest first, and d in byte 8.

@@ -9,7 +9,9 @@ from hw.oram.config import OramConfig
 
 
 def _after(events: Sequence[int], number: int, cycles: int) -> int:
-    """Give the cycle so long after event ``number``; 0, which holds up nothing, if there is none so early."""
+    """Return the cycle so long after event ``number``; 0, which holds up nothing, if there is none so
+    early.
+    """
     return events[number] + cycles if number >= 0 else 0
 
 
@@ -49,7 +51,7 @@ class Gates:
     _free_from: dict[int, int] = field(default_factory=dict)  # by page
 
     def accept(self) -> int:
-        """Give a(n) of the next operation, whose command is there.
+        """Return a(n) of the next operation, whose command is there.
 
         At most ``config.accepted`` operations are accepted and their first touch not issued.
         """
@@ -63,7 +65,7 @@ class Gates:
         return accepted
 
     def issue(self, page: int | None) -> int:
-        """Give i(j) of the next touch, whose page, if it has one, is not under way.
+        """Return i(j) of the next touch, whose page, if it has one, is not under way.
 
         At most ``inflight`` operations are issued and have not turned, and at most ``scoreboard_pages`` pages
         are under way.
@@ -87,7 +89,7 @@ class Gates:
         return issued
 
     def turn(self) -> int:
-        """Give q(j) of the touch that was issued, whose page, if it has one, is there.
+        """Return q(j) of the touch that was issued, whose page, if it has one, is there.
 
         At most ``write_pages`` pages have turned and not left, at most ``response_records`` responses are
         not written.
@@ -107,7 +109,7 @@ class Gates:
         return turned
 
     def release(self) -> int:
-        """Give r(j) of the touch that turned, whose page is written."""
+        """Return r(j) of the touch that turned, whose page is written."""
         assert self._page is not None
         released = max(
             _after(self.turned, len(self.turned) - 1, self.config.settle_deadline),

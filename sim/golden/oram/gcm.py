@@ -47,7 +47,7 @@ def _times_x(v: Blocks) -> Blocks:
 
 @functools.lru_cache(maxsize=8)
 def _table(hash_key: bytes) -> Blocks:
-    """Give the products of a hash key and every byte at every place, [16, 256, 2]."""
+    """Return the products of a hash key and every byte at every place, [16, 256, 2]."""
     v = _to_words(np.frombuffer(hash_key, np.uint8))
     multiples = []
     for _ in range(128):
@@ -59,7 +59,7 @@ def _table(hash_key: bytes) -> Blocks:
 
 
 def ghash(hash_key: Bytes, blocks: Bytes) -> Bytes:
-    """Give the hash [..., 16] of ``blocks`` [..., n, 16] (section 6.4, algorithm 2)."""
+    """Return the hash [..., 16] of ``blocks`` [..., n, 16] (section 6.4, algorithm 2)."""
     table = _table(hash_key.tobytes())
     places = np.arange(16)
     y = np.zeros((*blocks.shape[:-2], 16), np.uint8)
@@ -136,6 +136,6 @@ def open_pages(
 
 
 def page_ivs(pages: NDArray[np.uint64], versions: NDArray[np.uint64]) -> Bytes:
-    """Give the initialization vectors [..., 12] of pages."""
+    """Return the initialization vectors [..., 12] of pages."""
     halves = [np.asarray(x, "<u8")[..., None].view(np.uint8)[..., :6] for x in (pages, versions)]
     return np.concatenate(halves, axis=-1)

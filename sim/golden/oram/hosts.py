@@ -11,16 +11,16 @@ class Host(Protocol):
     """What the host's memory does, by port; asked in the order of bursts on each channel of a port."""
 
     def take_address(self, port: str, write: bool, valid: int) -> int:
-        """Give the cycle of the handshake of an address that is valid from cycle ``valid`` on."""
+        """Return the cycle of the handshake of an address that is valid from cycle ``valid`` on."""
 
     def give_data(self, port: str, accepted: int, beats: int) -> Sequence[int]:
-        """Give the cycles of the handshakes of a read burst's beats."""
+        """Return the cycles of the handshakes of a read burst's beats."""
 
     def take_data(self, port: str, valid: int) -> int:
-        """Give the cycle of the handshake of a beat that is valid from cycle ``valid`` on."""
+        """Return the cycle of the handshake of a beat that is valid from cycle ``valid`` on."""
 
     def answer(self, port: str, accepted: int, last: int) -> int:
-        """Give the cycle of the handshake of a write burst's response."""
+        """Return the cycle of the handshake of a write burst's response."""
 
     def has_command(self, number: int, accepted: int) -> bool:
         """Tell whether a read of command ``number`` finds it written."""

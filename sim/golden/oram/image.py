@@ -25,7 +25,7 @@ _NUMBER = 8
 
 
 def page_contents(state: ObliviousMap, pages: Iterable[int]) -> Bytes:
-    """Give what is behind the tag of each page, [n, P - 16]."""
+    """Return what is behind the tag of each page, [n, P - 16]."""
     config = state.config
     rows = []
     for page in pages:
@@ -38,13 +38,13 @@ def page_contents(state: ObliviousMap, pages: Iterable[int]) -> Bytes:
 
 
 def sealed_pages(state: ObliviousMap, gcm: Gcm, pages: Sequence[int]) -> Bytes:
-    """Give pages as they lie in host memory, [n, P]: sealed under their versions."""
+    """Return pages as they lie in host memory, [n, P]: sealed under their versions."""
     versions = np.array([1 + state.writes.get(page, 0) for page in pages], np.uint64)
     return seal_pages(gcm, np.array(pages, np.uint64), versions, page_contents(state, pages))
 
 
 def open_page(config: OramConfig, gcm: Gcm, page: int, version: int, sealed: Bytes) -> Slots:
-    """Give the slots of a sealed page [P].
+    """Return the slots of a sealed page [P].
 
     Raises
     ------
@@ -61,7 +61,7 @@ def open_page(config: OramConfig, gcm: Gcm, page: int, version: int, sealed: Byt
 
 
 def record_images(state: ObliviousMap, records: Iterable[int]) -> tuple[Bytes, NDArray[np.bool_]]:
-    """Give records as they lie in HBM, [n, record_bytes], and which of their bytes say something."""
+    """Return records as they lie in HBM, [n, record_bytes], and which of their bytes say something."""
     config = state.config
     rows, cares = [], []
     for record in records:
@@ -82,7 +82,7 @@ def record_images(state: ObliviousMap, records: Iterable[int]) -> tuple[Bytes, N
 
 
 def parse_record(config: OramConfig, image: Bytes) -> tuple[int, int, Slots]:
-    """Give the version of its page, the items in its page, and the slots of a record [record_bytes]."""
+    """Return the version of its page, the items in its page, and the slots of a record [record_bytes]."""
     row = image.tobytes()
     bitmap = _number(row, _NUMBER)
     slots = _take_slots(
@@ -92,7 +92,7 @@ def parse_record(config: OramConfig, image: Bytes) -> tuple[int, int, Slots]:
 
 
 def bucket_images(state: ObliviousMap, table: int, buckets: Iterable[int]) -> tuple[Bytes, NDArray[np.bool_]]:
-    """Give buckets of a table as they lie in HBM, [n, 128], and which of their bytes say something."""
+    """Return buckets of a table as they lie in HBM, [n, 128], and which of their bytes say something."""
     config, position = state.config, state.position
     rows, cares = [], []
     size = config.entry_bytes
@@ -113,7 +113,7 @@ def bucket_images(state: ObliviousMap, table: int, buckets: Iterable[int]) -> tu
 
 
 def parse_bucket(config: OramConfig, image: Bytes) -> Bucket:
-    """Give the slots of a bucket [128]."""
+    """Return the slots of a bucket [128]."""
     row, size, width = image.tobytes(), config.entry_bytes, config.record_index_bits
     bitmap = int.from_bytes(row[:2], "little")
     slots: Bucket = []

@@ -69,7 +69,7 @@ def _check_position(state: ObliviousMap) -> None:
 
 
 def _places(state: ObliviousMap) -> dict[int, list[int]]:
-    """Give for each key the records in whose page, list or overflow it is."""
+    """Return for each key the records in whose page, list or overflow it is."""
     config = state.config
     places: defaultdict[int, list[int]] = defaultdict(list)
     for what, stored, slots, end in (

@@ -33,12 +33,12 @@ class Finding(NamedTuple):
 
 
 def leaks(findings: Sequence[Finding]) -> list[Finding]:
-    """Give those that are too improbable, by Bonferroni's correction for as many tests."""
+    """Return those that are too improbable, by Bonferroni's correction for as many tests."""
     return [finding for finding in findings if finding.p < FAMILY / len(findings)]
 
 
 def detectable(tests: int) -> float:
-    """Give the z-score that is found with the probability `POWER`, among as many two-sided tests."""
+    """Return the z-score that is found with the probability `POWER`, among as many two-sided tests."""
     return -_NORMAL.inv_cdf(FAMILY / tests / 2) + _NORMAL.inv_cdf(POWER)
 
 

@@ -115,12 +115,14 @@ class ObliviousMap:
         ]
 
     def permuted(self, keys: Sequence[int]) -> list[int]:
-        """Give keys permuted."""
+        """Return keys permuted."""
         found: list[int] = self._permute(np.array(keys, np.uint64)).tolist()
         return found
 
     def record_of(self, word: int) -> int:
-        """Give the record of a label drawn as 64 random bits: the label's own, or one of its bins in HBM."""
+        """Return the record of a label drawn as 64 random bits: the label's own, or one of its bins in
+        HBM.
+        """
         product = word * self.config.labels
         label, below = product >> _WORD_BITS, product & _WORD
         in_host = label - self.config.hbm_labels
@@ -130,7 +132,7 @@ class ObliviousMap:
         return self._pages + label * split + (below * split >> _WORD_BITS)
 
     def label_of(self, record: int) -> int:
-        """Give the label of a record."""
+        """Return the label of a record."""
         if record < self._pages:
             return self.config.hbm_labels + record
         return (record - self._pages) // self.config.bin_split
@@ -194,7 +196,7 @@ class ObliviousMap:
     def _touches(
         self, shown: Sequence[int], hit: bool, words: Sequence[int]
     ) -> tuple[tuple[int | None, int | None], ...]:
-        """Give the pages and records that go with the revealed labels' records."""
+        """Return the pages and records that go with the revealed labels' records."""
         touches: list[tuple[int | None, int | None]] = []
         for record, word in zip(shown, words, strict=True):
             in_host = record < self._pages
@@ -208,7 +210,7 @@ class ObliviousMap:
         return tuple(touches)
 
     def _load_touches(self, words: Sequence[int]) -> tuple[tuple[int | None, int | None], ...]:
-        """Give the touches of a LOAD: the next page; for a second label no page, or one at random."""
+        """Return the touches of a LOAD: the next page; for a second label no page, or one at random."""
         page = self.loads % self._pages
         self.loads += 1
         none = (None, None)
@@ -276,7 +278,9 @@ class ObliviousMap:
 
 
 def keyed_map(config: OramConfig, *, permutation_key: bytes, draw_key: bytes) -> ObliviousMap:
-    """Give an empty map whose keys are permuted and whose labels are drawn by AES, as the engine does it."""
+    """Return an empty map whose keys are permuted and whose labels are drawn by AES, as the engine does
+    it.
+    """
     permutation, drawing = expand_key(permutation_key), expand_key(draw_key)
     return ObliviousMap(
         config,

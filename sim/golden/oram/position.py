@@ -40,19 +40,19 @@ class PositionMap:
         return len(self.entries)
 
     def buckets(self, permuted: int) -> tuple[int, int]:
-        """Give the bucket of a key in each table."""
+        """Return the bucket of a key in each table."""
         mask = self.config.buckets - 1
         return permuted & mask, permuted >> self.config.bucket_bits & mask
 
     def tag(self, table: int, permuted: int) -> int:
-        """Give the bits of a permuted key that its bucket in ``table`` does not tell."""
+        """Return the bits of a permuted key that its bucket in ``table`` does not tell."""
         width = self.config.bucket_bits
         if table == 0:
             return permuted >> width
         return permuted >> 2 * width << width | permuted & (1 << width) - 1
 
     def permuted(self, table: int, bucket: int, tag: int) -> int:
-        """Give the permuted key that has ``tag`` in ``bucket`` of ``table``."""
+        """Return the permuted key that has ``tag`` in ``bucket`` of ``table``."""
         width = self.config.bucket_bits
         if table == 0:
             return tag << width | bucket

@@ -95,7 +95,7 @@ class _Writer:
         self._address = self._beat = -1  # cycles of the last handshakes
 
     def write(self, valid: int, address: int, size: int) -> tuple[int, int]:
-        """Give the cycles of the handshakes of the last beat and of the last answer."""
+        """Return the cycles of the handshakes of the last beat and of the last answer."""
         answer = 0
         for start, bytes_ in bursts(address, size):
             valid = max(valid, self._address + 1)
@@ -116,7 +116,7 @@ class _Reader:
         self._address = -1
 
     def read(self, valid: int, address: int, size: int) -> list[tuple[int, int]]:
-        """Give for each beat the cycles of the handshakes of its burst's address, and of itself."""
+        """Return for each beat the cycles of the handshakes of its burst's address, and of itself."""
         beats = []
         for start, bytes_ in bursts(address, size):
             self._address = self._host.take_address(self._port, False, max(valid, self._address + 1))
@@ -136,7 +136,9 @@ def bursts(address: int, size: int) -> Iterator[tuple[int, int]]:
 
 
 def _following(config: OramConfig, launch: Launch, number: int) -> int:
-    """Give how many records lie behind that of ``number`` in its group, which does not go around the ring."""
+    """Return how many records lie behind that of ``number`` in its group, which does not go around the
+    ring.
+    """
     slot = (launch.first + number) % launch.slots
     return -(slot + 1) % min(config.ring_group, launch.slots)
 
@@ -156,7 +158,7 @@ class _Commands:
         self._seen = -1  # cycle in which the one that is awaited was compared
 
     def arrival(self, number: int) -> int:
-        """Give the cycle of the last beat of command ``number``, whose forerunners were accepted."""
+        """Return the cycle of the last beat of command ``number``, whose forerunners were accepted."""
         seen = self._timing.command_seen
         if number == self._next:
             self._ahead(None)
@@ -194,7 +196,7 @@ class _Commands:
                 break
 
     def _room(self, number: int) -> int | None:
-        """Give the cycle from which there is room: after the command so many before went to be opened."""
+        """Return the cycle from which there is room: after the command so many before went to be opened."""
         holder = number - self._config.command_records
         if holder < 0:
             return self._launch.start
@@ -259,7 +261,7 @@ class _Responses:
 def simulate(
     config: OramConfig, timing: Timing, launch: Launch, host: Host, touched: Sequence[Sequence[int | None]]
 ) -> Trace:
-    """Give the trace of a launch of operations that touch, in order, pages or none.
+    """Return the trace of a launch of operations that touch, in order, pages or none.
 
     Every operation has `OramConfig.items` touches.
     """

@@ -16,14 +16,14 @@ from hw.attention.driver.shapes import JobShape
 
 
 def small(**changes) -> AttentionConfig:
-    """Give a small configuration; of what is not named, one that fits what is."""
+    """Return a small configuration; of what is not named, one that fits what is."""
     fields = {"rows": 4, "lanes": 32, "tile_keys": 16, "ports_per_stream": 1, "cached_keys": 64} | changes
     fields.setdefault("merge_lanes", 1 << (fields["lanes"] // 8).bit_length() - 1)
     return AttentionConfig(**fields)
 
 
 def decoding(**changes) -> AttentionConfig:
-    """Give a small configuration that decodes; of what is not named, one that fits what is."""
+    """Return a small configuration that decodes; of what is not named, one that fits what is."""
     fields = {"lanes": 16, "folds": 2, "streams": 2, "ports_per_stream": 2} | changes
     fields |= {"rows": 2 * fields["ports_per_stream"], "port_bits": 8 * fields["lanes"], "decode": True}
     return small(**fields)
@@ -61,7 +61,7 @@ class PlainJob:
         return 0 in (self.queries, self.keys, self.heads)
 
     def layout(self, config):
-        """Give the job as the payload of `hw.attention.walk.job.Job`."""
+        """Return the job as the payload of `hw.attention.walk.job.Job`."""
         names = ("q_offset", "o_offset", "bitmap", "slopes", "k_offset", "v_offset")
         fields = {name: self.address.get(name, 0) for name in names}
         if self.slope is None:
@@ -94,7 +94,7 @@ class PlainJob:
         return fields
 
     def descriptor(self):
-        """Give the job as the fields of `hw.attention.walk.descriptor.pack_descriptor`."""
+        """Return the job as the fields of `hw.attention.walk.descriptor.pack_descriptor`."""
         scale = {"fraction": 0, "multiplier": 0, "shift": 0} | self.scale
         return {
             **{name: value for name, value in self.address.items() if name != "slopes"},
@@ -142,12 +142,14 @@ class PlainPass:
 
     @property
     def rows(self):
-        """Give (head, query) of each row."""
+        """Return (head, query) of each row."""
         return [(head, query) for head in self.heads for query in self.queries]
 
     @cached_property
     def span(self) -> tuple[int, int]:
-        """Give the first key that a row of the pass sees, and one past the last, bitmaps aside; or (0, 0)."""
+        """Return the first key that a row of the pass sees, and one past the last, bitmaps aside; or (0,
+        0).
+        """
         sees = self.job.sees
         seen = [key for key in range(self.job.keys) if any(sees(query, key) for query in self.queries)]
         return (seen[0], seen[-1] + 1) if seen else (0, 0)
@@ -281,7 +283,7 @@ def last_part(config: AttentionConfig, size: int) -> int:
 
 
 def slots(config: AttentionConfig, job: PlainJob) -> tuple[int, bool]:
-    """Give how many tiles of a job the cache of a stream holds, and whether they take turns."""
+    """Return how many tiles of a job the cache of a stream holds, and whether they take turns."""
     if job.decode:
         return 0, False
     entries = config.cached_keys // config.tile_keys // (last_part(config, max(job.dqk, job.dv)) + 1)
@@ -357,7 +359,7 @@ def random_job(rng, config: AttentionConfig, *, most_keys=None, most_queries=Non
 
 
 def bitmap_rows(job: PlainJob) -> bytes:
-    """Give the bitmap as it lies in memory."""
+    """Return the bitmap as it lies in memory."""
     assert job.bits is not None
     tiles_of_row = job.bits.shape[1]
     padded = np.zeros((len(job.bits), -(-tiles_of_row // 256) * 256), np.uint8)
@@ -367,7 +369,7 @@ def bitmap_rows(job: PlainJob) -> bytes:
 
 
 def shape_of(job):
-    """Give a plain job as a `JobShape`."""
+    """Return a plain job as a `JobShape`."""
     return JobShape(
         queries=job.queries,
         keys=job.keys,

@@ -62,7 +62,7 @@ def reciprocal(total, bits):
 
 
 def normalized(output, total, bits, form, scale):
-    """Give a result as its bits: two's complement, or those of a bfloat16."""
+    """Return a result as its bits: two's complement, or those of a bfloat16."""
     width = 8 if form == "int8" else 16
     if total == 0:
         return 0
@@ -115,7 +115,7 @@ class Row:
 
     @staticmethod
     def combined(rows):
-        """Give output and sum of several streams."""
+        """Return output and sum of several streams."""
         maximum = max(row.maximum for row in rows)
         shifts = [min(63, maximum - row.maximum) for row in rows]
         output = [

@@ -16,7 +16,7 @@ NONE = Resources(lut=0, ff=0, dsp=0, bram36=0, uram=0)
 
 
 def board_of(slrs, memory=0, **user):
-    """Give a board of so many dies, whose memory's ports come out at one of them."""
+    """Return a board of so many dies, whose memory's ports come out at one of them."""
     have = dataclasses.replace(Resources(lut=9999, ff=9999, dsp=9999, bram36=9999, uram=9999), **user)
     board = small_board()
     main = dataclasses.replace(board.memory, slr=memory)
@@ -24,7 +24,7 @@ def board_of(slrs, memory=0, **user):
 
 
 def fill(board, held):
-    """Give the greatest share of what a die may take."""
+    """Return the greatest share of what a die may take."""
     return max(
         sum(getattr(one, name) for one in held) / (MOST_SHARES[name] * count)
         for name, count in board.die.items()

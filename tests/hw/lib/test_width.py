@@ -40,7 +40,7 @@ def random_beats(rng, count, lanes, *, sparse=False):
 
 
 def model(beats, i_lanes, o_lanes):
-    """Give the expected output as (kept lanes, keep, last); lanes not kept are None."""
+    """Return the expected output as (kept lanes, keep, last); lanes not kept are None."""
     out = []
     gathered, kept = [], []
 

@@ -198,7 +198,7 @@ READ = dataclasses.replace(CONFIG, value_bytes=16)
 
 @pytest.fixture(scope="module")
 def script():
-    """Give the names of the script; the libraries it misses are missed only when it runs."""
+    """Return the names of the script; the libraries it misses are missed only when it runs."""
     names = {"__name__": "feed"}
     exec(compile(package(READ)["feed.py"], "feed.py", "exec"), names)
     return names

@@ -69,7 +69,7 @@ PARTS = {
 
 
 def counted(value_bytes, parts):
-    """Give LUT, FF and block RAMs of so many of each part."""
+    """Return LUT, FF and block RAMs of so many of each part."""
     each = COUNTED[value_bytes]
     flat = {name: count for name, count in parts.items() if name != "aes"}
     flat |= {name: count * parts.get("aes", 0) for name, count in _AES.items()}

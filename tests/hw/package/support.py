@@ -31,12 +31,12 @@ def make_design(board):
 
 
 def with_table(design, *arguments):
-    """Give the design as if it had other arguments; for what is written from the table alone."""
+    """Return the design as if it had other arguments; for what is written from the table alone."""
     return dataclasses.replace(design, table=ArgumentTable(arguments))
 
 
 def nasty(design):
-    """Give the design with documentation that must be quoted."""
+    """Return the design with documentation that must be quoted."""
     return with_table(
         design,
         Argument(name="n", kind=Kind.SCALAR, doc=NASTY),

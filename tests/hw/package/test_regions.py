@@ -19,7 +19,9 @@ from tests.support.engines import small_design
 
 
 def divided(name):
-    """Give a small kernel, and a board of three dies that are too small for it, with the engine's regions."""
+    """Return a small kernel, and a board of three dies that are too small for it, with the engine's
+    regions.
+    """
     design = small_design(name)
     need = design.resources
     user = dataclasses.replace(need, lut=2 * need.lut, ff=3 * need.ff, dsp=2 * need.dsp)
@@ -41,7 +43,7 @@ def assigned(design):
 
 
 def instances(modules, module, path=""):
-    """Give the paths of all instances in a module, of the texts of all by name."""
+    """Return the paths of all instances in a module, of the texts of all by name."""
     for kind, name in re.findall(r"^  \\?(\S+) +\\?(\S+) +\($", modules[module], re.MULTILINE):
         if kind in modules:
             yield path + name

@@ -28,7 +28,7 @@ class Register(wiring.Component):
 
 
 def registers(count, stages=20):
-    """Give the Verilog of ``count`` registers placed as cells."""
+    """Return the Verilog of ``count`` registers placed as cells."""
     m, placer = Module(), CellPlacer()
     i, load, out = Signal(8), Signal(count), Signal(8)
     total = Const(0, 8)

@@ -27,7 +27,7 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 def stopped(path):
-    """Give the stages of a plan that say that it was stopped; the plan must be true."""
+    """Return the stages of a plan that say that it was stopped; the plan must be true."""
     document = json.loads(Path(path).read_text())
     assert check(document) == []
     return [stage for stage in document["certificate"]["stages"] if stage["status"] == "stopped"]

@@ -23,7 +23,7 @@ from tests.support.pages.reports import arguments, synthetic
 
 
 def several(count):
-    """Give reports that differ in size, configuration, stall causes and outcome."""
+    """Return reports that differ in size, configuration, stall causes and outcome."""
     reports = []
     for number in range(count):
         given = arguments(queries=32 * (number + 1), keys=64 * (number % 5 + 1), stall_cycles=40 * number)
@@ -43,7 +43,7 @@ def page(reports, tmp_path):
 
 
 def body(text):
-    """Give the page without plotly.js, which must be in it once."""
+    """Return the page without plotly.js, which must be in it once."""
     before, after = text.split(get_plotlyjs())
     return before + after
 

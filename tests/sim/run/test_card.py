@@ -58,7 +58,7 @@ def written(case, directory):
 
 @pytest.fixture(scope="module", params=sorted(ENGINES))
 def card(request, tmp_path_factory):
-    """Give engine and launch folder of a case."""
+    """Return engine and launch folder of a case."""
     engine, directory = request.param, tmp_path_factory.mktemp(request.param)
     case, folder = case_of(engine), directory / "card"
     board = load_board(case.board)
@@ -68,7 +68,7 @@ def card(request, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def replayed(card, tmp_path_factory):
-    """Give the same after it was carried out in simulation."""
+    """Return the same after it was carried out in simulation."""
     engine, folder = card
     replay(folder, work=tmp_path_factory.mktemp("replay"), memory_mode="fast")
     return engine, folder
@@ -164,7 +164,7 @@ def test_every_host_script_passes_the_linter_of_this_project(card, tmp_path):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Give a launch folder of the command line's, of a small attention."""
+    """Return a launch folder of the command line's, of a small attention."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     np.savez("in.npz", **{name: rng.normal(size=(2, 8, 32)) for name in "qkv"})

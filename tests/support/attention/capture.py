@@ -16,7 +16,7 @@ CAPTURED_HEADS = 4
 
 
 def capture(text, layer=0):
-    """Give q, k, v of ``layer`` on ``text``: float32 ``[12, tokens, 32]``, before any scaling."""
+    """Return q, k, v of ``layer`` on ``text``: float32 ``[12, tokens, 32]``, before any scaling."""
     walk = Walk(text)
     for _ in range(layer):
         walk.take(softmax_attention(*walk.qkv()))
@@ -24,7 +24,7 @@ def capture(text, layer=0):
 
 
 def small_capture():
-    """Give the file of the first heads of layer 0 on the paragraph, in float16."""
+    """Return the file of the first heads of layer 0 on the paragraph, in float16."""
     captured = capture(paragraph()["text"])
     file = io.BytesIO()
     np.savez_compressed(file, **{n: captured[n][:CAPTURED_HEADS].astype(np.float16) for n in "qkv"})

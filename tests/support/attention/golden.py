@@ -9,6 +9,6 @@ from sim.golden.attention.model import attention_job
 
 
 def attention(q, k, v, *, scale, fraction, tile_keys):
-    """Give attention of every head: q ``[H, Nq, d]``; results are in units of ``v_scale * 2^-fraction``."""
+    """Return attention of every head: q ``[H, Nq, d]``; results are in units of ``v_scale * 2^-fraction``."""
     job = IntegerJob(q=q, k=k, v=v, scale=scale, output=Output(fraction=fraction))
     return attention_job(job, Arithmetic(tile_keys=tile_keys)).astype(np.int16, copy=False)

@@ -29,7 +29,7 @@ class Part:
     starts: dict  #: Where its bytes begin behind each pointer.
 
     def descriptors(self, config, first):
-        """Give the descriptor of each job, with offsets from those of the call's ``first`` part, and the
+        """Return the descriptor of each job, with offsets from those of the call's ``first`` part, and the
         tables that it names.
         """
         content = {buffer.argument: buffer for buffer in self.launch.buffers}
@@ -92,7 +92,7 @@ def random_calls(rng, config, board, count):
 
 
 def put_together(rng, config, calls):
-    """Give one launch of all calls; memory between what they have is noise."""
+    """Return one launch of all calls; memory between what they have is noise."""
     content, size = {}, {}
     for part in (part for parts in calls for part in parts):
         for buffer in part.launch.buffers:

@@ -64,7 +64,7 @@ class Drawing:
         return count
 
     def program(self):
-        """Give all jobs."""
+        """Return all jobs."""
         return Program(config=self.config, inputs=self.inputs, steps=tuple(in_order(self.steps)))
 
     def _draw(self):

@@ -20,7 +20,7 @@ class ProtocolError(AssertionError):
 
 
 def untouched(address: int) -> int:
-    """Give the byte that memory holds before anybody writes it."""
+    """Return the byte that memory holds before anybody writes it."""
     return ((address * 0x9E3779B1) >> 11) & 0xFF
 
 
@@ -75,7 +75,7 @@ class AxiMemory:
         self.beat_bytes = self.port.signature.beat_bytes
 
     def content(self, address: int, length: int) -> bytes:
-        """Give the bytes from ``address`` on."""
+        """Return the bytes from ``address`` on."""
         return bytes(self.bytes.get(a, untouched(a)) for a in range(address, address + length))
 
     def refuse(self, **bursts: int) -> None:
@@ -94,7 +94,7 @@ class AxiMemory:
         (self.under_way.add if under_way else self.under_way.discard)(way)
 
     def testbenches(self) -> list[Testbench]:
-        """Give the background testbenches for the halves that the port has."""
+        """Return the background testbenches for the halves that the port has."""
         members = self.port.signature.members
         return [
             bench

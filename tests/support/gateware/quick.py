@@ -34,7 +34,7 @@ _FIELDS = "_quick_fields"
 
 
 def _state(simulation: Any, signal: Signal) -> Any:
-    """Give the simulator's state of a signal."""
+    """Return the simulator's state of a signal."""
     known = signal.__dict__.get(_STATE)
     if known is None or known[0] is not simulation:
         known = simulation, simulation.slots[simulation.get_signal(signal)]
@@ -43,7 +43,7 @@ def _state(simulation: Any, signal: Signal) -> Any:
 
 
 def quick_value(simulation: Any, value: Any) -> int:
-    """Give what `amaranth.sim._pyeval.eval_value` gives."""
+    """Return what `amaranth.sim._pyeval.eval_value` gives."""
     kind = type(value)
     if kind is Signal:
         result: int = _state(simulation, value).curr
@@ -69,7 +69,7 @@ def quick_value(simulation: Any, value: Any) -> int:
 
 
 def _pieces(target: Any, at: int) -> list[tuple[Signal, int, int, int]] | None:
-    """Give signals that ``target`` consists of, each as the first bit and the mask of the bits in it, and
+    """Return signals that ``target`` consists of, each as the first bit and the mask of the bits in it, and
     their place in a value; None when it holds anything else.
     """
     if isinstance(target, Operator) and target.operator in ("u", "s"):
@@ -131,7 +131,7 @@ def inline_sign(code: str) -> str:
 
 
 def quick_bits(shape: Any, payload: Any) -> int:
-    """Give the bits of a payload, not negative, as the ``const`` of its ``shape`` does."""
+    """Return the bits of a payload, not negative, as the ``const`` of its ``shape`` does."""
     if isinstance(shape, data.ArrayLayout) and isinstance(payload, Sequence):
         elem, width = shape.elem_shape, Shape.cast(shape.elem_shape).width
         if len(payload) == shape.length:
@@ -147,7 +147,9 @@ def quick_bits(shape: Any, payload: Any) -> int:
 
 
 def quick_payload(shape: Any, bits: int) -> Any:
-    """Give ``bits`` as integers, or dicts and lists of them; as a value of its own where a shape has one."""
+    """Return ``bits`` as integers, or dicts and lists of them; as a value of its own where a shape has
+    one.
+    """
     if isinstance(shape, data.ArrayLayout):
         width = Shape.cast(shape.elem_shape).width
         mask = (1 << width) - 1
@@ -166,7 +168,7 @@ def quick_payload(shape: Any, bits: int) -> Any:
 
 
 def _fields(layout: data.StructLayout) -> dict[str, tuple[Any, int]]:
-    """Give shape and first bit of each field."""
+    """Return shape and first bit of each field."""
     fields: dict[str, tuple[Any, int]] | None = layout.__dict__.get(_FIELDS)
     if fields is None:
         fields = {name: (field.shape, field.offset) for name, field in layout}
@@ -232,7 +234,7 @@ def _step_design(engine: Any) -> None:
 
 
 def _triggers(tick: Any) -> tuple[Any, ...]:
-    """Give what a tick of a clock waits for and samples."""
+    """Return what a tick of a clock waits for and samples."""
     known: tuple[Any, ...] | None = tick.__dict__.get(_TRIGGERS)
     if known is None:
         domain = tick._domain

@@ -42,7 +42,7 @@ class Stuck(AssertionError):
 
 
 def seeds(quick: int = 1, soak: int = 2) -> list[Any]:
-    """Give ``quick`` seeds for `make test`, and the rest up to ``soak`` marked for `make soak`.
+    """Return ``quick`` seeds for `make test`, and the rest up to ``soak`` marked for `make soak`.
 
     The default is for tests over the 16 points of a two-sided stall grid: 32 runs of each configuration.
     """
@@ -50,7 +50,7 @@ def seeds(quick: int = 1, soak: int = 2) -> list[Any]:
 
 
 def grid(*axes: Sequence[Any], soak: int = 1) -> list[Any]:
-    """Give the points of a grid with a seed each, most of them for `make soak`.
+    """Return the points of a grid with a seed each, most of them for `make soak`.
 
     In `make test` seed 0 runs on every fourth point, so that each pair of values of any two axes occurs where
     there are three (an orthogonal array), and each value where there are two; the soak has ``soak`` seeds on
@@ -72,19 +72,21 @@ def plain(value: Any) -> Any:
 
 
 def bits_of(signal: Any, payload: Any) -> int:
-    """Give a payload as the bits of its signal."""
+    """Return a payload as the bits of its signal."""
     if isinstance(signal, Value) and isinstance(payload, int):  # most are, and this is in every cycle
         return payload & (1 << len(signal)) - 1
     return quick_bits(signal.shape(), payload)
 
 
 def payload_of(signal: Any, bits: int) -> Any:
-    """Give the bits of a signal as its payload."""
+    """Return the bits of a signal as its payload."""
     return quick_payload(signal.shape(), bits)
 
 
 def set_all(ctx: Any, values: Iterable[tuple[Any, Any]]) -> None:
-    """Give signals their values, all at once: the design settles once; the last value of a signal counts."""
+    """Set signals to their values, all at once: the design settles once; the last value of a signal
+    counts.
+    """
     signals, together, width = [], 0, 0
     for signal, payload in values:
         signals.append(signal)
@@ -239,7 +241,9 @@ def rule_checker(stream: Any, name: str) -> Testbench:
 
 @functools.lru_cache(maxsize=4)
 def _simulator(dut: Any, critical: int, background: int) -> tuple[Simulator, list[Testbench]]:
-    """Give the simulator of a design, compiled once, and a list that its testbenches are put into to run."""
+    """Return the simulator of a design, compiled once, and a list that its testbenches are put into to
+    run.
+    """
     simulator = Simulator(dut)
     simulator.add_clock(PERIOD_SECONDS)
     current: list[Testbench] = []
@@ -347,5 +351,5 @@ async def exchange_within(ctx: Any, sides: Mapping[str, Side], *, seed: int = 0)
 
 
 def hash_seed(seed: int, name: str) -> int:
-    """Give each side its own seed, equal in every run whatever ``PYTHONHASHSEED`` is."""
+    """Draw a seed for each side, equal in every run whatever ``PYTHONHASHSEED`` is."""
     return random.Random(f"{seed}/{name}").getrandbits(32)

@@ -15,7 +15,7 @@ from tests.support.gateware.quick import inline_sign, quick_assign, quick_bits, 
 
 
 def target(rng, signals, depth=3):
-    """Give something that can be assigned."""
+    """Return something that can be assigned."""
     kind = rng.randrange(6) if depth else 0
     if kind == 2:
         return Cat(target(rng, signals, depth - 1) for _ in range(rng.randrange(4)))
@@ -29,7 +29,7 @@ def target(rng, signals, depth=3):
 
 
 def value(rng, signals, depth=3):
-    """Give something that can be read."""
+    """Return something that can be read."""
     kind = rng.randrange(4) if depth else 3
     if kind == 0:
         return Cat(value(rng, signals, depth - 1), Const(rng.randrange(9)), value(rng, signals, depth - 1))
@@ -87,7 +87,7 @@ class Pair(data.Struct):
 
 
 def shape(rng, depth=2):
-    """Give a shape and a payload of it, as plain Python."""
+    """Return a shape and a payload of it, as plain Python."""
     kind = rng.randrange(5) if depth else rng.randrange(2)
     if kind == 0:
         width = rng.randrange(1, 9)

@@ -13,19 +13,19 @@ _PORT = re.compile(r"^  (input|output) (?:\[(\d+):0\] )?(\w+);$", re.MULTILINE)
 
 
 def module_text(verilog: str, name: str) -> str:
-    """Give the text of one module."""
+    """Return the text of one module."""
     found = re.search(rf"^module {re.escape(name)}\(.*?^endmodule", verilog, re.MULTILINE | re.DOTALL)
     assert found, f"no module {name}"
     return found[0]
 
 
 def module_names(verilog: str) -> list[str]:
-    """Give the names of all modules, in order."""
+    """Return the names of all modules, in order."""
     return re.findall(r"^module \\?(\S+?) ?\(", verilog, re.MULTILINE)
 
 
 def module_ports(verilog: str, name: str) -> dict[str, tuple[str, int]]:
-    """Give direction and width of every port of a module."""
+    """Return direction and width of every port of a module."""
     return {
         port: (direction, int(high or 0) + 1)
         for direction, high, port in _PORT.findall(module_text(verilog, name))
@@ -47,7 +47,7 @@ sys.exit(not (driver.parseCommandLine("slang " + " ".join(sys.argv[1:])) and all
 
 
 def slang(verilog: Path, top: str) -> str:
-    """Give what slang has to say of a text under its strict warnings; empty when it passes."""
+    """Return what slang has to say of a text under its strict warnings; empty when it passes."""
     texts = [f'"{path}"' for path in (verilog, *models_of(verilog.read_text()))]
     command = [sys.executable, "-c", _SLANG, *texts, "--top", top, *_SLANG_OPTIONS]
     run = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -38,7 +38,7 @@ _HEADER = LineRead(name="header", length=32, word_bytes=32)
 
 
 def line_table(ports: int) -> ArgumentTable:
-    """Give the arguments: operations, their interval, and where the lines of each port lie."""
+    """Return the arguments: operations, their interval, and where the lines of each port lie."""
     names = [f"{kind}_{n}" for kind in TIMED for n in range(CLASSES)]
     names += [f"{kind}_longest" for kind in TIMED] + ["late", "cycles"]
     return ArgumentTable(
@@ -118,7 +118,7 @@ class LineBody(wiring.Component):
         return m
 
     def _clock(self, m: Module) -> tuple[Signal, Signal, Signal]:
-        """Give when an operation begins, the cycle, and random bits; and end well after the last."""
+        """Return when an operation begins, the cycle, and random bits; and end well after the last."""
         fire, now, random = Signal(), Signal(32), Signal(128, init=0x9E3779B97F4A7C15F39CC0605CEDC835)
         running, left, wait, after = Signal(), Signal(32), Signal(32), Signal(12)
         m.d.sync += [now.eq(now + 1), self.done.eq(0)]
@@ -207,7 +207,7 @@ class LineBody(wiring.Component):
 
 
 def _xorshift(m: Module, old: Any, kept: Any) -> Any:
-    """Give the next word of xorshift128+ without its sum (Vigna, 2014)."""
+    """Return the next word of xorshift128+ without its sum (Vigna, 2014)."""
     first, second = Signal(64), Signal(64)
     m.d.comb += first.eq(old ^ (old << 23))
     m.d.comb += second.eq(first ^ kept ^ (first >> 17) ^ (kept >> 26))

@@ -20,7 +20,7 @@ NAME = "loomwork_mask"
 
 
 def mask_table(source_port: str = "gmem0") -> ArgumentTable:
-    """Give the arguments: how many bytes, the mask, whether to hang instead, from where, to where."""
+    """Return the arguments: how many bytes, the mask, whether to hang instead, from where, to where."""
     call = (
         Argument(name="bytes", kind=Kind.SCALAR, doc="Bytes to move."),
         Argument(name="mask", kind=Kind.SCALAR, doc="Exclusive-ored with every 32-bit word."),

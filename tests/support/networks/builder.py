@@ -105,11 +105,11 @@ class Builder:
         return self.add("LayerNormalization", x, *parameters, name=name, axis=-1)
 
     def reshape(self, x: str, *shape: int) -> str:
-        """Give a sequence another shape, whose last extent are its features."""
+        """Return a sequence another shape, whose last extent are its features."""
         target, name = self.constant(shape, TensorProto.INT64), f"{x}.view{len(self._graph.node)}"
         return self.add("Reshape", x, target, name=name, width=shape[-1])
 
     def model(self) -> bytes:
-        """Give the model in ONNX's binary form."""
+        """Return the model in ONNX's binary form."""
         made = helper.make_model(self._graph, opset_imports=[helper.make_opsetid("", OPSET)])
         return bytes(made.SerializeToString())

@@ -96,7 +96,7 @@ def _without_spreading(graph: Graph) -> Graph:
 
 
 def _from_timm(model: str, part: str, name: str, made_by: str) -> Graph:
-    """Give a network of timm, or one of its modules with the inputs it gets there; values do not matter."""
+    """Return a network of timm, or one of its modules with the inputs it gets there; values do not matter."""
     try:
         import timm
         import torch

@@ -4,17 +4,17 @@ from sim.golden.oram import aes
 
 
 def bits(content):
-    """Give bytes as a signal has them, byte n in bits 8 n to 8 n + 7."""
+    """Return bytes as a signal has them, byte n in bits 8 n to 8 n + 7."""
     return int.from_bytes(bytes(content), "little")
 
 
 def content(value, size=16):
-    """Give the bytes of a signal's value."""
+    """Return the bytes of a signal's value."""
     return int(value).to_bytes(size, "little")
 
 
 def round_keys(unit, key, member="round_keys"):
-    """Give (signal, value) of a unit's round keys."""
+    """Return (signal, value) of a unit's round keys."""
     return [
         (signal, bits(words))
         for signal, words in zip(getattr(unit, member), aes.expand_key(key), strict=True)

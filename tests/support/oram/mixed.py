@@ -23,7 +23,7 @@ class Mixed(NamedTuple):
 
 
 def mixed_launch(config, rng, each, compared=0):
-    """Give operations on a map that holds some keys.
+    """Return operations on a map that holds some keys.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def mixed_launch(config, rng, each, compared=0):
 
 
 def chosen(state, loads, rng, count, *, wanted, page=3):
-    """Give GETs of keys that lie with ``page``, or of keys that do not, so that its list gets long."""
+    """Return GETs of keys that lie with ``page``, or of keys that do not, so that its list gets long."""
     for _ in range(count):
         entries = state.position.entries
         permuted = state.permuted([load.key for load in loads])

@@ -22,7 +22,7 @@ SHAPES = {
 
 
 def runs(soak):
-    """Give (shape, pauses of requests, pauses of beats, seed): two a shape in `make test`."""
+    """Return (shape, pauses of requests, pauses of beats, seed): two a shape in `make test`."""
     return [
         pytest.param(name, *stalls, seed, marks=[] if seed == 0 and stalls in QUICK else [pytest.mark.soak])
         for name in SHAPES
@@ -46,12 +46,12 @@ class Record:
     verdicts: dict[int, bool] = field(default_factory=dict)
 
     def pages(self, shape):
-        """Give the bytes of the pages that came, [pages, P]."""
+        """Return the bytes of the pages that came, [pages, P]."""
         return np.frombuffer(b"".join(self.beats.values()), np.uint8).reshape(-1, shape.page_bytes)
 
 
 def powers(shape, key):
-    """Give (slot, power of the hash key) for each slot of a page."""
+    """Return (slot, power of the hash key) for each slot of a page."""
     hash_key = aes.encrypt(aes.expand_key(key), np.zeros(16, np.uint8))
     value = hash_key
     for slot in (0, *range(shape.slots - 1, 0, -1)):

@@ -17,7 +17,7 @@ def swap(config, page, read, other):
 
 
 def replay(config, page, read):
-    """Give what the read before gave."""
+    """Return what the read before gave."""
     size, beyond = config.page_bytes, _beyond(config)
     at = page * size
     return np.array([[at, read - 1, beyond, at, size, 0], [at, read, at, beyond, size, 0]])
@@ -30,5 +30,5 @@ def truncate(config, page, read, left):
 
 
 def _beyond(config):
-    """Give a place behind the pages and their guards."""
+    """Return a place behind the pages and their guards."""
     return config.host_pages * config.page_bytes + (1 << 20)

@@ -23,7 +23,7 @@ def mix(words, bits=64):
 
 
 def draws(config, seed):
-    """Give a function as `ObliviousMap` takes it."""
+    """Return a function as `ObliviousMap` takes it."""
 
     def give(operations):
         words = np.arange(1, 2 * config.draws + 1, dtype=np.uint64)
@@ -35,7 +35,7 @@ def draws(config, seed):
 
 
 def quick_map(config, seed=0):
-    """Give a map with random numbers that are quick to draw."""
+    """Return a map with random numbers that are quick to draw."""
     return ObliviousMap(config, draws(config, seed), lambda keys: mix(keys, config.key_bits))
 
 
@@ -81,7 +81,7 @@ def commands_of(workload, rng, count, config, universe=None, kinds=(1, 4, 5, 2))
 
 
 def tensors_of(commands):
-    """Give commands as tensors of a job."""
+    """Return commands as tensors of a job."""
     values = b"".join(command.value for command in commands)
     return {
         "codes": np.array([command.code for command in commands], np.uint8),
@@ -98,7 +98,9 @@ def load_commands(config, count):
 
 
 def answers(commands, config, known):
-    """Give status, key and value of each command, as a dict has them; ``known`` is the dict, and changes."""
+    """Return status, key and value of each command, as a dict has them; ``known`` is the dict, and
+    changes.
+    """
     zero = bytes(config.value_bytes)
     for code, key, value, rejected in commands:
         before = zero

@@ -7,7 +7,7 @@ import pytest
 
 
 def drawn_page(path, profile, *, width=1280):
-    """Give the document of a page after its scripts ran, in a window of ``width`` pixels.
+    """Return the document of a page after its scripts ran, in a window of ``width`` pixels.
 
     Nothing that a page says is checked here alone: its data is compared without a browser. A machine without
     one (the project asks for none) skips whether the scripts run.

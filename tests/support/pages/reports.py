@@ -8,14 +8,14 @@ from sim.run.accounting import build_report
 
 
 def synthetic(**changes: Any) -> Report:
-    """Give the report of a plausible attention run; ``changes`` replace arguments of the constructor."""
+    """Return the report of a plausible attention run; ``changes`` replace arguments of the constructor."""
     return build_report(**(arguments() | changes))
 
 
 def arguments(
     *, queries: int = 256, keys: int = 256, heads: int = 12, stall_cycles: int = 310
 ) -> dict[str, Any]:
-    """Give the constructor's arguments for an engine of 32 rows x 32 lanes x 2 on 5 HBM channels."""
+    """Return the constructor's arguments for an engine of 32 rows x 32 lanes x 2 on 5 HBM channels."""
     size, rows = 32, 32
     passes = heads * -(-queries // rows)
     q_bytes, stream_bytes = heads * queries * size, passes * keys * size

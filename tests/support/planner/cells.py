@@ -13,7 +13,7 @@ _BRANCHES, _LENGTHS, _KERNELS = (10, 20), (2, 4), (1, 3, 5, 7)
 
 
 def wide_cells(seed: int, operators: int) -> Graph:
-    """Give a network of about as many operators, in cells one after the other.
+    """Return a network of about as many operators, in cells one after the other.
 
     A cell reads the results of the two before it.  Each of its 10 to 20 branches begins at one of these or at
     a sum of two branches before it, and is a chain of convolutions; branches are added by twos, and what is

@@ -6,7 +6,7 @@ from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind
 
 
 def random_graph(seed: int, operators: int, *, most_bytes: int = 400) -> Graph:
-    """Give a graph of operators with one to three operands, some with two results, odd sizes and rows."""
+    """Return a graph of operators with one to three operands, some with two results, odd sizes and rows."""
     rng = random.Random(seed)
     tensors = [
         _tensor(rng, f"in{number}", most_bytes, rng.choice((TensorKind.INPUT, TensorKind.WEIGHT)))
@@ -52,7 +52,7 @@ def random_graph(seed: int, operators: int, *, most_bytes: int = 400) -> Graph:
 
 
 def pipelined_graph() -> Graph:
-    """Give a graph in which a group of two members stands between plain operators."""
+    """Return a graph in which a group of two members stands between plain operators."""
     first = Operator(
         name="conv1",
         kind="conv",

@@ -150,7 +150,7 @@ class _Walk:
 
 
 def serial_cycles(problem: Problem, steps: Collection[Step]) -> int:
-    """Give cycles in which all operators surely run one after the other, a word at a time."""
+    """Return cycles in which all operators surely run one after the other, a word at a time."""
     words = sum(problem.size[tensor] for operands in problem.operands for tensor in operands)
     inner = [tensor for operator in problem.graph.operators for tensor in operator.inner]
     words += 2 * sum(problem.words(tensor.size_bytes) for tensor in inner)
@@ -242,7 +242,7 @@ def _assemble(walk: _Walk, scratchpad_bytes: int) -> Plan:
 def _transfers(
     walk: _Walk, episodes: tuple[Episode, ...], streams: tuple[Stream, ...]
 ) -> tuple[tuple[Transfer, ...], dict[str, int]]:
-    """Give every transfer of the episodes and streams, in the order of the queues, and the homes."""
+    """Return every transfer of the episodes and streams, in the order of the queues, and the homes."""
     graph = walk.problem.graph
     size = {name: walk.problem.size[number] * walk.problem.word_bytes for name, number in walk.index.items()}
     made = {name: walk.made[number] for name, number in walk.index.items()}

@@ -9,7 +9,7 @@ _USUAL = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 
 
 def tight_blocks(seed: int, count: int, words: int = 1024) -> list[Block]:
-    """Give blocks that fit into ``words`` and in most steps need all of them.
+    """Return blocks that fit into ``words`` and in most steps need all of them.
 
     They are what an allocator gave out: in each step some blocks end, short ones sooner than long ones, and
     the room they leave is filled again from below, by blocks of usual sizes or of just the rest, and is left

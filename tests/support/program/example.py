@@ -11,7 +11,7 @@ _TENSOR, _RING, _FIFO = 96, 32, 16
 
 
 def example_program(word_bytes: int) -> Program:
-    """Give a program of five steps over tensors of 96 words that uses everything the hardware has.
+    """Return a program of five steps over tensors of 96 words that uses everything the hardware has.
 
     ``x`` and the weights ``w`` come from memory, ``z`` goes there, ``a`` is spilled and fetched again::
 

@@ -47,7 +47,7 @@ def operator_words(operator: int, inputs: list[int], outputs: list[int], word_by
 
 
 def interpret(program: Program, memory: dict[int, int], *, early_reads: bool = False) -> dict[int, int]:
-    """Give what a run writes to ``memory`` (words by word address, from the program's base).
+    """Return what a run writes to ``memory`` (words by word address, from the program's base).
 
     With ``early_reads``, reads run as soon as they may and writes as late as they are waited for.
 
@@ -141,7 +141,7 @@ class _Stay:
 
 
 def with_operand(program: Program, number: int, **fields: Any) -> tuple[StepWord, ...]:
-    """Give the steps of a program with some fields of its operand ``number`` changed."""
+    """Return the steps of a program with some fields of its operand ``number`` changed."""
     left = iter(range(len(program.operands)))
 
     def change(operands: tuple[OperandWord, ...]) -> tuple[OperandWord, ...]:
@@ -188,7 +188,7 @@ class RandomProgram:
         self._writes: list[tuple[TransferWord, int]] = []
 
     def make(self) -> Program:
-        """Give the program."""
+        """Return the program."""
         words = []
         for number in range(self._steps):
             self._busy = []
@@ -234,7 +234,7 @@ class RandomProgram:
         return self.sources[-1]
 
     def _absent(self) -> tuple[int, int]:
-        """Give a tensor that lies off chip: a spilled one, or a new source."""
+        """Return a tensor that lies off chip: a spilled one, or a new source."""
         if self._off_chip and self._rng.random() < 0.7:
             return self._rng.choice(self._off_chip)
         return self._source()
@@ -335,7 +335,7 @@ class RandomProgram:
 
 
 def _waits(transfers: list[tuple[TransferWord, int]], steps: int) -> list[int]:
-    """Give what each step waits for, from (transfer, step that must not begin without it)."""
+    """Return what each step waits for, from (transfer, step that must not begin without it)."""
     waits = [0] * (steps + 1)
     for count, (_, deadline) in enumerate(transfers, 1):
         waits[deadline] = max(waits[deadline], count)

@@ -222,7 +222,7 @@ def cover(spec: Elaboratable, depth: int, *, reset: Reset = "low", seconds: int 
 
 @functools.cache
 def _worker() -> Callable[[Path], int]:
-    """Give what has a job answered by `tests.support.proofs.worker`, started once, and gives the status."""
+    """Return what has a job answered by `tests.support.proofs.worker`, started once, and gives the status."""
     command = [sys.executable, "-m", "tests.support.proofs.worker"]
     worker = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     stdin, stdout = worker.stdin, worker.stdout

@@ -13,7 +13,7 @@ from typing import Any
 
 
 def mutant(original: Any, old: str, new: str) -> Any:
-    """Give the class (or function) ``original`` with ``old`` replaced by ``new`` in its source.
+    """Return the class (or function) ``original`` with ``old`` replaced by ``new`` in its source.
 
     Raises
     ------

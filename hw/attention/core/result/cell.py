@@ -133,7 +133,7 @@ class ResultRows(wiring.Component):
                 m.d.comb += normalizer.i[lane].eq(gather.lanes[lane])
 
     def _read(self, m: Module, row: int, output: OutputBuffer) -> Value:
-        """Give what a row reads, and 0 in cycles in which it does not."""
+        """Return what a row reads, and 0 in cycles in which it does not."""
         ports, drain = self._config.result_ports, self.control.drain
         slices = []
         valid = Signal(name=f"valid_{row}", attrs={"keep": 1})

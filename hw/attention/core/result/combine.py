@@ -108,7 +108,7 @@ class Combine(wiring.Component):
         return m
 
     def _largest(self, m: Module, name: str, values: list[Signal], enable: Value) -> Signal:
-        """Give the largest value, a cycle later."""
+        """Return the largest value, a cycle later."""
         best: Value = values[0]
         for n, value in enumerate(values[1:]):
             better = Signal(signed(MAXIMUM_BITS), name=f"{name}_of_{n + 2}")
@@ -120,7 +120,7 @@ class Combine(wiring.Component):
         return register
 
     def _rescaled(self, m: Module, name: str, value: Value, shift: Signal, enable: Value | None) -> Value:
-        """Give ``round(value, shift)`` in the next cycle."""
+        """Return ``round(value, shift)`` in the next cycle."""
         halves = Signal(doubled(value).shape(), name=f"{name}_halves", reset_less=True)
         with m.If(1 if enable is None else enable):
             m.d.sync += halves.eq(floor_shift(doubled(value), shift))

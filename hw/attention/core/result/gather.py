@@ -147,7 +147,7 @@ class Gather(wiring.Component):
         return chosen
 
     def _rescaled(self, m: Module, name: str, value: Value, shift: Signal) -> Value:
-        """Give ``round(value, shift)`` in the next cycle."""
+        """Return ``round(value, shift)`` in the next cycle."""
         halves = Signal(doubled(value).shape(), name=f"{name}_halves", reset_less=True)
         m.d.sync += halves.eq(floor_shift(doubled(value), shift))
         return rounded(halves)

@@ -114,7 +114,7 @@ class Normalizer(wiring.Component):
         return m
 
     def _halves(self, output: Value, zeros: Signal) -> Value:
-        """Give z before rounding, and the bit below: ``output`` shifted as if to give its sum 18 bits."""
+        """Return z before rounding, and the bit below: ``output`` shifted as if to give its sum 18 bits."""
         even = self._config.sum_bits - 18
         twice = doubled(output)
         # even - zeros to the right, or zeros - even to the left; a zero sum gives nothing.

@@ -77,7 +77,7 @@ class OutputBuffer(wiring.Component):
         return m
 
     def _place(self, bit: int) -> int:
-        """Give where in a beat the bit lies that is number ``bit`` of its lanes."""
+        """Return where in a beat the bit lies that is number ``bit`` of its lanes."""
         unit, low = divmod(bit, UNIT_BITS)
         ports = self._config.result_ports
         return unit % ports * (self._beat_width // ports) + unit // ports * UNIT_BITS + low
@@ -89,6 +89,6 @@ class OutputBuffer(wiring.Component):
 
 
 def _divided(value: Value, divisor: int) -> tuple[Value, Value]:
-    """Give ``value`` modulo and divided by a power of two; either may have no bits left."""
+    """Return ``value`` modulo and divided by a power of two; either may have no bits left."""
     bits = divisor.bit_length() - 1
     return value[:bits], value[bits:]

@@ -25,7 +25,7 @@ MOST_ZEROS = 18
 
 
 def zeros_bits(config: AttentionConfig) -> int:
-    """Give the bits of a count of leading zeros of l."""
+    """Return the bits of a count of leading zeros of l."""
     return config.sum_bits.bit_length()
 
 

@@ -25,7 +25,7 @@ _TANH_SHIFT = _WITHIN_BITS + 2
 
 
 def tanh_table() -> tuple[tuple[int, int], ...]:
-    """Give start A and gain E of each segment of tanh on [0, 8), 1/128 wide, in units of 2^-19.
+    """Return start A and gain E of each segment of tanh on [0, 8), 1/128 wide, in units of 2^-19.
 
     The line of a segment is the chord moved up by half its largest distance from the curve.
     """

@@ -103,7 +103,9 @@ class Timing:
 
 
 def row_cells(config: AttentionConfig) -> list[tuple[int, int]]:
-    """Give first row and number of rows of each cell: pairs, and a single one at the end of an odd number."""
+    """Return first row and number of rows of each cell: pairs, and a single one at the end of an odd
+    number.
+    """
     return [(row, min(2, config.rows - row)) for row in range(0, config.rows, 2)]
 
 
@@ -189,7 +191,7 @@ class AttentionRows(wiring.Component):
         return m
 
     def _chosen(self, m: Module, name: str) -> Any:
-        """Give the part that is broadcast, or in passes that decode the cell's own."""
+        """Return the part that is broadcast, or in passes that decode the cell's own."""
         given = getattr(self, name)
         if not self._config.decodes:
             return given

@@ -18,7 +18,7 @@ _EXPONENT_BITS = 5
 
 
 def exp2_table(segments: int) -> tuple[tuple[int, int], ...]:
-    """Give start Y and drop Z of each segment of 2^-x on [0, 1), in units of 2^-18.
+    """Return start Y and drop Z of each segment of 2^-x on [0, 1), in units of 2^-18.
 
     The line of a segment is the chord moved down by half its largest distance from the curve, which is where
     the curve's slope equals the chord's: of all lines it has the smallest largest error.

@@ -109,7 +109,7 @@ class LogitUnit(wiring.Component):
         return m
 
     def _uncapped(self, m: Module, row: int, cut: Value) -> Value:
-        """Give ``cut`` where there is no cap: what a cap bends is at its end as it should be."""
+        """Return ``cut`` where there is no cap: what a cap bends is at its end as it should be."""
         config, left = self._config, LogitUnit.latency(self._config) - REQUANTIZE_LATENCY
         if config.logit_cap:
             cut = delay(m, f"cut_{row}", cut, LogitCap.CAP_LATENCY, reset=False) & (self.cap == 0)

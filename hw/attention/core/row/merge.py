@@ -134,7 +134,7 @@ class Merge(wiring.Component):
         return m
 
     def _halves(self, m: Module, name: str, value: Value, opens: Signal, rise: Value) -> Signal:
-        """Give ``2 value`` shifted by ``rise`` in the next cycle, or 0 where a query tile opens."""
+        """Return ``2 value`` shifted by ``rise`` in the next cycle, or 0 where a query tile opens."""
         halves = Signal(doubled(value).shape(), name=f"{name}_halves", reset_less=True)
         m.d.sync += halves.eq(Mux(opens, 0, floor_shift(doubled(value), rise)))
         return halves

@@ -120,7 +120,7 @@ class ScoreUnit(wiring.Component):
         return m
 
     def _stage(self, m: Module, n: int) -> tuple[list[Value], list[list[Value]], Value]:
-        """Give what lane ``n`` of each chain multiplies: elements of the key, and of the queries that are
+        """Return what lane ``n`` of each chain multiplies: elements of the key, and of the queries that are
         picked, with the bit that says that they are.
         """
         config = self._config

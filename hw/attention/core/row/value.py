@@ -253,7 +253,7 @@ class ValueUnit(wiring.Component):
             m.d.comb += partial[low:high].eq(chosen(words, self._register(m, f"lanes_{low}", within)))
 
     def _register(self, m: Module, name: str, value: Value) -> Signal:
-        """Give a register of a value for some of its loads."""
+        """Return a register of a value for some of its loads."""
         register = Signal.like(value, name=name, reset_less=True, attrs={"keep": 1})
         m.d.sync += register.eq(value)
         return register

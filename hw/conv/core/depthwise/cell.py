@@ -65,7 +65,7 @@ class LaneCell(wiring.Component):
 
     @staticmethod
     def latency(config: ConvConfig) -> int:
-        """Give the cycles from ``control`` to ``o``."""
+        """Return the cycles from ``control`` to ``o``."""
         return _times(config).total + SCALE_LATENCY
 
     def elaborate(self, platform: Any) -> Module:
@@ -132,7 +132,7 @@ class LaneCell(wiring.Component):
         return m
 
     def _products(self, m: Module, ram: Any, times: _Times) -> tuple[list[Any], list[Any]]:
-        """Give for each lane the sum of T weighted samples, ``times.product`` cycles after ``control``.
+        """Return for each lane the sum of T weighted samples, ``times.product`` cycles after ``control``.
 
         Beside them the pixels of the first tap, a cycle after.
         """
@@ -175,7 +175,7 @@ class LaneCell(wiring.Component):
         return sums, pixels
 
     def _strips(self, m: Module, ram: Any, times: _Times) -> list[Any]:
-        """Give for each lane the sum of nine, ``times.product`` cycles after ``control``."""
+        """Return for each lane the sum of nine, ``times.product`` cycles after ``control``."""
         config, control = self._config, self.control
         late = times.product - Strip.latency()
         m.submodules.window = window = Strip(config)

@@ -71,7 +71,7 @@ class GatherScan(wiring.Component):
 
     @classmethod
     def turn_latency(cls, taps: int) -> int:
-        """Give the cycles for which a layer of ``taps`` waits: until all before has left, then for taps."""
+        """Return the cycles for which a layer of ``taps`` waits: until all before has left, then for taps."""
         return cls.LATENCY + 2 + taps
 
     def __init__(self, config: ConvConfig) -> None:
@@ -166,7 +166,7 @@ class GatherScan(wiring.Component):
         return m
 
     def _tap(self, m: Module, t: int, offset: Any, tap: Any, y: Signal, x: Signal, window: Any) -> Signal:
-        """Give whether a tap is missed, and drive what it needs."""
+        """Return whether a tap is missed, and drive what it needs."""
         m.submodules[f"place_{t}"] = place = Place(self._config)
         m.d.comb += [
             place.job.eq(self.job),

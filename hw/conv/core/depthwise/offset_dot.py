@@ -40,7 +40,7 @@ class OffsetDot(wiring.Component):
 
     @staticmethod
     def latency(config: ConvConfig) -> int:
-        """Give the cycles from a pixel's last word to its last offset."""
+        """Return the cycles from a pixel's last word to its last offset."""
         return _RAM + 1 + dot_latency(config.lanes) + 1 + REQUANTIZE_LATENCY + Fifo.LATENCY
 
     def __init__(self, config: ConvConfig) -> None:
@@ -189,7 +189,7 @@ class OffsetDot(wiring.Component):
         return m
 
     def _weights(self, m: Module, address: Signal) -> Signal:
-        """Give the weights of a word and two numbers, `_RAM` cycles after their address: int8 pairs."""
+        """Return the weights of a word and two numbers, `_RAM` cycles after their address: int8 pairs."""
         config, load = self._config, self.load
         cells = config.lanes // config.cell_lanes
         ram = uninitialised(width=16 * config.lanes, depth=2 * config.dot_words, ram_style="block")
@@ -211,7 +211,7 @@ class OffsetDot(wiring.Component):
         return output
 
     def _parameters(self, m: Module, number: int, at: Any) -> tuple[Any, Any, Any]:
-        """Give bias, multiplier and shift of one of the two numbers of a pass, in the cycle of ``at``."""
+        """Return bias, multiplier and shift of one of the two numbers of a pass, in the cycle of ``at``."""
         load = self.load
         layout = data.StructLayout(
             {"bias": signed(SUM_BITS), "multiplier": MULTIPLIER_BITS, "shift": SHIFT_BITS}

@@ -66,7 +66,7 @@ class Place(wiring.Component):
     def _axis(
         self, m: Module, name: str, start: Any, given: Any, centre: Any, limit: Any, inside: Any
     ) -> Signal:
-        """Give the coordinate; every name ends in the stage of its register."""
+        """Return the coordinate; every name ends in the stage of its register."""
         fraction = self._config.fraction_bits
         # 1, 2: the offset.  Square: a small product.
         product = Signal(signed(20), name=f"product_1_{name}", reset_less=True)

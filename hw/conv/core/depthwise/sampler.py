@@ -228,7 +228,7 @@ class Sampler(wiring.Component):
 
     @staticmethod
     def _has_weights(job: Any) -> Any:
-        """Give whether a layer has weights: samples that leave have none, but offsets may be computed."""
+        """Return whether a layer has weights: samples that leave have none, but offsets may be computed."""
         return ~job.samples | job.dot
 
     def _gather(self, m: Module, job: Any, step: Any, store: Any, points: Any, bank_words: Any) -> None:

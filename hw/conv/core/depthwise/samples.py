@@ -39,7 +39,7 @@ class Samples(wiring.Component):
 
     @staticmethod
     def latency(config: ConvConfig) -> int:
-        """Give the cycles from ``words`` to ``o``: turn, then twice difference, product and sum."""
+        """Return the cycles from ``words`` to ``o``: turn, then twice difference, product and sum."""
         return 7 if config.fraction_bits else 2
 
     def elaborate(self, platform: Any) -> Module:
@@ -87,7 +87,7 @@ class Samples(wiring.Component):
         return m
 
     def _between(self, m: Module, name: str, a: Any, b: Any, weight: Any, stage: int) -> Signal:
-        """Give ``(a << F) + (b - a) * weight``, three cycles later."""
+        """Return ``(a << F) + (b - a) * weight``, three cycles later."""
         fraction = self._config.fraction_bits
         difference = Signal(signed(len(a) + 1), name=f"difference_{stage}_{name}", reset_less=True)
         product = Signal(signed(len(a) + 1 + fraction), name=f"product_{stage + 1}_{name}", reset_less=True)

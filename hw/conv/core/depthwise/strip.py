@@ -49,7 +49,7 @@ class Strip(wiring.Component):
 
     @classmethod
     def latency(cls) -> int:
-        """Give the cycles from ``words`` to ``o``."""
+        """Return the cycles from ``words`` to ``o``."""
         return cls.WEIGHTS_AT + 1 + tree_levels(STRIP_TAPS)
 
     def elaborate(self, platform: Any) -> Module:

@@ -15,7 +15,7 @@ from hw.lib.memory import RamStyle, uninitialised
 
 
 def dot_bits(config: ConvConfig) -> int:
-    """Give the bits of a sum of products over the PA inputs of a tile, signed."""
+    """Return the bits of a sum of products over the PA inputs of a tile, signed."""
     return 8 + config.weight_bits + (config.inputs - 1).bit_length()
 
 

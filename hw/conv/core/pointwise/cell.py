@@ -20,7 +20,7 @@ from hw.lib.delay import delay
 
 
 def cell_columns(config: ConvConfig) -> list[int]:
-    """Give the columns of each cell: as many as share a multiplier, the last one's perhaps fewer."""
+    """Return the columns of each cell: as many as share a multiplier, the last one's perhaps fewer."""
     most = 2 if config.weight_bits == 8 else 3
     return [min(most, config.outputs - first) for first in range(0, config.outputs, most)]
 

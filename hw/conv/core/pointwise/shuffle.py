@@ -53,6 +53,6 @@ class Shuffle(wiring.Component):
         return m
 
     def _alternating(self, half: int) -> Value:
-        """Give the lanes of one half, those of the bypass first."""
+        """Return the lanes of one half, those of the bypass first."""
         lanes = range(half * self._config.lanes // 2, (half + 1) * self._config.lanes // 2)
         return Cat(*((self.bypass.word_select(n, 8), self.result.word_select(n, 8)) for n in lanes))

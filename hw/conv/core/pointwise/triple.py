@@ -18,7 +18,7 @@ _FIELD_BITS, _PRODUCT_BITS, _FACTOR_BITS = 11, 34, 27
 
 
 def triple_factor(weights: Sequence[Value]) -> Value:
-    """Give the factor, signed, of one to three weights of 4 bits, the first lowest."""
+    """Return the factor, signed, of one to three weights of 4 bits, the first lowest."""
     fields, borrow = [], None
     for weight in weights:
         field = weight if borrow is None else (weight - borrow).as_signed()
@@ -28,7 +28,7 @@ def triple_factor(weights: Sequence[Value]) -> Value:
 
 
 def triple_latency(count: int) -> int:
-    """Give the cycles from vectors of ``count`` elements to their dot products: product, fields, sum."""
+    """Return the cycles from vectors of ``count`` elements to their dot products: product, fields, sum."""
     return 2 + tree_levels(count)
 
 

@@ -31,11 +31,11 @@ class TileShape:
         self._columns = max(1, beat_bits // self.column_bits)
 
     def record(self, column: int) -> tuple[int, int]:
-        """Give the beat of a column's parameters, and their lowest bit in it."""
+        """Return the beat of a column's parameters, and their lowest bit in it."""
         return column // self._records, column % self._records * RECORD_BITS
 
     def piece(self, column: int) -> tuple[range, int]:
-        """Give the beats of a column's weights, and their lowest bit in each."""
+        """Return the beats of a column's weights, and their lowest bit in each."""
         first = column // self._columns if self.pieces == 1 else column * self.pieces
         return range(first, first + self.pieces), column % self._columns * self.column_bits
 

@@ -49,10 +49,10 @@ class PageShape:
 
 
 def power_layout(shape: PageShape) -> data.StructLayout:
-    """Give one write of a power of the hash key: ``en``, the slot it belongs to, the power."""
+    """Return one write of a power of the hash key: ``en``, the slot it belongs to, the power."""
     return data.StructLayout({"en": 1, "slot": range(shape.slots), "value": BLOCK_BITS})
 
 
 def beat_layout(shape: PageShape) -> data.StructLayout:
-    """Give a beat that leaves: its bytes, and whether it is the last of its page."""
+    """Return a beat that leaves: its bytes, and whether it is the last of its page."""
     return data.StructLayout({"data": shape.beat_bits, "last": 1})

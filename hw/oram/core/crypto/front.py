@@ -19,7 +19,7 @@ _NUMBER_BITS = 64
 
 
 def front_layout(key_bits: int, draws: int) -> data.StructLayout:
-    """Give what an operation begins with: its key permuted, and its draws."""
+    """Return what an operation begins with: its key permuted, and its draws."""
     return data.StructLayout({"permuted": key_bits, "draw": data.ArrayLayout(BLOCK_BITS, draws)})
 
 
@@ -69,17 +69,17 @@ class Front(wiring.Component):
 
     @staticmethod
     def lanes(interval: int, draws: int) -> int:
-        """Give the number of AES lanes."""
+        """Return the number of AES lanes."""
         return -(-(PERMUTATION_ROUNDS + draws) // interval)
 
     @staticmethod
     def turn(interval: int) -> int:
-        """Give the cycles from a round of an operation to its next."""
+        """Return the cycles from a round of an operation to its next."""
         return AesLane.LATENCY + (1 - AesLane.LATENCY) % interval
 
     @staticmethod
     def latency(interval: int) -> int:
-        """Give the cycles from a key to what comes of it."""
+        """Return the cycles from a key to what comes of it."""
         return (PERMUTATION_ROUNDS - 1) * Front.turn(interval) + AesLane.LATENCY + 1
 
     def elaborate(self, platform: Any) -> Module:
@@ -133,12 +133,12 @@ class Front(wiring.Component):
         return m
 
     def _round_block(self, state: Signal, number: int) -> Value:
-        """Give the block that a round encrypts: the low half of the state, and the round's number."""
+        """Return the block that a round encrypts: the low half of the state, and the round's number."""
         half = self._key_bits // 2
         return Cat(state[:half], Const(0, BLOCK_BITS - 8 - half), Const(number, 8))
 
     def _connect_keys(self, m: Module, lane: int, cell: Any, held: range, cycle: Signal) -> None:
-        """Give each round of a lane the key of the block that is in it."""
+        """Assign each round of a lane the key of the block that is in it."""
         draws = [at for at, block in enumerate(held) if block >= PERMUTATION_ROUNDS]
         for n in range(ROUND_KEYS):
             chosen = self.draw_keys[n] if draws else self.permutation_keys[n]

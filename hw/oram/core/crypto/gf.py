@@ -35,7 +35,7 @@ def mirror(block: Value) -> Value:
 
 
 def parts(word: Value) -> list[Value]:
-    """Give the operands of 16 bits: of each half, low, sum and high, down to 16 bits."""
+    """Return the operands of 16 bits: of each half, low, sum and high, down to 16 bits."""
 
     def halves(indices: list[list[int]]) -> list[list[int]]:
         if len(indices) == 1:

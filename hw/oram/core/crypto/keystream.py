@@ -84,5 +84,5 @@ class Keystream(wiring.Component):
 
 
 def _big_endian(counter: Value) -> Value:
-    """Give the counter of a block, 4 bytes with the highest first, of which two are zero."""
+    """Return the counter of a block, 4 bytes with the highest first, of which two are zero."""
     return Cat(Const(0, 16), counter[8:], counter[:8])

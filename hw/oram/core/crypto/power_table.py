@@ -36,7 +36,7 @@ class PowerTable(wiring.Component):
 
     @staticmethod
     def latency(shape: PageShape) -> int:
-        """Give the cycles from ``start`` to ``done``."""
+        """Return the cycles from ``start`` to ``done``."""
         return 2 + (shape.slots - 1) * (GfMultiplier.LATENCY + 1)
 
     def elaborate(self, platform: Any) -> Module:

@@ -26,7 +26,7 @@ def _sbox() -> list[int]:
 
 
 def substitute(m: Module, name: str, word: Value) -> Value:
-    """Give ``word`` with each byte replaced by its entry in the S-box, in the same cycle.
+    """Return ``word`` with each byte replaced by its entry in the S-box, in the same cycle.
 
     ``name``: of the table's submodule. ``word``: whole bytes.
 

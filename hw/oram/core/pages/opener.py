@@ -17,7 +17,7 @@ from hw.oram.core.layouts import BEAT_BITS, seal_layout
 
 
 def page_shape(config: OramConfig) -> PageShape:
-    """Give the pages as the ciphers see them."""
+    """Return the pages as the ciphers see them."""
     return PageShape(page_bytes=config.page_bytes, lanes=config.aes_lanes, mac_bits=config.mac_bits)
 
 
@@ -46,7 +46,7 @@ class PageOpener(wiring.Component):
 
     @staticmethod
     def latency(config: OramConfig) -> int:
-        """Give the cycles from a beat to the same one opened."""
+        """Return the cycles from a beat to the same one opened."""
         return config.page_beat_cycles - 1 + PageOpen.LATENCY
 
     def elaborate(self, platform: Any) -> Module:

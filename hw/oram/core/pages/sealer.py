@@ -51,7 +51,7 @@ class PageSealer(wiring.Component):
 
     @staticmethod
     def latency(config: OramConfig) -> int:
-        """Give the cycles from a page's first beat to its last one sealed: all in, then all out."""
+        """Return the cycles from a page's first beat to its last one sealed: all in, then all out."""
         beats = page_shape(config).beats
         return Fifo.LATENCY + (beats - 1) + PageSeal.LATENCY + (beats - 1)
 

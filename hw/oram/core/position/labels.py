@@ -76,7 +76,7 @@ class Labels(wiring.Component):
         return record
 
     def _page(self, m: Module, name: str, drawn: Value) -> Value:
-        """Give ``drawn * H >> 32``, by two products of half as many bits, each of which fits a DSP."""
+        """Return ``drawn * H >> 32``, by two products of half as many bits, each of which fits a DSP."""
         pages, half = self._config.host_pages, _DUMMY_BITS // 2
         drawn = delay(m, f"{name}_drawn", drawn, 1, reset=False)
         low, high = (

@@ -21,23 +21,23 @@ TABLES = 2
 
 
 def place_bits(config: OramConfig) -> int:
-    """Give the bits of a place in the log, which has room for the window and one operation more."""
+    """Return the bits of a place in the log, which has room for the window and one operation more."""
     return config.position_window.bit_length()
 
 
 def bucket_number(config: OramConfig, permuted: Value, table: int) -> Value:
-    """Give the bucket of a permuted key in a table."""
+    """Return the bucket of a permuted key in a table."""
     return permuted[table * config.bucket_bits :][: config.bucket_bits]
 
 
 def tag(config: OramConfig, permuted: Value, table: int) -> Value:
-    """Give what the bucket of a table does not tell of a permuted key."""
+    """Return what the bucket of a table does not tell of a permuted key."""
     below = table * config.bucket_bits
     return Cat(permuted[:below], permuted[below + config.bucket_bits :])
 
 
 def turn_layout(config: OramConfig) -> data.StructLayout:
-    """Give what is known of an operation when its turn comes."""
+    """Return what is known of an operation when its turn comes."""
     records = data.ArrayLayout(unsigned(config.record_index_bits), config.label_count)
     place = unsigned(place_bits(config))
     return data.StructLayout(

@@ -179,6 +179,6 @@ class Table(wiring.Component):
 
 
 def _count(flags: Value) -> Value:
-    """Give how many bits are set."""
+    """Return how many bits are set."""
     half = len(flags) // 2
     return _count(flags[:half]) + _count(flags[half:]) if half else flags

@@ -57,7 +57,7 @@ class CommandOpener(wiring.Component):
 
     @staticmethod
     def latency(config: OramConfig) -> int:
-        """Give the cycles from a record's first beat to the command; the header's block takes one."""
+        """Return the cycles from a record's first beat to the command; the header's block takes one."""
         last_block = record_shape(config).slots
         return Fifo.LATENCY + last_block + PageOpen.VERDICT_LATENCY + CommandOpener._AFTER
 

@@ -19,7 +19,7 @@ COMMAND, RESPONSE = 0, 1
 
 
 def record_shape(config: OramConfig) -> PageShape:
-    """Give a record without its first block: a page of one lane."""
+    """Return a record without its first block: a page of one lane."""
     value = -(-config.value_bytes // BLOCK_BYTES)
     return PageShape(page_bytes=BLOCK_BYTES * (1 + TEXT_HEADER_BLOCKS + value), lanes=1)
 

@@ -55,7 +55,7 @@ class ResponseSealer(wiring.Component):
 
     @staticmethod
     def latency(config: OramConfig) -> int:
-        """Give the cycles from a response's first row to its last beat: all blocks in, then all out."""
+        """Return the cycles from a response's first row to its last beat: all blocks in, then all out."""
         slots = record_shape(config).slots
         return Fifo.LATENCY + (slots - 1) + PageSeal.LATENCY + (slots - 1) + 1
 

@@ -12,7 +12,7 @@ from hw.oram.core.layouts import STATUS_BITS, Code, Status, touch_layout
 
 
 def response_layout(config: OramConfig) -> data.StructLayout:
-    """Give a row of a response: its value before the operation, and with ``first`` all the rest."""
+    """Return a row of a response: its value before the operation, and with ``first`` all the rest."""
     return data.StructLayout(
         {
             "first": 1,
@@ -25,7 +25,7 @@ def response_layout(config: OramConfig) -> data.StructLayout:
 
 
 def value_write_layout(config: OramConfig) -> data.StructLayout:
-    """Give a row of a command's value on its way into the value RAM."""
+    """Return a row of a command's value on its way into the value RAM."""
     return data.StructLayout(
         {
             "operation": config.operation_bits,
@@ -36,7 +36,7 @@ def value_write_layout(config: OramConfig) -> data.StructLayout:
 
 
 def item_layout(config: OramConfig) -> data.StructLayout:
-    """Give a touch, which of its operation's it is, and its operation's place in the log."""
+    """Return a touch, which of its operation's it is, and its operation's place in the log."""
     return data.StructLayout(
         {
             "touch": touch_layout(config),
@@ -48,21 +48,21 @@ def item_layout(config: OramConfig) -> data.StructLayout:
 
 
 def place_layout(config: OramConfig) -> data.StructLayout:
-    """Give a place in the log of records: those touched, by touch, then the fresh ones, by label."""
+    """Return a place in the log of records: those touched, by touch, then the fresh ones, by label."""
     kinds = config.items + config.label_count
     return data.StructLayout({"turn": range(config.window), "kind": range(kinds)})
 
 
 def state_layout(config: OramConfig) -> data.StructLayout:
-    """Give what a record holds: its slots in use, and to choose between two, how many items are in these and
-    its page together.
+    """Return what a record holds: its slots in use, and to choose between two, how many items are in these
+    and its page together.
     """
     most = config.list_slots + config.slots if config.label_count == 2 else 0
     return data.StructLayout({"bitmap": config.list_slots, "load": range(most + 1)})
 
 
 def done_layout(config: OramConfig) -> data.StructLayout:
-    """Give what the loop found and decided for a touch."""
+    """Return what the loop found and decided for a touch."""
     slot, entry = range(config.list_slots), range(config.overflow_entries)
     return data.StructLayout(
         {
@@ -100,6 +100,6 @@ def done_layout(config: OramConfig) -> data.StructLayout:
 
 
 def searches(touch: Any) -> Any:
-    """Give whether the operation of a touch takes an item from its place."""
+    """Return whether the operation of a touch takes an item from its place."""
     takes = (touch.code == Code.GET) | (touch.code == Code.PUT) | (touch.code == Code.DELETE)
     return takes & (touch.status == Status.HIT)

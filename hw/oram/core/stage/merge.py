@@ -147,7 +147,7 @@ class Merge(wiring.Component):
         leaving: Signal,
         by_beat: Callable[[list[Value]], Value],
     ) -> Value:
-        """Give the beat with a value from the list, if it is one."""
+        """Return the beat with a value from the list, if it is one."""
         config = self._config
         items = config.list_slots
         m.submodules.values = values = ListValues(config)
@@ -171,5 +171,5 @@ class Merge(wiring.Component):
 
 
 def _slot_at(offset: int, size: int, slots: int) -> int | None:
-    """Give which of ``slots`` of ``size`` an offset lies in."""
+    """Return which of ``slots`` of ``size`` an offset lies in."""
     return offset // size if 0 <= offset < slots * size else None

@@ -17,12 +17,12 @@ from hw.oram.core.stage.recent import Recent
 
 
 def found_layout(config: OramConfig) -> data.StructLayout:
-    """Give where a record was last: whether and where in the log."""
+    """Return where a record was last: whether and where in the log."""
     return data.StructLayout({"valid": 1, "place": place_layout(config)})
 
 
 def appended_layout(config: OramConfig) -> data.StructLayout:
-    """Give the slot of each fresh record that an operation put its item into, as one bit or none."""
+    """Return the slot of each fresh record that an operation put its item into, as one bit or none."""
     return data.ArrayLayout(config.list_slots, config.label_count)
 
 

@@ -145,7 +145,7 @@ class Stage(wiring.Component):
         return m
 
     def _look_up(self, m: Module, lists: Any, at: list[Any], late: Any) -> None:
-        """Give the loop each touch, and the headers of the fresh records."""
+        """Return the loop each touch, and the headers of the fresh records."""
         config, recall = self._config, Schedule(self._config).recall
         coming = delay(m, "touch", self.touch.payload, recall - 1, reset=False)
         item = Signal(item_layout(config), reset_less=True)

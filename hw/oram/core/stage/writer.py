@@ -20,7 +20,7 @@ _HEADER, _KEY, _VALUE = range(3)
 
 
 def change_layout(config: OramConfig) -> data.StructLayout:
-    """Give a change of a record: of its header, of a slot's key and value, or both."""
+    """Return a change of a record: of its header, of a slot's key and value, or both."""
     return data.StructLayout(
         {
             "record": config.record_index_bits,
@@ -41,7 +41,7 @@ def change_layout(config: OramConfig) -> data.StructLayout:
 
 
 def record_write_layout(config: OramConfig) -> data.StructLayout:
-    """Give a beat that is written into a record."""
+    """Return a beat that is written into a record."""
     return beat_write_layout(
         line_bits=config.record_index_bits, port_bytes=HBM_BEAT_BYTES, line_bytes=config.record_bytes
     )

@@ -18,12 +18,12 @@ from hw.oram.core.layouts import ADDRESS_BITS, BEAT_BITS
 
 
 def bursts_at_most(beats: int) -> int:
-    """Give how many bursts a block of ``beats`` lies in at most: it begins at any beat."""
+    """Return how many bursts a block of ``beats`` lies in at most: it begins at any beat."""
     return 1 + -(-(beats - 1) // axi.MAX_BURST_BEATS)
 
 
 def group_layout(*, index_bits: int, group: int) -> data.StructLayout:
-    """Give what says which blocks are meant: the number of the first, and how many ``more`` follow it."""
+    """Return what says which blocks are meant: the number of the first, and how many ``more`` follow it."""
     return data.StructLayout({"index": index_bits, "more": range(group)})
 
 

@@ -14,7 +14,7 @@ from hw.oram.movers.hbm.lines import Lines
 
 
 def line_write_layout(lines: Lines) -> data.StructLayout:
-    """Give a line that is written: its number, its bytes, and which of them."""
+    """Return a line that is written: its number, its bytes, and which of them."""
     return data.StructLayout(
         {"line": lines.line_bits, "data": 8 * lines.line_bytes, "strobe": lines.line_bytes}
     )

@@ -83,7 +83,7 @@ class Words:
     count: int
 
     def beats(self, port_bytes: int) -> int:
-        """Give the beats of a word: one if a beat has several."""
+        """Return the beats of a word: one if a beat has several."""
         return max(1, self.word_bytes // port_bytes)
 
 
@@ -99,7 +99,7 @@ def check_reads(lines: Lines, reads: tuple[LineRead, ...]) -> None:
 
 
 def words_of(reads: tuple[LineRead, ...]) -> tuple[Words, ...]:
-    """Give the streams of what is read, in order."""
+    """Return the streams of what is read, in order."""
     streams = []
     for index, read in enumerate(reads):
         count = read.length // read.word_bytes
@@ -111,11 +111,11 @@ def words_of(reads: tuple[LineRead, ...]) -> tuple[Words, ...]:
 
 
 def read_signature(lines: Lines, reads: tuple[LineRead, ...]) -> axi.ReadSignature:
-    """Give the port of a reader: its identifiers are the numbers of the ways of reading."""
+    """Return the port of a reader: its identifiers are the numbers of the ways of reading."""
     bits = max(1, (len(reads) - 1).bit_length())
     return axi.ReadSignature(data_width=8 * lines.port_bytes, addr_width=ADDRESS_BITS, id_width=bits)
 
 
 def write_signature(lines: Lines) -> axi.WriteSignature:
-    """Give the port of a writer."""
+    """Return the port of a writer."""
     return axi.WriteSignature(data_width=8 * lines.port_bytes, addr_width=ADDRESS_BITS)

@@ -16,7 +16,7 @@ from hw.oram.movers.hbm.lines import Lines, write_signature
 
 
 def port_write_layout(lines: Lines) -> data.StructLayout:
-    """Give one beat for a port: its number from the base on, data, strobe of bytes."""
+    """Return one beat for a port: its number from the base on, data, strobe of bytes."""
     return data.StructLayout(
         {
             "beat": lines.offset_bits - exact_log2(lines.port_bytes),

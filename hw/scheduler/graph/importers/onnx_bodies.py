@@ -27,7 +27,7 @@ class Frame:
     stated: Mapping[str, onnx.TypeProto] = field(default_factory=dict)
 
     def resolve(self, name: str) -> str:
-        """Give the name in the whole model of a tensor the body reads."""
+        """Return the name in the whole model of a tensor the body reads."""
         if not name:
             return ""
         frame: Frame | None = self
@@ -40,11 +40,11 @@ class Frame:
         return frame.own(name) if frame else name
 
     def own(self, name: str) -> str:
-        """Give the name in the whole model of a tensor the body makes."""
+        """Return the name in the whole model of a tensor the body makes."""
         return f"{self.prefix}/{name}" if name and self.prefix else name
 
     def copied(self, node: onnx.NodeProto) -> onnx.NodeProto:
-        """Give a node of the body with names of the whole model, and without its own bodies."""
+        """Return a node of the body with names of the whole model, and without its own bodies."""
         if not self.prefix and not any(each.ref_attr_name for each in node.attribute):
             return node
         found = onnx.NodeProto(name=node.name, op_type=node.op_type, domain=node.domain)
@@ -64,7 +64,7 @@ class Frame:
 
 
 def bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    """Give the graphs among a node's attributes."""
+    """Return the graphs among a node's attributes."""
     for attribute in node.attribute:
         if attribute.HasField("g"):
             yield attribute.g
@@ -72,7 +72,7 @@ def bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 
 def graphs_within(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.GraphProto]:
-    """Give all bodies of nodes, those within bodies too."""
+    """Return all bodies of nodes, those within bodies too."""
     waiting = [graph for node in nodes for graph in bodies(node)]
     while waiting:
         graph = waiting.pop()
@@ -81,7 +81,7 @@ def graphs_within(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.GraphProto]:
 
 
 def names_read(node: onnx.NodeProto) -> set[str]:
-    """Give all names a node may read, those of its bodies too."""
+    """Return all names a node may read, those of its bodies too."""
     found = set(node.input)
     for graph in graphs_within([node]):
         found.update(value.name for value in graph.output)
@@ -92,7 +92,7 @@ def names_read(node: onnx.NodeProto) -> set[str]:
 
 
 def live_nodes(nodes: Sequence[onnx.NodeProto], wanted: Iterable[str]) -> list[onnx.NodeProto]:
-    """Give the nodes on which one of these tensors depends, in their order.
+    """Return the nodes on which one of these tensors depends, in their order.
 
     Nodes that are out of order are all kept: which tensor is missing is said where they are read.
     """

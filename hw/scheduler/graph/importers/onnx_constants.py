@@ -32,8 +32,8 @@ _NEVER = frozenset(
 
 
 def read_values(tensor: TensorProto, where: str, folder: Path | None) -> Array | None:
-    """Give the values of a parameter that may be a shape, axes or indices; None for a larger one, or one that
-    lies in a file that is not there.
+    """Return the values of a parameter that may be a shape, axes or indices; None for a larger one, or one
+    that lies in a file that is not there.
 
     InputError for what its shape and type do not allow.
     """
@@ -113,7 +113,7 @@ def dense_values(sparse: onnx.SparseTensorProto, where: str) -> TensorProto:
 def constant_of(
     node: onnx.NodeProto, where: str, folder: Path | None
 ) -> tuple[Array | None, tuple[int, ...], int]:
-    """Give the value of a Constant, None of a large one or of text, its shape and its element type."""
+    """Return the value of a Constant, None of a large one or of text, its shape and its element type."""
     for attribute in node.attribute:
         name, kind = attribute.name, TensorProto.FLOAT if "float" in attribute.name else TensorProto.INT64
         if name == "value":
@@ -160,5 +160,5 @@ def evaluate(node: onnx.NodeProto, operands: Sequence[Array | None], version: in
 
 
 def one_line(error: Exception) -> str:
-    """Give an error's text in one line."""
+    """Return an error's text in one line."""
     return " ".join(str(error).split())[:300]

@@ -27,7 +27,7 @@ class Walker(Protocol):
     expanded: int
 
     def refuse(self, field: str, value: Any, legal: str) -> Exception:
-        """Give an error of the model."""
+        """Return an error of the model."""
 
     def ask(self, name: str) -> None:
         """Note that an input's shape is needed."""
@@ -88,7 +88,7 @@ def expand(learned: Walker, node: onnx.NodeProto, made: onnx.NodeProto, frame: F
 
 
 def _decided(learned: Walker, node: onnx.NodeProto, name: str, what: str) -> Array | None:
-    """Give the value that decides what is walked; without one, name or lose what follows."""
+    """Return the value that decides what is walked; without one, name or lose what follows."""
     value = learned.constants.get(name)
     if value is not None and value.size == 1:
         return value
@@ -191,7 +191,7 @@ def _prefix(learned: Walker, node: onnx.NodeProto) -> str:
 
 
 def _inside(learned: Walker, node: onnx.NodeProto, graph: onnx.GraphProto, frame: Frame) -> Frame:
-    """Give the frame of a branch or an iteration."""
+    """Return the frame of a branch or an iteration."""
     inner = Frame(
         versions=frame.versions,
         prefix=_prefix(learned, node),
@@ -232,7 +232,7 @@ def _walk_body(
 
 
 def _hand_out(learned: Walker, names: Sequence[str], results: Sequence[str], frame: Frame) -> None:
-    """Give tensors the names of results."""
+    """Return tensors the names of results."""
     for name, result in zip(names, results, strict=False):
         if result and name != result:
             view = helper.make_node("Identity", [name], [result])

@@ -57,7 +57,7 @@ class Given:
                 raise InputError(f"shape of input {name!r}", ",".join(map(str, shape)), legal)
 
     def bound(self, inputs: Iterable[onnx.ValueInfoProto]) -> dict[str, int]:
-        """Give the values of named dimensions, those that follow from a shape too unless two contradict."""
+        """Return the values of named dimensions, those that follow from a shape too unless two contradict."""
         found: dict[str, set[int]] = {}
         for value in inputs:
             for dimension, extent in zip(_dimensions(value), self.shapes.get(value.name, ()), strict=False):
@@ -66,7 +66,7 @@ class Given:
         return single | dict(self.dimensions)
 
     def extents(self, value: onnx.ValueInfoProto, bound: Mapping[str, int]) -> Extents:
-        """Give the extents of an input."""
+        """Return the extents of an input."""
         if value.name in self.shapes:
             return list(self.shapes[value.name])
         return stated_extents(value.type, bound)
@@ -77,7 +77,7 @@ def _dimensions(value: onnx.ValueInfoProto) -> Sequence[onnx.TensorShapeProto.Di
 
 
 def stated_extents(proto: onnx.TypeProto, bound: Mapping[str, int]) -> Extents:
-    """Give the extents that a type states, with values for named dimensions."""
+    """Return the extents that a type states, with values for named dimensions."""
     if not proto.tensor_type.HasField("shape"):
         return None
     found: list[int | None] = []
@@ -95,7 +95,7 @@ def _pattern(value: onnx.ValueInfoProto) -> str:
 
 
 def open_error(inputs: Sequence[onnx.ValueInfoProto], bound: Mapping[str, int]) -> InputError:
-    """Give the error that asks for all that is open of these inputs."""
+    """Return the error that asks for all that is open of these inputs."""
     fields, options = [], []
     for value in inputs:
         extents = stated_extents(value.type, bound)

@@ -237,7 +237,7 @@ class Learned(Tensors):
         )
 
     def _shapes(self, node: onnx.NodeProto, name: str, call: Call, frame: Frame) -> list[Shape | None]:
-        """Give the shapes of a node's results by the first of the three that knows them."""
+        """Return the shapes of a node's results by the first of the three that knows them."""
         known = all(not each or each in self.shapes for each in node.input)
         found: list[Shape | None] = []
         if name in ("Shape", "Size"):
@@ -266,7 +266,7 @@ class Learned(Tensors):
         return agreed
 
     def _stated(self, name: str, frame: Frame) -> list[int | None] | None:
-        """Give what the body states of a result, by its name there."""
+        """Return what the body states of a result, by its name there."""
         inside = bool(frame.prefix) and name.startswith(f"{frame.prefix}/")
         # What a body makes for a result of its node has that one's name, of which the model states a type.
         proto = frame.stated.get(name[len(frame.prefix) + 1 :]) if inside else self._stated_types.get(name)
@@ -301,7 +301,7 @@ class Learned(Tensors):
     def _agreed(
         self, name: str, claimed: list[int | None] | None, seen: list[int | None] | None
     ) -> Shape | None:
-        """Give what is stated, with what is inferred in the place of what is not."""
+        """Return what is stated, with what is inferred in the place of what is not."""
         if claimed is None:
             claimed = seen
         elif seen is not None:
@@ -331,7 +331,7 @@ class Learned(Tensors):
 def _elements(
     node: onnx.NodeProto, name: str, seen: Signature | None, letters: Mapping[str, str], types: Sequence[int]
 ) -> list[int]:
-    """Give the element types of a node's results."""
+    """Return the element types of a node's results."""
     stand_in = STAND_INS.get(name)
     if stand_in is None or seen is not None:
         return result_types(node, seen, letters, types)

@@ -226,7 +226,7 @@ class _Reader:
         return _NARROW.get(element, onnx.helper.tensor_dtype_to_np_dtype(element).itemsize * 8)
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """Give what the operators read and write, in the order of its first use."""
+        """Return what the operators read and write, in the order of its first use."""
         constants = self._learned.constants
         made = {name for operator in self.operators for name in operator.outputs}
         given = {value.name for value in self._model.input}
@@ -250,7 +250,7 @@ class _Reader:
 
 
 def _read(node: onnx.NodeProto) -> Sequence[str]:
-    """Give the operands whose values an operator reads, and not their type alone."""
+    """Return the operands whose values an operator reads, and not their type alone."""
     stand_in = STAND_INS.get(full_name(node))
     if stand_in is None or stand_in.reads_others:
         return node.input
@@ -258,7 +258,7 @@ def _read(node: onnx.NodeProto) -> Sequence[str]:
 
 
 def _stored_access(node: Node, position: int, access: Access | None) -> Access | None:
-    """Give an access in the dimensions of the stored tensor; None when its rows are other rows."""
+    """Return an access in the dimensions of the stored tensor; None when its rows are other rows."""
     seen, stored = node.shapes[position], node.stored[position]
     if access is None or seen == stored:
         return access

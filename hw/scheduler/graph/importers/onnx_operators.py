@@ -40,11 +40,11 @@ class Node:
         return self.shapes[0]
 
     def first(self, name: str, default: int) -> int:
-        """Give an attribute's value for the rows, the first of the dimensions it has values for."""
+        """Return an attribute's value for the rows, the first of the dimensions it has values for."""
         return int((self.attributes.get(name) or [default])[0])
 
     def axis(self, default: int = 0) -> int:
-        """Give the attribute ``axis``, counted from 0."""
+        """Return the attribute ``axis``, counted from 0."""
         return int(self.attributes.get("axis", default)) % len(self.input)
 
     def computed(self, *positions: int) -> bool:
@@ -53,7 +53,7 @@ class Node:
 
 
 def macs(node: Node) -> int:
-    """Give the multiply-accumulates of a node."""
+    """Return the multiply-accumulates of a node."""
     if node.op in ("Conv", "DeformConv", "ConvTranspose"):
         image = node.input if node.op == "ConvTranspose" else node.output
         return math.prod(image) * math.prod(node.shapes[1][1:])
@@ -63,12 +63,12 @@ def macs(node: Node) -> int:
 
 
 def row_axis(shape: Shape) -> int | None:
-    """Give the dimension counted in rows; None where there is none to speak of."""
+    """Return the dimension counted in rows; None where there is none to speak of."""
     return {1: 0, 2: 0, 3: 1, 4: 2}.get(len(shape))
 
 
 def same_axis(shape: Shape, axis: int, other: Shape) -> int | None:
-    """Give the dimension of another view of the same elements that is the dimension of a shape; None when
+    """Return the dimension of another view of the same elements that is the dimension of a shape; None when
     there is none.
     """
     outside = math.prod(shape[:axis])
@@ -99,7 +99,7 @@ def _elementwise(node: Node) -> Accesses:
 
 
 def _padding(node: Node, total: int, *, stated: bool = True) -> int:
-    """Give the rows of padding before the first row, of ``total`` where they follow from the shapes."""
+    """Return the rows of padding before the first row, of ``total`` where they follow from the shapes."""
     automatic = node.attributes.get("auto_pad", b"NOTSET")
     if stated and automatic not in (b"SAME_UPPER", b"SAME_LOWER"):
         return node.first("pads", 0)

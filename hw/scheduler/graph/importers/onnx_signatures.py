@@ -47,7 +47,7 @@ class Signature:
 
 @cache
 def signature(op: str, version: int, domain: str) -> Signature | None:
-    """Give the signature of an operator; None when the installed ``onnx`` has none in this version."""
+    """Return the signature of an operator; None when the installed ``onnx`` has none in this version."""
     try:
         schema = get_schema(op, version, domain)
     except SchemaError:
@@ -131,8 +131,8 @@ def _plain(kind: str) -> str:
 def result_types(
     node: onnx.NodeProto, seen: Signature | None, letters: Mapping[str, str], types: Sequence[int]
 ) -> list[int]:
-    """Give the element types of the results: what the attributes say, else the schema, else that of the first
-    operand; 0 where it is not known.
+    """Return the element types of the results: what the attributes say, else the schema, else that of the
+    first operand; 0 where it is not known.
     """
     given = {each.name: each for each in node.attribute}
     named = next((given[name].i for name in ("to", "dtype", "output_dtype") if name in given), 0)

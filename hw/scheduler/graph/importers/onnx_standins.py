@@ -34,7 +34,7 @@ class StandIn:
     exact: Mapping[int, int] = field(default_factory=dict)
 
     def positions(self, count: int) -> tuple[int, ...]:
-        """Give the positions of the plain operator's operands among so many of the other."""
+        """Return the positions of the plain operator's operands among so many of the other."""
         if isinstance(self.operands, slice):
             return tuple(range(count)[self.operands])
         return tuple(position for position in self.operands if position < count)
@@ -97,7 +97,7 @@ STAND_INS: Mapping[str, StandIn] = {
 
 
 def full_name(node: onnx.NodeProto) -> str:
-    """Give an operator's name, with its domain where that is not ONNX's own."""
+    """Return an operator's name, with its domain where that is not ONNX's own."""
     return node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
 
 

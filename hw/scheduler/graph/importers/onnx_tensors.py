@@ -55,7 +55,7 @@ class Tensors:
         self.makers: dict[str, str] = {}
 
     def shape(self, name: str) -> Shape:
-        """Give the shape of a tensor; InputError when it is not known."""
+        """Return the shape of a tensor; InputError when it is not known."""
         if name not in self.shapes:
             legal = "known once the inputs' shapes are"
             if name in self.makers:
@@ -64,7 +64,7 @@ class Tensors:
         return self.shapes[name]
 
     def refuse(self, field: str, value: Any, legal: str) -> InputError:
-        """Give an error of this model."""
+        """Return an error of this model."""
         return InputError(field, value, legal, where=self.where)
 
     def add_parameters(self, graph: onnx.GraphProto, frame: Frame) -> None:
@@ -145,7 +145,7 @@ class Tensors:
 
 
 def measured(call: Call) -> Array:
-    """Give the value of a Shape, or of a Size."""
+    """Return the value of a Shape, or of a Size."""
     extents = call.shape(0)
     if call.op == "Size":
         return np.array(math.prod(extents), np.int64)

@@ -16,7 +16,7 @@ def network_names() -> tuple[str, ...]:
 
 
 def network_path(name: str) -> Path:
-    """Give the file of a shipped network; InputError when there is none of that name."""
+    """Return the file of a shipped network; InputError when there is none of that name."""
     if name not in network_names():
         raise InputError("network", name, "one of " + ", ".join(network_names()))
     return Path(__file__).parent / f"{name}.json"

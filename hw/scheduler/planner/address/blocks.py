@@ -51,7 +51,7 @@ def live_in_steps(squeezed: Sequence[Block]) -> list[int]:
 
 
 def hardest_first(blocks: Sequence[Block], lasting: Sequence[int]) -> dict[str, list[int]]:
-    """Give orders of the blocks, hardest first."""
+    """Return orders of the blocks, hardest first."""
     live = live_in_steps(blocks)
     peak = [max(live[block.first : block.last + 1]) for block in blocks]
     area = [(block.last + 1 - block.first) * block.size for block in blocks]

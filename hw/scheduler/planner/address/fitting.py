@@ -60,7 +60,7 @@ def fit(first: Integers, last: Integers, size: Integers, order: Integers, capaci
 
 
 def first_fit(blocks: Sequence[Block], order: Sequence[int], capacity: int) -> tuple[int, ...]:
-    """Give the addresses of blocks that are put one after the other; see `fit`."""
+    """Return the addresses of blocks that are put one after the other; see `fit`."""
     first, last, size = np.array([(block.first, block.last, block.size) for block in blocks], np.int64).T
     return tuple(fit(first, last, size, np.array(order), capacity).tolist())
 
@@ -68,7 +68,7 @@ def first_fit(blocks: Sequence[Block], order: Sequence[int], capacity: int) -> t
 def fit_most(
     blocks: Sequence[Block], prices: Sequence[int], capacity: int, orders: Sequence[Sequence[int]]
 ) -> tuple[int, ...]:
-    """Give addresses of blocks so that the prices of those that lie `NOWHERE` are low in all.
+    """Return addresses of blocks so that the prices of those that lie `NOWHERE` are low in all.
 
     ``prices``: what leaving out each block costs. ``orders``: where trials begin.
     """

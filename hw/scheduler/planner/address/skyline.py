@@ -58,7 +58,7 @@ def search_addresses(
 
 
 def _priorities(size: Integers, lasting: Integers, span: Integers) -> Iterator[Integers]:
-    """Give measures of the blocks by turns, then the same changed at random; the greatest are tried first.
+    """Return measures of the blocks by turns, then the same changed at random; the greatest are tried first.
 
     Only integers take part, so that every machine gives the same orders.
     """

@@ -141,7 +141,7 @@ def _survey(low: int, high: int, blocks: Blocks, sky: Skyline) -> None:
 
 @compiled
 def _select(low: int, high: int, capacity: int, sky: Skyline) -> tuple[int, int, int]:
-    """Give a step to decide, and the first and last of the steps that blocks to come join to it.
+    """Return a step to decide, and the first and last of the steps that blocks to come join to it.
 
     It is at the lowest height of its part, and of few choices for the failures it had.
     """
@@ -169,7 +169,7 @@ def _select(low: int, high: int, capacity: int, sky: Skyline) -> tuple[int, int,
 
 @compiled
 def _above(step: int, low: int, high: int, blocks: Blocks, sky: Skyline) -> int:
-    """Give the least height at which a block can lie over a step, if none lies on the skyline there.
+    """Return the least height at which a block can lie over a step, if none lies on the skyline there.
 
     What lies higher rests on a wall of the valley that it reaches over, or on a block to come in the valley.
     """
@@ -306,7 +306,7 @@ def descend(
 
 
 def room_for(blocks: Blocks) -> tuple[Skyline, Levels]:
-    """Give an empty skyline and no levels."""
+    """Return an empty skyline and no levels."""
     count, steps = len(blocks.size), len(blocks.over_from) - 1
     left = np.zeros(steps, np.int64)
     for first, last, size in zip(blocks.first, blocks.last, blocks.size, strict=True):

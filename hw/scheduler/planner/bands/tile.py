@@ -115,7 +115,7 @@ class _Search:
                     better |= self.consider(bands)
 
     def _sets(self) -> list[tuple[str, ...]]:
-        """Give sets of tensors whose bands are changed together, always all outputs of an operator."""
+        """Return sets of tensors whose bands are changed together, always all outputs of an operator."""
         rows = self.cutter.rows
         outputs = [each.outputs for each in self._graph.operators if each.outputs[0] in rows]
         levels: dict[int, list[str]] = {}
@@ -132,7 +132,7 @@ class _Search:
 
 
 def candidates(graph: Graph, rows: Mapping[str, int], options: PlanOptions) -> Iterator[Mapping[str, int]]:
-    """Give ways of cutting, coarse ones first: bands of each tensor that is cut, by name.
+    """Return ways of cutting, coarse ones first: bands of each tensor that is cut, by name.
 
     Of each size there are several: with or without the tensors that some operator needs whole, and with or
     without those whose operator has many parameters.  ``rows`` are of each tensor that can be cut.
@@ -152,12 +152,12 @@ def candidates(graph: Graph, rows: Mapping[str, int], options: PlanOptions) -> I
 
 
 def bands_made(graph: Graph, bands_of: Mapping[str, int]) -> int:
-    """Give the operators of a graph that is cut."""
+    """Return the operators of a graph that is cut."""
     return sum(bands_of.get(operator.outputs[0], 1) for operator in graph.operators)
 
 
 def _heavy(graph: Graph, share: float | None) -> frozenset[str]:
-    """Give what is made by operators with more parameters than a share of it."""
+    """Return what is made by operators with more parameters than a share of it."""
     return frozenset(
         name
         for operator in graph.operators
@@ -167,7 +167,9 @@ def _heavy(graph: Graph, share: float | None) -> frozenset[str]:
 
 
 def repeated_words(graph: Graph, bands_of: Mapping[str, int], word_bytes: int) -> int:
-    """Give the words of parameters that are read again, since every band of an operator reads all of them."""
+    """Return the words of parameters that are read again, since every band of an operator reads all of
+    them.
+    """
     return sum(
         -(-operator.weight_bytes // word_bytes) * (bands_of.get(operator.outputs[0], 1) - 1)
         for operator in graph.operators
@@ -175,7 +177,7 @@ def repeated_words(graph: Graph, bands_of: Mapping[str, int], word_bytes: int) -
 
 
 def _bands(graph: Graph, rows: Mapping[str, int], limit_bytes: int, spared: frozenset[str]) -> dict[str, int]:
-    """Give bands so that none exceeds a size, as far as rows go."""
+    """Return bands so that none exceeds a size, as far as rows go."""
     largest = {tensor.name: tensor.size_bytes for tensor in graph.tensors}
     for operator in graph.operators:
         # What reads a large tensor by rows is cut as finely, however little it makes.

@@ -21,7 +21,7 @@ _TRIAL_NODES, _GREEDY_OPERATORS = 200, 250
 
 
 def weigh(graph: Graph, options: PlanOptions, latency_cycles: int = LATENCY_CYCLES) -> tuple[int, int] | None:
-    """Give the avoidable words and the cycles of a graph in the order it lists, without addresses.
+    """Return the avoidable words and the cycles of a graph in the order it lists, without addresses.
 
     ``latency_cycles`` are those of a transfer to its first word. None when an operator does not fit.
     """

@@ -41,7 +41,8 @@ def improve(
     patience: int,
     goal: int = 0,
 ) -> tuple[int, Order]:
-    """Give the best order of the starts and of annealing from one after the other, after its avoidable units.
+    """Return the best order of the starts and of annealing from one after the other, after its avoidable
+    units.
 
     ``capacity``: units. ``starts``: at least one. ``seed``: equal values give equal orders. ``rounds``,
     ``patience``, ``goal``: runs at most, and runs in a row that find nothing better; units that are good
@@ -76,7 +77,7 @@ def improve(
 
 @compiled
 def _random(state: Any) -> float:
-    """Give the next number in [0, 1): splitmix64 (Steele, Lea, Flood, OOPSLA 2014)."""
+    """Return the next number in [0, 1): splitmix64 (Steele, Lea, Flood, OOPSLA 2014)."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
     mixed = state[0]
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -49,7 +49,7 @@ class DownSets(NamedTuple):
 
 @compiled
 def _place_of(number: int, sets: DownSets) -> np.int64:
-    """Give the place in the hash table of a down-set, or a free one."""
+    """Return the place in the hash table of a down-set, or a free one."""
     row, table = sets.done[number], sets.table
     value = np.uint64(0x9E3779B97F4A7C15)
     for word in row:
@@ -111,7 +111,7 @@ def outlives(tensor: int, operator: int, done: Integers, lattice: Lattice) -> bo
 
 @compiled
 def weigh(number: int, operator: int, sets: DownSets, lattice: Lattice) -> tuple[int, int]:
-    """Give what an operator after a down-set adds to the live units while it runs, and afterwards."""
+    """Return what an operator after a down-set adds to the live units while it runs, and afterwards."""
     during, after = lattice.whole[operator], 0
     for tensor in lattice.tensor[lattice.first[operator] : lattice.first[operator + 1]]:
         size = lattice.size[tensor]
@@ -139,7 +139,7 @@ def survey(sets: DownSets, lattice: Lattice, flag: Integers) -> bool:
 
 @compiled
 def peaks_ahead(sets: DownSets, lattice: Lattice) -> Integers:
-    """Give for each down-set, of all there are, the least peak from there to the end."""
+    """Return for each down-set, of all there are, the least peak from there to the end."""
     least = np.zeros(sets.tally[0], dtype=np.int64)
     for number in range(len(least) - 2, -1, -1):
         held = units_of(sets.live[number], lattice.size)

@@ -103,7 +103,7 @@ def _stream(slot: int, lattice: Lattice, work: Scratch) -> int:
 
 @compiled
 def _stream_score(slot: int, step: int, owing: bool, lattice: Lattice, work: Scratch) -> float:
-    """Give space and time that streaming an operand of the step frees by what it costs; negative if it
+    """Return space and time that streaming an operand of the step frees by what it costs; negative if it
     cannot stream beside others.
     """
     if lattice.saved[slot] == 0 or lattice.alone[slot] == 1:
@@ -267,7 +267,7 @@ def _take_back(slot: int, capacity: int, lattice: Lattice, work: Scratch) -> Non
 
 @compiled
 def evaluate(order: Integers, capacity: int, lattice: Lattice, work: Scratch) -> int:
-    """Give the avoidable units of an order with a good residency, which ``work`` then holds.
+    """Return the avoidable units of an order with a good residency, which ``work`` then holds.
 
     ``order``: of shape (operators,); topological. ``capacity``: units of the scratchpad.
 
@@ -295,7 +295,7 @@ def evaluate(order: Integers, capacity: int, lattice: Lattice, work: Scratch) ->
 
 
 def avoidable_words(problem: Problem, order: Sequence[int], capacity: int, *, streaming: bool) -> int:
-    """Give avoidable words an order has a residency with; `IMPOSSIBLE` where some step does not fit."""
+    """Return avoidable words an order has a residency with; `IMPOSSIBLE` where some step does not fit."""
     lattice = Lattice.of(problem, streaming=streaming)
     plain = np.array(order, dtype=np.int64)
     units = int(evaluate(plain, capacity // lattice.unit, lattice, Scratch.of(lattice)))

@@ -123,7 +123,7 @@ def _enter(item: int, run: Run) -> bool:
 
 @compiled
 def _leaving(tensor: int, written: Integers, lattice: Lattice) -> int:
-    """Give what a resident tensor's leaving costs: its write, if it has none yet, and its next read."""
+    """Return what a resident tensor's leaving costs: its write, if it has none yet, and its next read."""
     if lattice.cheap[tensor] == 1 or contains(written, tensor):
         return lattice.size[tensor]
     return 2 * lattice.size[tensor]

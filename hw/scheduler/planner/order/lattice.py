@@ -107,7 +107,7 @@ class Lattice(NamedTuple):
         )
 
     def weighed(self, price: int) -> Lattice:
-        """Give the problem with weights for sizes: the heaviest moment of an order bounds its traffic.
+        """Return the problem with weights for sizes: the heaviest moment of an order bounds its traffic.
 
         What is alive at some moment and does not lie in the scratchpad was paid for: a unit once, or twice
         where its write is avoidable, too.  So with a price of a unit in the scratchpad of 1 or 2 (in between
@@ -175,13 +175,13 @@ def covers(row: Integers, other: Integers) -> bool:
 
 @compiled
 def lowest(word: int) -> int:
-    """Give the place of the lowest bit of a word that is not 0."""
+    """Return the place of the lowest bit of a word that is not 0."""
     return _PLACE[(word & -word) % 67]
 
 
 @compiled
 def units_of(row: Integers, size: Integers) -> int:
-    """Give the units of the members of a set."""
+    """Return the units of the members of a set."""
     total = 0
     for word in range(len(row)):
         left = row[word]

@@ -58,7 +58,7 @@ def minimum_peak(
 
 
 def peak_of(problem: Problem, order: Sequence[int]) -> int:
-    """Give the most words alive in one step of an order, first-in first-out buffers included."""
+    """Return the most words alive in one step of an order, first-in first-out buffers included."""
     steps, words = steps_of(problem, order), [problem.fifo[operator] for operator in order]
     for tensor, size in enumerate(problem.size):
         events = events_of(problem, steps, tensor)

@@ -45,7 +45,7 @@ class Ordering:
 
 
 def find_orders(problem: Problem, options: PlanOptions, *, thorough: bool = True) -> list[Ordering]:
-    """Give orders of operators that are good for a scratchpad, the most promising first.
+    """Return orders of operators that are good for a scratchpad, the most promising first.
 
     There is one where it is proven or was asked for, and one of a long network.  Else there are those that a
     means of the search began with, too: they are judged greedily, so that a later one may turn out worse.

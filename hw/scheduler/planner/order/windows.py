@@ -32,7 +32,7 @@ _WORK = 45_000_000
 def improve_windows(
     lattice: Lattice, capacity: int, start: Order, seed: int, *, goal: int = 0
 ) -> tuple[int, Order]:
-    """Give the order that annealing window by window finds, after its avoidable units.
+    """Return the order that annealing window by window finds, after its avoidable units.
 
     Parameters are as for `hw.scheduler.planner.order.anneal.improve`.
     """
@@ -77,7 +77,7 @@ def improve_windows(
 def window(
     order: Integers, begin: int, end: int, capacity: int, lattice: Lattice, work: Scratch
 ) -> tuple[Lattice, int]:
-    """Give the problem of the steps from ``begin`` to before ``end``, and its capacity.
+    """Return the problem of the steps from ``begin`` to before ``end``, and its capacity.
 
     Its operators are one in front, those of the steps as the order has them, and one behind.  ``work`` holds
     the residency of the whole order.

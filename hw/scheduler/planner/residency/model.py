@@ -151,7 +151,7 @@ class Choice:
     streamed: frozenset[int]
 
     def plain(self, model: Model) -> tuple[tuple[Stay, ...], tuple[StreamUse, ...]]:
-        """Give the stays and streams that the decision means."""
+        """Return the stays and streams that the decision means."""
         stays: list[Stay] = []
         streams: list[StreamUse] = []
         opened: dict[int, int] = {}

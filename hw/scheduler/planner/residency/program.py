@@ -71,7 +71,7 @@ class Program:
         )
 
     def values(self, choice: Choice) -> dict[str, int]:
-        """Give the variables' values of a choice: a start for a solver."""
+        """Return the variables' values of a choice: a start for a solver."""
         spilled = {self._model.gaps[gap].tensor for gap in choice.lost}
         return {
             **{variable.name: int(gap not in choice.lost) for gap, variable in self.keep.items()},

@@ -61,7 +61,7 @@ def solve_residency(
 def keep_nothing(
     problem: Problem, order: Sequence[int], capacity: int, *, streaming: bool = True
 ) -> Residency:
-    """Give the residency that keeps nothing between two uses: the most words, and always placeable.
+    """Return the residency that keeps nothing between two uses: the most words, and always placeable.
 
     Parameters are as for `solve_residency`.
     """
@@ -73,7 +73,7 @@ def keep_nothing(
 def keep_greedily(
     problem: Problem, order: Sequence[int], capacity: int, *, streaming: bool = True
 ) -> Residency:
-    """Give the residency that orders are judged by: hardly any work, and not proven to be good.
+    """Return the residency that orders are judged by: hardly any work, and not proven to be good.
 
     Parameters are as for `solve_residency`.
     """

@@ -65,12 +65,12 @@ class Measured(NamedTuple):
 
 
 def steps_of(problem: Problem, order: Sequence[int]) -> tuple[int, ...]:
-    """Give each operator's step."""
+    """Return each operator's step."""
     return tuple(sorted(range(len(order)), key=order.__getitem__))
 
 
 def events_of(problem: Problem, steps: Sequence[int], tensor: int) -> tuple[int, ...]:
-    """Give the steps that touch a tensor, rising: the one that writes it, if any, then its uses."""
+    """Return the steps that touch a tensor, rising: the one that writes it, if any, then its uses."""
     uses = sorted(steps[operator] for operator in problem.consumers[tensor])
     writer = problem.producer[tensor]
     return (steps[writer], *uses) if writer >= 0 else tuple(uses)

@@ -51,7 +51,7 @@ class Worker:
         self._open.close()
 
     def pack(self, payload: dict[str, Any], *, seconds: float) -> dict[str, Any]:
-        """Give the answer of `hw.scheduler.planner.solvers.packing.pack`.
+        """Return the answer of `hw.scheduler.planner.solvers.packing.pack`.
 
         ``seconds``: safety net of wall-clock time; limits that decide results belong into the payload.
 

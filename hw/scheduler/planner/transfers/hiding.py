@@ -52,7 +52,7 @@ class Timing(NamedTuple):
 
 
 def queue_key(move: Move) -> tuple[int, int, int]:
-    """Give the place of a move in its queue, by rising key: streams behind the reads their step waits for,
+    """Return the place of a move in its queue, by rising key: streams behind the reads their step waits for,
     before the writes that start when it is computed.
     """
     if move.reads:
@@ -142,7 +142,7 @@ class Hiding:
         return simulate(self._moves, self._step_cycles, self._latency_cycles)
 
     def run(self) -> list[Move]:
-        """Give the moves with their best steps; each change is tried, and kept or undone."""
+        """Return the moves with their best steps; each change is tried, and kept or undone."""
         for _ in range(_PASSES):
             if not self._improve():
                 break
@@ -189,7 +189,7 @@ class Hiding:
         self._used[self._first[block] : self._last[block] + 1] += size
 
     def _limit(self, move: Move) -> int:
-        """Give the first step a read could start in, or the last deadline a write could have.
+        """Return the first step a read could start in, or the last deadline a write could have.
 
         The block must not share a step with others that have the same words or tensor.
         """

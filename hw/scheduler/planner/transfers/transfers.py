@@ -34,7 +34,7 @@ class Movements(NamedTuple):
 
 
 def blocks_of(problem: Problem, order: Sequence[int], residency: Residency) -> list[Block]:
-    """Give what needs an address, in words: the stays, then the streams, as the residency lists them; then
+    """Return what needs an address, in words: the stays, then the streams, as the residency lists them; then
     the buffers of the steps that execute a pipelined group.
     """
     spans = [(stay.first_step, stay.last_step, problem.size[stay.tensor]) for stay in residency.stays]
@@ -48,7 +48,7 @@ def blocks_of(problem: Problem, order: Sequence[int], residency: Residency) -> l
 
 
 def least_step_cycles(problem: Problem, order: Sequence[int], macs_per_cycle: int) -> tuple[int, ...]:
-    """Give the cycles each step takes with all its operands there: its arithmetic, or a word a cycle.
+    """Return the cycles each step takes with all its operands there: its arithmetic, or a word a cycle.
 
     The members of a pipelined group run at once, each from the first word it gets from the member before.
     """
@@ -59,7 +59,7 @@ def least_step_cycles(problem: Problem, order: Sequence[int], macs_per_cycle: in
 
 
 def _word_cycles(problem: Problem, index: int) -> int:
-    """Give the cycles for the words of an operator, one of its inputs and one of its outputs a cycle."""
+    """Return the cycles for the words of an operator, one of its inputs and one of its outputs a cycle."""
     operator = problem.graph.operators[index]
     inner = {tensor.name: problem.words(tensor.size_bytes) for tensor in operator.inner}
     tensors = (*problem.inputs[index], *problem.outputs[index])
@@ -155,7 +155,7 @@ def make_transfers(
 
 
 def latest_moves(problem: Problem, order: Sequence[int], residency: Residency) -> list[Move]:
-    """Give all transfers at their latest start and earliest deadline, streams in the order they are used.
+    """Return all transfers at their latest start and earliest deadline, streams in the order they are used.
 
     A move's block is the index of its stay, or the number of stays plus the index of its stream.
     """
@@ -182,7 +182,7 @@ def latest_moves(problem: Problem, order: Sequence[int], residency: Residency) -
 
 
 def _ranks(problem: Problem, index: int) -> dict[int, int]:
-    """Give the order in which an operator takes and makes its tensors."""
+    """Return the order in which an operator takes and makes its tensors."""
     operator = problem.graph.operators[index]
     names = {problem.graph.tensors[tensor].name: tensor for tensor in problem.inputs[index]}
     sequence = [names[name] for name in reading_order(operator)] + list(problem.outputs[index])
@@ -190,7 +190,7 @@ def _ranks(problem: Problem, index: int) -> dict[int, int]:
 
 
 def reading_order(operator: Operator) -> tuple[str, ...]:
-    """Give the inputs of an operator in the order it takes them, when all come through queues.
+    """Return the inputs of an operator in the order it takes them, when all come through queues.
 
     An operator takes one input after the other, as listed.  A member of a pipelined group takes what it lists
     before the buffer it shares with the member before it ahead of that member's inputs, the rest after them.

@@ -62,7 +62,7 @@ def _issue(
 
 @compiled
 def _burst(transfer: Integers, at: int) -> int:
-    """Give the words of a transfer's burst that begins with word ``at``: up to the next multiple of 16."""
+    """Return the words of a transfer's burst that begins with word ``at``: up to the next multiple of 16."""
     return min(MAX_BURST_WORDS - (transfer[4] + at) % MAX_BURST_WORDS, transfer[0] - at)
 
 

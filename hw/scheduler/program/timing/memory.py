@@ -38,7 +38,7 @@ class TimingModel(NamedTuple):
 
     @classmethod
     def of(cls, board: Board) -> TimingModel:
-        """Give the model of a board's memory, from its timing."""
+        """Return the model of a board's memory, from its timing."""
         memory, timing = board.memory, board.memory.timing
         assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
         axi = board.clock_mhz / timing.axi_clock_mhz

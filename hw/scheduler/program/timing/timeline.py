@@ -53,7 +53,7 @@ def predict(program: Program, model: TimingModel | None = None, *, image_words: 
 
 
 def _tables(program: Program, image_words: int) -> Tables:
-    """Give the program in numbers; the image is a read before all others."""
+    """Return the program in numbers; the image is a read before all others."""
     image = [(image_words, -1, 0, 0, 0)] if image_words else []
     cores = np.zeros((len(program.steps), MAX_CORES, 6), np.int64)
     first = 0

@@ -15,7 +15,7 @@ _BEFORE_EXPONENTIAL = 4
 
 
 def tile_cycles(side: int) -> int:
-    """Give the cycles of ``side`` queries and as many keys: load the queries, scores, weighted values."""
+    """Return the cycles of ``side`` queries and as many keys: load the queries, scores, weighted values."""
     load = side
     scores = 2 * side + _BEFORE_EXPONENTIAL + _SEGMENTS
     values = 2 * side - 1
@@ -23,7 +23,7 @@ def tile_cycles(side: int) -> int:
 
 
 def fsa(work: Work, machine: Machine) -> Cost:
-    """Give what FSA takes.
+    """Return what FSA takes.
 
     An array has as many rows and columns as a head has elements, which is the only case that the source has;
     the multipliers of the machine count as so many of such arrays.

@@ -14,7 +14,7 @@ _EXPONENTIAL = 7
 
 
 def tile_cycles(key_tiles: int, size: int) -> int:
-    """Give the cycles of a query tile: the waterfall of the two-dimensional and the one-dimensional array.
+    """Return the cycles of a query tile: the waterfall of the two-dimensional and the one-dimensional array.
 
     Scores and tile maxima run beside the sums of the tile before and, in the end, the division; then running
     maxima; exponentials and their sums beside those of the corrections; weighted values beside the correction
@@ -28,7 +28,7 @@ def tile_cycles(key_tiles: int, size: int) -> int:
 
 
 def resident_tiles(work: Work, machine: Machine) -> int:
-    """Give P1, the query tiles whose queries and running results stay on chip while keys pass once.
+    """Return P1, the query tiles whose queries and running results stay on chip while keys pass once.
 
     It is the largest divisor of the number of query tiles that fits beside one tile of keys and values; at
     least one, even where the memory is smaller than that.
@@ -41,7 +41,7 @@ def resident_tiles(work: Work, machine: Machine) -> int:
 
 
 def fusemax(work: Work, machine: Machine) -> Cost:
-    """Give what FuseMax takes on arrays of ``machine.side``, each with a one-dimensional one beside it."""
+    """Return what FuseMax takes on arrays of ``machine.side``, each with a one-dimensional one beside it."""
     side = machine.side
     query_tiles = -(-work.queries // side)
     passes = -(-query_tiles // resident_tiles(work, machine))

@@ -13,6 +13,6 @@ from sim.engines.attention.baselines.work import Cost, Machine, Work
 
 
 def ita(work: Work, machine: Machine) -> Cost:
-    """Give what ITA takes, with memory that is never late: its bench has no other."""
+    """Return what ITA takes, with memory that is never late: its bench has no other."""
     moved = work.compulsory_bytes + 2 * work.heads * work.matrix_bytes
     return Cost(cycles=work.useful_macs / machine.macs + 1, moved_bytes=moved)

@@ -29,7 +29,7 @@ def _matrix_passes(work: Work, machine: Machine) -> int:
 
 
 def two_pass(work: Work, machine: Machine) -> Cost:
-    """Give what two passes take: each phase as long as its multiplications or its bytes do."""
+    """Return what two passes take: each phase as long as its multiplications or its bytes do."""
     passes = _matrix_passes(work, machine)
     first = work.heads * (work.query_bytes + passes * work.key_bytes + work.matrix_bytes)
     second = work.heads * (work.matrix_bytes + passes * work.key_bytes + work.result_bytes)
@@ -39,7 +39,7 @@ def two_pass(work: Work, machine: Machine) -> Cost:
 
 
 def softmax_bytes(work: Work, machine: Machine) -> int:
-    """Give the bytes of the softmax alone: each row read and written once, and what of it does not fit on
+    """Return the bytes of the softmax alone: each row read and written once, and what of it does not fit on
     chip read again in the second and the third pass.
     """
     row = work.keys * work.input_bytes
@@ -48,7 +48,7 @@ def softmax_bytes(work: Work, machine: Machine) -> int:
 
 
 def three_pass(work: Work, machine: Machine) -> Cost:
-    """Give what unfused operators take."""
+    """Return what unfused operators take."""
     passes = _matrix_passes(work, machine)
     scores = work.heads * (work.query_bytes + passes * work.key_bytes + work.matrix_bytes)
     softmax = softmax_bytes(work, machine)

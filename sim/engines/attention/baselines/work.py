@@ -66,11 +66,11 @@ class Machine:
             object.__setattr__(self, "side", 1 << max(0, round(math.log2(self.macs) / 2)))
 
     def arrays(self, side: int) -> float:
-        """Give how many square arrays of ``side`` the multipliers make."""
+        """Return how many square arrays of ``side`` the multipliers make."""
         return self.macs / side**2
 
     def memory_cycles(self, moved_bytes: int) -> float:
-        """Give the cycles that bytes take at full bandwidth."""
+        """Return the cycles that bytes take at full bandwidth."""
         return moved_bytes / self.bytes_per_cycle
 
 
@@ -82,12 +82,12 @@ class Cost:
     moved_bytes: int  #: Across the memory port, both ways.
 
     def utilization(self, work: Work, machine: Machine) -> float:
-        """Give the share of multiplier slots that hold a multiplication of a score or a weighted value."""
+        """Return the share of multiplier slots that hold a multiplication of a score or a weighted value."""
         return work.useful_macs / (self.cycles * machine.macs)
 
 
 def flash_law_bytes(work: Work, machine: Machine) -> float:
-    """Give ``N^2 d^2 / M`` elements in bytes, M elements on chip.
+    """Return ``N^2 d^2 / M`` elements in bytes, M elements on chip.
 
     Dao et al., "FlashAttention", NeurIPS 2022 (arXiv 2205.14135), theorem 2: its traffic is proportional to
     this; Saha and Ye 2024 (arXiv 2402.07443): no algorithm is below a constant times it for M of at least

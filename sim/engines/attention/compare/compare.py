@@ -38,7 +38,7 @@ class AttentionRow:
 
 
 def prediction_error(row: AttentionRow, measured: CoSimulation) -> float:
-    """Give the relative error of the predicted cycles."""
+    """Return the relative error of the predicted cycles."""
     return row.predicted.cycles / measured.cycles - 1
 
 
@@ -60,7 +60,7 @@ class Setting:
     machine: Machine
 
     def work(self, tokens: int) -> Work:
-        """Give the work of a length."""
+        """Return the work of a length."""
         return Work(
             heads=self.heads,
             queries=tokens,
@@ -97,11 +97,11 @@ class Comparison:
 
     @cached_property
     def figures(self) -> tuple[Figures, ...]:
-        """Give every method at every length, lengths in the order of the rows."""
+        """Return every method at every length, lengths in the order of the rows."""
         return tuple(self.of(row, method) for row in self.rows for method in METHODS)
 
     def of(self, row: AttentionRow, method: str) -> Figures:
-        """Give the figures of a method in a row."""
+        """Return the figures of a method in a row."""
         work, machine = self.setting.work(row.tokens), self.setting.machine
         if method == OURS:
             source, cost = "measured" if row.measured else "predicted", row.ours
@@ -131,7 +131,7 @@ class Comparison:
         return all(measured.exact for _, measured in self.measured)
 
     def document(self, known: Mapping[str, CoSimulation]) -> dict[str, Any]:
-        """Give the content of the comparison's file, with all ``known`` co-simulations by their keys."""
+        """Return the content of the comparison's file, with all ``known`` co-simulations by their keys."""
         return {
             "setting": asdict(self.setting),
             "figures": [asdict(figures) for figures in self.figures],
@@ -168,7 +168,7 @@ _STYLES = {"measured": "bold green", "predicted": "green"}
 
 
 def attention_tables(comparison: Comparison) -> tuple[Table, ...]:
-    """Give the tables for a terminal: all methods at all lengths; predictions beside measurements."""
+    """Return the tables for a terminal: all methods at all lengths; predictions beside measurements."""
     setting = comparison.setting
     figures = table(
         f"{setting.heads} heads of {setting.size} on {setting.machine.macs:,} multipliers, {setting.board}",

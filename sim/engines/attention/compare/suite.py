@@ -110,8 +110,8 @@ def parse_sizes(text: str) -> list[int]:
 
 
 def make_setting(config: AttentionConfig, board: Board, heads: int) -> Setting:
-    """Give what all rows have in common: published schedules get the engine's multipliers, the memory it has
-    on chip for operands and running results, and all of the board's realistic bandwidth.
+    """Return what all rows have in common: published schedules get the engine's multipliers, the memory it
+    has on chip for operands and running results, and all of the board's realistic bandwidth.
     """
     caches = 2 * config.streams * config.cached_keys * config.lanes
     tile = config.rows * config.max_head_dim * (1 + config.streams * config.output_bits // 8)
@@ -164,6 +164,6 @@ def _co_simulated(
 
 
 def random_tensors(config: AttentionConfig, heads: int, tokens: int, seed: int) -> dict[str, Any]:
-    """Give normally distributed queries, keys and values whose logits have a standard deviation of 1."""
+    """Return normally distributed queries, keys and values whose logits have a standard deviation of 1."""
     rng = np.random.default_rng([seed, heads, tokens])
     return {name: rng.normal(size=(heads, tokens, config.lanes)).astype(np.float32) for name in "qkv"}

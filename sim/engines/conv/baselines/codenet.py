@@ -96,7 +96,7 @@ def runs(layers: Sequence[ConvLayer]) -> Iterator[Run]:
 
 
 def codenet(work: Work, board: Board, *, loop_cycles: int = LOOP_CYCLES) -> Cost:
-    """Give what the schedule takes."""
+    """Return what the schedule takes."""
     done = list(runs(work.layers))
     layers = [layer for run in done for layer in run.layers]
     full = any(layer.kind is Kind.SAMPLES for layer in layers)
@@ -112,7 +112,7 @@ def codenet(work: Work, board: Board, *, loop_cycles: int = LOOP_CYCLES) -> Cost
 
 
 def run_cycles(run: Run, board: Board, loop_cycles: int) -> float:
-    """Give the cycles of a run, from its first read to its last response."""
+    """Return the cycles of a run, from its first read to its last response."""
     first, last = run.layers[0], run.layers[-1]
     port = Port.of(
         board, beat_bytes=_BEAT_BYTES, outstanding=_OUTSTANDING, sharing=-(-2 // board.memory.channels)
@@ -129,7 +129,7 @@ def run_cycles(run: Run, board: Board, loop_cycles: int) -> float:
 
 
 def unit_cycles(run: Run, loop_cycles: int, *, request_cycles: int) -> int:
-    """Give the cycles from the first word of the map to the last one of the result.
+    """Return the cycles from the first word of the map to the last one of the result.
 
     The slower of two loops: the 1 x 1 unit's, behind whose last pixel `LEAD_ROWS` rows are still to be read;
     or the line buffer's, which stores and reads in turn.  A full 3 x 3 unit begins behind the first rows.
@@ -166,7 +166,7 @@ def _reads(layer: ConvLayer) -> int:
 
 
 def _parameter_cycles(run: Run) -> int:
-    """Give the cycles until weights, scales and biases are on chip: the slowest of their ports.
+    """Return the cycles until weights, scales and biases are on chip: the slowest of their ports.
 
     A word of 16 weights a cycle, or a scale or a bias of a channel.
     """

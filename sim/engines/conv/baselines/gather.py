@@ -28,7 +28,7 @@ Counts = NDArray[np.int64]
 
 
 def gather(work: Work, config: ConvConfig, board: Board) -> Cost:
-    """Give what gathering takes on the arrays and ports of ``config``."""
+    """Return what gathering takes on the arrays and ports of ``config``."""
     costs = [
         _layer(layer, offset, config, board)
         for layer, offset in zip(work.layers, work.offsets(config.fraction_bits), strict=True)
@@ -70,7 +70,7 @@ def _layer(layer: ConvLayer, offset: Offset | None, config: ConvConfig, board: B
 
 
 def requested_pixels(layer: ConvLayer, offset: Offset | None) -> Counts:
-    """Give how many pixels side by side each request is for, in the order of requests within a tap."""
+    """Return how many pixels side by side each request is for, in the order of requests within a tap."""
     if layer.kind is Kind.POINTWISE:
         return np.full(layer.rows, layer.columns)
     ys, xs = _taps(layer)
@@ -89,7 +89,7 @@ def requested_pixels(layer: ConvLayer, offset: Offset | None) -> Counts:
 
 
 def _taps(layer: ConvLayer) -> tuple[Counts, Counts]:
-    """Give rows ``[kH, oH]`` and columns ``[kW, oW]`` of taps before they are moved."""
+    """Return rows ``[kH, oH]`` and columns ``[kW, oW]`` of taps before they are moved."""
     found = []
     for axis in (0, 1):
         tap = np.arange(layer.kernel[axis]) * layer.dilations[axis] - layer.pads[axis]

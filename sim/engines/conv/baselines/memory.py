@@ -21,7 +21,7 @@ class Port:
 
     @classmethod
     def of(cls, board: Board, *, beat_bytes: int, outstanding: int, sharing: int = 1) -> Port:
-        """Give a port of ``beat_bytes`` on ``board``, where ``sharing`` ports share a channel."""
+        """Return a port of ``beat_bytes`` on ``board``, where ``sharing`` ports share a channel."""
         return cls(
             beat_bytes=min(beat_bytes, board.memory.port_data_width // 8),
             bytes_per_cycle=board.channel_bytes_per_cycle / sharing,
@@ -36,7 +36,7 @@ class Port:
         return max(1.0, self.beat_bytes / self.bytes_per_cycle)
 
     def read_cycles(self, requests: int, beats: int) -> float:
-        """Give the cycles from the first address to the last of ``beats`` of ``requests``, all much alike.
+        """Return the cycles from the first address to the last of ``beats`` of ``requests``, all much alike.
 
         Either beats follow each other, or as many requests as may be under way come once in a latency.
         """
@@ -49,5 +49,5 @@ class Port:
         )
 
     def shared_cycles(self, read_beats: int, write_beats: int) -> float:
-        """Give the cycles that the channel takes at least for both directions."""
+        """Return the cycles that the channel takes at least for both directions."""
         return (read_beats + write_beats) * self.beat_bytes / self.bytes_per_cycle

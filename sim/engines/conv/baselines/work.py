@@ -60,7 +60,7 @@ class Work:
         return sum(_map_bytes(layer) for layer in self.layers)
 
     def offsets(self, fraction_bits: int, *, seed: int = 0) -> Sequence[Offset | None]:
-        """Give offsets of all layers; None for those without."""
+        """Return offsets of all layers; None for those without."""
         rng = np.random.default_rng(seed)
         return [random_offset(layer, fraction_bits, rng, outside=self.outside) for layer in self.layers]
 
@@ -85,7 +85,7 @@ def _map_bytes(layer: ConvLayer) -> int:
 def random_offset(
     layer: ConvLayer, fraction_bits: int, rng: np.random.Generator, *, outside: bool = False
 ) -> Offset | None:
-    """Give offsets that are spread evenly over what the layer allows."""
+    """Return offsets that are spread evenly over what the layer allows."""
     if layer.offsets is Offsets.NONE:
         return None
     unit, taps = 2.0**-fraction_bits, layer.taps

@@ -41,7 +41,7 @@ class Setting:
     config: ConvConfig  #: Of the engine `CHOSEN`.
 
     def engine(self, method: str) -> ConvConfig:
-        """Give the configuration of one of ours."""
+        """Return the configuration of one of ours."""
         return {OURS: ARRAY, ROUNDED: replace(ARRAY, fraction_bits=0), CHOSEN: self.config}[method]
 
 
@@ -94,7 +94,7 @@ class Comparison:
 
     @cached_property
     def figures(self) -> tuple[Figures, ...]:
-        """Give every method at every row that it can do."""
+        """Return every method at every row that it can do."""
         found = (self._of(row, method) for row in self.rows for method in METHODS)
         return tuple(figures for figures in found if figures is not None)
 
@@ -130,7 +130,7 @@ class Comparison:
 
     @cached_property
     def published(self) -> tuple[Published, ...]:
-        """Give CoDeNet's figures of the rows that it has."""
+        """Return CoDeNet's figures of the rows that it has."""
         return tuple(
             Published(work=name, milliseconds=milliseconds, cycles=figures.cycles)
             for name, milliseconds in PUBLISHED.items()
@@ -143,7 +143,7 @@ class Comparison:
         return all(row.measured.exact for row in self.rows if row.measured is not None)
 
     def document(self, known: Mapping[str, CoSimulation]) -> dict[str, Any]:
-        """Give the content of the comparison's file, with all ``known`` co-simulations by their keys."""
+        """Return the content of the comparison's file, with all ``known`` co-simulations by their keys."""
         return {
             "board": self.setting.board.name,
             "configs": {name: config_dict(self.setting.engine(name)) for name in (OURS, ROUNDED, CHOSEN)},
@@ -179,7 +179,7 @@ def _measured(work: Work, measured: CoSimulation) -> Cost:
 
 
 def workload(work: Work, config: ConvConfig) -> ConvWorkload:
-    """Give what the engine is asked for: a network with its layers in jobs, or the one layer."""
+    """Return what the engine is asked for: a network with its layers in jobs, or the one layer."""
     if len(work.layers) > 1:
         return build(network_rows(work.name.removeprefix("config ")), config).workload
     return ConvWorkload(jobs=(ConvJob(layers=work.layers),))
@@ -217,7 +217,7 @@ _STYLES = {"measured": "bold green", "predicted": "green"}
 
 
 def conv_tables(comparison: Comparison) -> tuple[Table, ...]:
-    """Give the tables for a terminal: all methods; formulas beside what was published."""
+    """Return the tables for a terminal: all methods; formulas beside what was published."""
     figures = comparison.figures
     last = {each.work: each.method for each in figures}
     return (

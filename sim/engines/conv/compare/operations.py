@@ -30,7 +30,7 @@ OUTSIDE = "depthwise, all outside"
 
 
 def operation(kind: str, offsets: Offsets = Offsets.NONE, bound: int | None = None) -> ConvLayer:
-    """Give a 3 x 3 layer of 64 x 64 pixels and 256 channels, ``full`` or ``depthwise``."""
+    """Return a 3 x 3 layer of 64 x 64 pixels and 256 channels, ``full`` or ``depthwise``."""
     return ConvLayer(
         channels=_CHANNELS,
         rows=_SIDE,
@@ -45,7 +45,7 @@ def operation(kind: str, offsets: Offsets = Offsets.NONE, bound: int | None = No
 
 
 def works() -> tuple[Work, ...]:
-    """Give everything that is compared: operations, then networks."""
+    """Return everything that is compared: operations, then networks."""
     found = [
         Work(name=f"{kind}{suffix}", about=_about(suffix), layers=(operation(kind, *offsets),))
         for kind in ("depthwise", "full")
@@ -61,7 +61,7 @@ def works() -> tuple[Work, ...]:
 
 
 def named(works: tuple[Work, ...], names: str) -> list[Work]:
-    """Give works by their names with commas between, spaces as in a name or ``-`` for ", ".
+    """Return works by their names with commas between, spaces as in a name or ``-`` for ", ".
 
     Raises `InputError` for a name that there is not.
     """
@@ -75,7 +75,7 @@ def named(works: tuple[Work, ...], names: str) -> list[Work]:
 
 
 def key_of_name(name: str) -> str:
-    """Give a name as the command line has it: ``depthwise-bounded``, ``config-c``."""
+    """Return a name as the command line has it: ``depthwise-bounded``, ``config-c``."""
     return name.replace(", ", "-").replace(" ", "-")
 
 

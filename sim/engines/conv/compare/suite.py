@@ -95,7 +95,9 @@ def run_compare(
 
 
 def measured_config(work: Work) -> ConvConfig:
-    """Give the engine that a work is measured on: with a small line buffer where samples shall be outside."""
+    """Return the engine that a work is measured on: with a small line buffer where samples shall be
+    outside.
+    """
     return replace(ARRAY, bank_words=ROWS) if work.outside else ARRAY
 
 
@@ -116,7 +118,7 @@ def _co_simulated(board: Board, seed: int, output: Path, work: Work) -> CoSimula
 
 
 def tensors_of(work: Work, config: ConvConfig, seed: int) -> Mapping[str, Tensor]:
-    """Give the input of a work: a network's table, or random tensors of its one layer."""
+    """Return the input of a work: a network's table, or random tensors of its one layer."""
     if len(work.layers) > 1:
         rows = network_rows(work.name.removeprefix("config "))
         return {NETWORK: as_network(rows), "seed": np.array(seed)}

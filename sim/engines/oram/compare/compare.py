@@ -85,7 +85,7 @@ class Figures:
 
 
 def variant(config: OramConfig, method: str, log_n: int, value_bytes: int) -> OramConfig:
-    """Give the configuration of one of ours, or the one whose shape another map gets.
+    """Return the configuration of one of ours, or the one whose shape another map gets.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def variant(config: OramConfig, method: str, log_n: int, value_bytes: int) -> Or
 
 
 def figures_of(config: OramConfig, board: Board, method: str) -> Figures:
-    """Give the figures of a map of the shape of ``config``."""
+    """Return the figures of a map of the shape of ``config``."""
     if method in OURS:
         prediction = OramEngine().predict(
             OramWorkload(operations=_OPERATIONS, initialize=False), config, board
@@ -132,7 +132,7 @@ def figures_of(config: OramConfig, board: Board, method: str) -> Figures:
 
 
 def our_traffic(config: OramConfig, prediction: Prediction, method: str) -> Traffic:
-    """Give what a predicted launch moves for an operation."""
+    """Return what a predicted launch moves for an operation."""
     operations = prediction.details["operations"]
     read, written = (moved["pages"] / operations for moved in (prediction.read_bytes, prediction.write_bytes))
     reads, writes = read / config.page_bytes, written / config.page_bytes
@@ -150,7 +150,7 @@ def our_traffic(config: OramConfig, prediction: Prediction, method: str) -> Traf
 
 
 def _other_cycles(config: OramConfig, board: Board, method: str, traffic: Traffic) -> tuple[str, float]:
-    """Give where the cycles of an operation of another map come from, and how many they are.
+    """Return where the cycles of an operation of another map come from, and how many they are.
 
     BOLT does one operation after the other: its published time, and the link's for pages of larger values.
     Of the others there is the link alone: bytes each way, or the write bursts under way, of pages and of
@@ -209,7 +209,7 @@ class Comparison:
         return all(measured.exact for measured in self.measured.values())
 
     def document(self, known: Mapping[str, Measured]) -> dict[str, Any]:
-        """Give the content of the comparison's file, with all ``known`` measurements by their keys."""
+        """Return the content of the comparison's file, with all ``known`` measurements by their keys."""
         return {
             "board": self.board.name,
             "config": config_dict(self.config),
@@ -252,8 +252,8 @@ MEASURED_COLUMNS: Columns[tuple[str, Measured]] = (
 
 
 def oram_tables(comparison: Comparison) -> tuple[Table, ...]:
-    """Give the tables for a terminal: for each size of values the fewest and the most keys; what was measured
-    beside the formulas.
+    """Return the tables for a terminal: for each size of values the fewest and the most keys; what was
+    measured beside the formulas.
     """
     config, ends = comparison.config, (comparison.log_ns[0], comparison.log_ns[-1])
     found = [

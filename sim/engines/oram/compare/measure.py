@@ -64,7 +64,7 @@ _MEASURED = TypeAdapter(dict[str, Measured])
 
 
 def dumped(known: Mapping[str, Measured]) -> Any:
-    """Give measurements by their keys as JSON has them."""
+    """Return measurements by their keys as JSON has them."""
     return _MEASURED.dump_python(dict(known))
 
 
@@ -78,13 +78,13 @@ def measured_of(document: Mapping[str, Any]) -> dict[str, Measured]:
 
 
 def measured_config(shape: Shape) -> OramConfig:
-    """Give the map that is measured."""
+    """Return the map that is measured."""
     touch, pad = shape
     return replace(SMALL, touch=touch, pad=pad)
 
 
 def random_tensors(config: OramConfig, seed: int) -> dict[str, Tensor]:
-    """Give gets and puts, and a delete at times, of random keys: as many keys as the map holds."""
+    """Return gets and puts, and a delete at times, of random keys: as many keys as the map holds."""
     rng = np.random.default_rng(seed)
     keys = rng.integers(1 << config.key_bits, size=config.keys, dtype=np.uint64)
     return {
@@ -131,7 +131,7 @@ def measure(config: OramConfig, board: Board, seed: int, directory: Path) -> Mea
 
 
 def predicted(config: OramConfig, prediction: Prediction) -> Counted:
-    """Give what the formulas say of the operations of a launch that does not initialize."""
+    """Return what the formulas say of the operations of a launch that does not initialize."""
     operations = prediction.details["operations"]
     page_bytes = (prediction.read_bytes["pages"] + prediction.write_bytes["pages"]) / operations
     return Counted(

@@ -113,7 +113,7 @@ def numbers(option: str, text: str) -> list[int]:
 
 
 def named(names: str) -> list[str]:
-    """Give maps of ours by their names on the command line with commas between: ``one-skip``.
+    """Return maps of ours by their names on the command line with commas between: ``one-skip``.
 
     Raises `InputError` for a name that there is not.
     """

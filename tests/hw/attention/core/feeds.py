@@ -47,7 +47,7 @@ class CoreJob:
         return -(-self.job.dv * config.result_bits // beat_width)
 
     def expected(self, config: AttentionConfig) -> np.ndarray:
-        """Give the results, [heads, queries, dv], as the golden model has them."""
+        """Return the results, [heads, queries, dv], as the golden model has them."""
         job = self.job
         mask = Mask(
             causal=job.causal,
@@ -107,7 +107,7 @@ def row_settings(config: AttentionConfig, this: PlainPass) -> list[dict]:
 
 
 def feed(config: AttentionConfig, jobs: list[CoreJob], rng) -> dict[str, list]:
-    """Give the items of all inputs of the core, by name; those of stream s are ``tile_s`` and so on."""
+    """Return the items of all inputs of the core, by name; those of stream s are ``tile_s`` and so on."""
     items: dict[str, list] = {name: [] for name in ("command", "row", "query", "empty")}
     items |= {f"{name}_{s}": [] for name in ("tile", "key", "value") for s in range(config.streams)}
     for given in jobs:
@@ -147,7 +147,7 @@ def feed(config: AttentionConfig, jobs: list[CoreJob], rng) -> dict[str, list]:
 
 
 def beats(config: AttentionConfig, jobs: list[CoreJob], beat_width: int) -> list[tuple[int, int, int]]:
-    """Give (bits, how many of them count, last) of every beat of results."""
+    """Return (bits, how many of them count, last) of every beat of results."""
     found = []
     for given in jobs:
         results = given.expected(config)
@@ -204,7 +204,7 @@ def run_core(
 
 @functools.lru_cache(maxsize=4)
 def built_core(config: AttentionConfig, placer: type, beat_width: int) -> AttentionCore:
-    """Give the core of a configuration, the same one each time: its simulator is compiled once."""
+    """Return the core of a configuration, the same one each time: its simulator is compiled once."""
     return AttentionCore(config, placer(), beat_width=beat_width)
 
 
@@ -237,7 +237,7 @@ def taken_parts(lists: list[list[int]], number: int):
 
 
 def shapes(config: AttentionConfig, jobs: list[CoreJob]) -> list[PassShape]:
-    """Give the passes as the cycle model takes them, counted from what the core is fed with."""
+    """Return the passes as the cycle model takes them, counted from what the core is fed with."""
     return [
         PassShape(
             rows=len(this.rows),

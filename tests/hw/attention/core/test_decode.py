@@ -49,18 +49,18 @@ RUNS = pytest.mark.parametrize(
 
 
 def decoding(config):
-    """Give the engine that a job that decodes sees: two rows, and a stream for each cell."""
+    """Return the engine that a job that decodes sees: two rows, and a stream for each cell."""
     return replace(config, rows=2, streams=config.decode_streams, ports_per_stream=1, decode=False)
 
 
 def lines_of(config, this):
-    """Give the rounds of keys, one for each cell, that a pass takes."""
+    """Return the rounds of keys, one for each cell, that a pass takes."""
     first, end = this.span
     return range(first // config.decode_streams, max(first, end - 1) // config.decode_streams + 1)
 
 
 def shapes(config, jobs):
-    """Give the passes of jobs that decode as the cycle model takes them."""
+    """Return the passes of jobs that decode as the cycle model takes them."""
     return [
         PassShape(
             rows=len(this.rows),
@@ -76,7 +76,7 @@ def shapes(config, jobs):
 
 
 def own_feed(config, jobs, rng):
-    """Give the items of the core's streams, and what each cell takes: ``own_key`` and ``own_value``."""
+    """Return the items of the core's streams, and what each cell takes: ``own_key`` and ``own_value``."""
     view, places = decoding(config), config.decode_streams
     items = {name: [] for name in ("command", "row", "query", "empty", "tile_0", "own_key", "own_value")}
     for given in jobs:
@@ -195,7 +195,7 @@ def run_phases(config, phases, *, stall=0.0, seed=0):
 
 
 def few(config, count):
-    """Give how many jobs a test has: of many cells, which take long, a single one."""
+    """Return how many jobs a test has: of many cells, which take long, a single one."""
     return 1 if config.rows == 8 else count
 
 

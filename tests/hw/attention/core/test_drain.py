@@ -45,7 +45,7 @@ def test_drain(beat_width, output, stall):
     freed, given = [], []
 
     async def rows(ctx):
-        """Give what was asked for, two cycles later, from the cell of its row."""
+        """Return what was asked for, two cycles later, from the cell of its row."""
         before = None
         while True:
             _, _, read, bits = await ctx.tick().sample(unit.read, unit.row)

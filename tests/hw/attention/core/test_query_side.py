@@ -123,12 +123,12 @@ def test_queries(streams, folds, stall):
 
 
 def taking(row, rows):
-    """Give the rows that take a row's query: that behind an even one, too, so that it has numbers."""
+    """Return the rows that take a row's query: that behind an even one, too, so that it has numbers."""
     return 1 << row | (0 if row % 2 or row + 1 == rows else 2 << row)
 
 
 def loaded_before_room(side):
-    """Give the passes that are reported, and how many are loaded before anybody asks for the reports."""
+    """Return the passes that are reported, and how many are loaded before anybody asks for the reports."""
     config = small(rows=1, lanes=16, folds=1)
     unit, count = side(config), 20
     commands = [{"rows": 1, "last_key_part": 0, "last_value_part": 0, "value_units": 1}] * count

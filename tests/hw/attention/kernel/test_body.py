@@ -16,7 +16,7 @@ from tests.support.gateware.streams import seeds, simulate
 
 
 def arguments(launch):
-    """Give the arguments of a launch by name."""
+    """Return the arguments of a launch by name."""
     job = launch.jobs[0]
     given = {name: value for name, value in job.descriptor().items() if not name.endswith("_offset")}
     given |= {"jobs": JOBS, "job_count": len(launch.jobs) - 1}

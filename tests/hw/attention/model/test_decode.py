@@ -52,7 +52,7 @@ def shares(config=FULL, **launch):
 
 
 def kinds(**launch):
-    """Give of each job in order whether it decodes, and its packed heads."""
+    """Return of each job in order whether it decodes, and its packed heads."""
     return [(share.shape.decode, share.shape.pack) for share in shares(**launch)]
 
 

@@ -38,12 +38,12 @@ PLAIN = of_fixed_latency(load_board("u55c"))
 
 @functools.cache
 def built_movers(config, width):
-    """Give the movers of a configuration, the same ones each time: their simulator is compiled once."""
+    """Return the movers of a configuration, the same ones each time: their simulator is compiled once."""
     return AttentionMovers(config, data_width=width)
 
 
 def transfers(config, jobs, width):
-    """Give the cycles, from ``start`` on, of transfers on the core's streams and on the port of results."""
+    """Return the cycles, from ``start`` on, of transfers on the core's streams and on the port of results."""
     launch = Launch(config, jobs, 0, width, grain=4096)
     movers = built_movers(config, width)
     span = (MEMORY_CYCLES, MEMORY_CYCLES)

@@ -93,7 +93,7 @@ class Launch:
         self.read[0] += USED_BYTES * len(self.jobs[1:])
 
     def address(self, side, stream, port):
-        """Give the base address of a port of keys or values."""
+        """Return the base address of a port of keys or values."""
         ports = self.config.ports
         return self.base[("kv".index(side) * self.config.streams + stream) * ports + port]
 
@@ -192,7 +192,7 @@ class Launch:
             self._fill(query_port(config, port), start, content.ljust(16 * units, b"\0"))
 
     def _query_parts(self, job, row):
-        """Give the port of each part of a query where whole parts take turns, and its place there."""
+        """Return the port of each part of a query where whole parts take turns, and its place there."""
         lanes, size = self.config.lanes, key_bytes(self.config, job.dqk)
         first = job.address["q_offset"] + row * size
         numbers = range(first // lanes, (first + size) // lanes)
@@ -209,7 +209,7 @@ class Launch:
         return job.content[side, stream, n % ports][page][at : at + size]
 
     def _golden(self, job):
-        """Give the results of a job, as bytes of each row."""
+        """Return the results of a job, as bytes of each row."""
         config, size = self.config, job.dv * self.config.result_bits // 8
 
         def tensor(side, width):
@@ -233,7 +233,7 @@ class Launch:
         return [raw[at : at + size] for at in range(0, len(raw), size)]
 
     def _counted(self, core):
-        """Give the results of a job, and count the logits and results that do not fit."""
+        """Return the results of a job, and count the logits and results that do not fit."""
         job, cap = core.job, core.job.cap if self.config.logit_cap else 0
         for head, query in np.ndindex(job.heads, job.queries):
             scores = core.k[head // job.kv_group].astype(int) @ core.q[head, query].astype(int)
@@ -377,7 +377,7 @@ class Launch:
         ]
 
     def moved(self):
-        """Give the bytes read and written by the names of `hw.attention.movers.movers.Moved`."""
+        """Return the bytes read and written by the names of `hw.attention.movers.movers.Moved`."""
         written = {result_port(self.config, port): len(given) for port, given in enumerate(self.results)}
         ways = {f"gmem{port}_write_bytes": count for port, count in written.items()}
         counts = {f"gmem{port}_read_bytes": count for port, count in enumerate(self.read)}

@@ -123,7 +123,7 @@ def test_a_round_a_cycle():
 
 
 def rounds_of_kept_pass(lockstep_type, *, behind):
-    """Give what the readers of one kept pass of 6 parts, and of so many behind it, say of their rounds: all
+    """Return what the readers of one kept pass of 6 parts, and of so many behind it, say of their rounds: all
     parts are there before the first is taken, and then one is taken whenever there is one.
     """
     config, parts = decoding(streams=2, ports_per_stream=1), 6

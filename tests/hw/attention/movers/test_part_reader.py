@@ -130,7 +130,7 @@ def test_latency():
 
 
 def asked_for(reader_type, *, taken):
-    """Give the parts that a reader asks for when so many were taken: of rows that begin with a burst."""
+    """Return the parts that a reader asks for when so many were taken: of rows that begin with a burst."""
     config = decoding()
     reader, size = reader_type(config), config.part_bits // 8
     memory = AxiMemory(reader.axi, latency=(1, 3))

@@ -14,7 +14,7 @@ from tests.support.gateware.streams import STALLS, plain, put, seeds, simulate
 
 
 def shape(ports, lanes=16):
-    """Give a configuration with so many ports of queries."""
+    """Return a configuration with so many ports of queries."""
     streams, ports_per_stream = {1: (2, 1), 2: (2, 2), 4: (4, 2)}[ports]
     return decoding(lanes=lanes, streams=streams, ports_per_stream=ports_per_stream)
 

@@ -16,7 +16,7 @@ BASE = 0x1_0000
 
 
 def queries(reader_type):
-    """Give the first byte of every query, none of which is taken for 400 cycles."""
+    """Return the first byte of every query, none of which is taken for 400 cycles."""
     config = small(rows=PIECES, lanes=QUERY_BYTES, folds=1)
     reader = reader_type(config, data_width=4 * QUERY_BYTES)
     memory = AxiMemory(reader.axi, latency=(1, 3))

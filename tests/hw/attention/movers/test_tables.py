@@ -67,7 +67,7 @@ def tables(port_type, *, seed, stall, count=12):
 
 
 def data_of(word):
-    """Give the bits of a word, with or without what says how many of them there are."""
+    """Return the bits of a word, with or without what says how many of them there are."""
     return word["data"] if isinstance(word, dict) else word
 
 

@@ -27,7 +27,7 @@ from tests.support.gateware.streams import Side, exchange, plain, seeds, simulat
 
 
 def addressed(rng, job):
-    """Give a job addresses of all 64 bits."""
+    """Return a job addresses of all 64 bits."""
     for name in ("q_offset", "o_offset", "bitmap", "slopes", "pages", "k_offset", "v_offset"):
         job.address[name] = int(rng.integers(1, 2**63)) << 1
     return job
@@ -130,7 +130,7 @@ def test_descriptors_are_fetched_ahead():
 
 
 def expected_plan(config, job):
-    """Give what the setup should make of a job."""
+    """Return what the setup should make of a job."""
     count, ring = slots(config, job)
     size, rows = config.tile_keys * config.streams, port_rows(config, job.page_keys or job.keys)
     plan = {

@@ -21,7 +21,7 @@ def entries_of(rng, this):
 
 
 def found(config, this, tile, request, entries):
-    """Give a request as it must leave, for a pass that has entries."""
+    """Return a request as it must leave, for a pass that has entries."""
     request = request | {"place": tile, "source": dict(request["source"])}
     if not entries:
         return request

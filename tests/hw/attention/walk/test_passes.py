@@ -261,7 +261,7 @@ def slope_words(slopes, width):
 
 
 def row_item(this):
-    """Give a pass as the walker of rows takes it."""
+    """Return a pass as the walker of rows takes it."""
     job = this.job
     return {
         "heads": len(this.heads),
@@ -330,7 +330,7 @@ def test_windows_that_reach_beyond_the_first_key(queries, keys, window, causal):
 
 
 def row_ranges(walker_type, config, job):
-    """Give the first key of each query of a job of one head, and the one behind its last."""
+    """Return the first key of each query of a job of one head, and the one behind its last."""
     walker = walker_type(config, data_width=128)
     items = [row_item(this) for this in passes(config, job)]
     sides = {"i": Side(walker.i, items=items), "o": Side(walker.o, count=job.queries)}

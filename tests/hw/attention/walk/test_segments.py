@@ -17,7 +17,7 @@ from tests.support.proofs.mutants import mutant
 
 
 def stream_words(this):
-    """Give the words that every stream gets for a pass."""
+    """Return the words that every stream gets for a pass."""
     if this.job.bits is None:
         return []
     size = len(bitmap_rows(this.job)) // len(this.job.bits)
@@ -155,7 +155,7 @@ def test_long_bitmap_rows(streams):
 
 
 def clears(walker_type, config, walked):
-    """Give what a walker says of the caches before each tile."""
+    """Return what a walker says of the caches before each tile."""
     walker = walker_type(config, index=0)
     count = sum(not is_empty(this) for this in walked)
     sides = {
@@ -168,7 +168,7 @@ def clears(walker_type, config, walked):
 
 
 def empty_blocks(config, blocks):
-    """Give the passes of two jobs, whose blocks see a tile where ``blocks`` has a bit, and else nothing."""
+    """Return the passes of two jobs, whose blocks see a tile where ``blocks`` has a bit, and else nothing."""
     rng = np.random.default_rng(0)
     bits = np.zeros((len(blocks), 8 * BITMAP_ROW_BYTES), bool)  # whole rows, as padding is no zeros
     bits[:, 7] = blocks
@@ -197,7 +197,9 @@ def test_passes_before_the_first_key_are_empty(sparse):
 
 
 def early_blocks(config, *, sparse):
-    """Give the passes of a causal job with three blocks of queries, of which the last one meets its keys."""
+    """Return the passes of a causal job with three blocks of queries, of which the last one meets its
+    keys.
+    """
     shape = {"queries": 3 * config.rows, "keys": config.rows, "heads": 1, "kv_group": 1, "pack": 1}
     shape |= {"causal": True, "windowed": False, "bits": np.ones((3, 1), bool) if sparse else None}
     rng = np.random.default_rng(0)

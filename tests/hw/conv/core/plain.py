@@ -14,7 +14,7 @@ def small(**changes):
 
 
 def row_slots(layer):
-    """Give the rows that the buffer holds: as few as the layer can do with, and what needs them."""
+    """Return the rows that the buffer holds: as few as the layer can do with, and what needs them."""
     reach = (layer.kernel[0] - 1) * layer.dilation[0]
     if layer.offsets == Offsets.NONE:
         above, below = 0, 0

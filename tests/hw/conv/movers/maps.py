@@ -13,7 +13,7 @@ def words(config, channels):
 
 
 def slices(config, pixels):
-    """Give for each port the bytes of pixels, each a list of channels."""
+    """Return for each port the bytes of pixels, each a list of channels."""
     lanes = config.lanes // config.ports
     return [
         bytes(

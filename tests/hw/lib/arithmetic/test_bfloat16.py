@@ -12,12 +12,12 @@ from tests.support.gateware.play import play
 
 
 def number(pattern):
-    """Give what a bit pattern stands for."""
+    """Return what a bit pattern stands for."""
     return Fraction(float(np.array([pattern << 16], np.uint32).view(np.float32)[0]))
 
 
 def nearest(value, shift):
-    """Give the nearest pattern by trying those around: NumPy's float32, cut to 16 bits, is one of them."""
+    """Return the nearest pattern by trying those around: NumPy's float32, cut to 16 bits, is one of them."""
     exact = Fraction(value, 2**shift)
     cut = int(np.float32(float(abs(exact))).view(np.uint32)) >> 16
     candidates = [p for p in (cut - 1, cut, cut + 1) if p >= 0]

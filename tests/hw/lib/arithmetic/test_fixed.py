@@ -37,7 +37,7 @@ def samples(shape, rng, count=60):
 
 
 def evaluate(shape, expression, values, *, shift_shape=None, shifts=(0,)):
-    """Give ``expression(x)`` or ``expression(x, shift)`` for all pairs, and the shape it came in."""
+    """Return ``expression(x)`` or ``expression(x, shift)`` for all pairs, and the shape it came in."""
     x = Signal(shape)
     shift = Signal(shift_shape or 1)
     m = Module()

@@ -42,7 +42,7 @@ int main() {
 
 
 def product_signature(shared):
-    """Give the ports of one multiplier."""
+    """Return the ports of one multiplier."""
     factors = {"high": In(signed(8)), "low": In(signed(8)), "shared": In(shared)}
     return wiring.Signature({**factors, "o_high": Out(signed(FIELD_BITS)), "o_low": Out(signed(FIELD_BITS))})
 

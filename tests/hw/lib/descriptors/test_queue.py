@@ -48,7 +48,7 @@ def test_two_launches(stall):
 
 
 def asked_ahead(queue):
-    """Give how many descriptors are asked for while nobody takes one."""
+    """Return how many descriptors are asked for while nobody takes one."""
     unit = queue(pitch_bytes=64, used_bytes=64, data_width=128, ahead=2)
     asked = []
 

@@ -45,7 +45,7 @@ class Joined(wiring.Component):
 
 
 def run(commands, *, bursts=64, stall=0.0, stall_o=0.0, seed=0, **model):
-    """Give each DMA its commands, and check what it gives; gives the memory."""
+    """Send each DMA its commands, check its results; return the memory."""
     dut = Joined(inputs=len(commands), width=64, bursts=bursts)
     memory = AxiMemory(dut.axi, stall=stall, seed=seed, **model)
     expected = [expected_words(memory, given, memory.beat_bytes) for given in commands]

@@ -30,7 +30,7 @@ def word_count(command, size):
 
 
 def packed(commands, size, rng):
-    """Give the words of ``commands``, all bytes random, and the bytes each command is to write."""
+    """Return the words of ``commands``, all bytes random, and the bytes each command is to write."""
     words, content = [], []
     for command in commands:
         own = [rng.randbytes(size) for _ in range(word_count(command, size))]

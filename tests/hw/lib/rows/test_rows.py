@@ -17,7 +17,9 @@ def rows_of(most_units, unit_bits=128):
 
 
 def packed_words(rows, size, width):
-    """Give the words of one command of the read DMA: (data, keep, last) with noise where nothing is kept."""
+    """Return the words of one command of the read DMA: (data, keep, last) with noise where nothing is
+    kept.
+    """
     raw = b"".join(rows)
     step = width // 8
     words = []

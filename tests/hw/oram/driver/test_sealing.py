@@ -20,7 +20,7 @@ KEY = bytes(range(16))
 
 
 def message_of(record, value_bytes, iv):
-    """Give what is sealed in a record, byte by byte as the format has it."""
+    """Return what is sealed in a record, byte by byte as the format has it."""
     end = 48 + -(-value_bytes // 16) * 16
     message, right = Gcm(KEY).open(np.frombuffer(iv, np.uint8), record[32:end], record[16:32])
     assert right

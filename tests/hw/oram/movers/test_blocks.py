@@ -26,7 +26,7 @@ def bursts_of(beats, base, index):
 
 
 def rising(starts, latency, taken):
-    """Give when each burst is first offered: so long after its block, or behind the one before."""
+    """Return when each burst is first offered: so long after its block, or behind the one before."""
     offered = []
     for x, start in enumerate(starts):
         offered.append(max(start + latency, taken[x - 1] + 1 if x else 0))

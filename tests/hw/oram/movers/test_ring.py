@@ -106,7 +106,7 @@ def test_ring_in_two_launches(value, pauses, seed):
 
 
 def groups(first, end):
-    """Give the bursts in which the records ``first`` to ``end`` of one beat are asked for."""
+    """Return the bursts in which the records ``first`` to ``end`` of one beat are asked for."""
     ends = [*range(first + GROUP - first % GROUP, end, GROUP), end]
     return [
         (at % SLOTS * BEAT, up_to - at) for at, up_to in zip([first, *ends], ends, strict=False) if up_to > at

@@ -37,7 +37,7 @@ def makers(plan):
 
 
 def change(path, by):
-    """Give a corruption that changes a number of the document by a function of it."""
+    """Return a corruption that changes a number of the document by a function of it."""
 
     def corrupt(plan, rng):
         *outer, key = path

@@ -61,7 +61,7 @@ def test_bounds_are_of_use():
 
 
 def played(plan):
-    """Give the predicted cycles of a plan, and the checker's form of it with these."""
+    """Return the predicted cycles of a plan, and the checker's form of it with these."""
     prediction = predict(lower(plan))
     found = Plan.model_validate(json.loads(plan_to_json(plan)))
     found.totals.predicted_cycles = prediction.cycles_total

@@ -45,7 +45,7 @@ def streams_of(graph, problem, rng, share):
 
 
 def random_plan(seed):
-    """Give a plan that spills, fetches and streams."""
+    """Return a plan that spills, fetches and streams."""
     rng = random.Random(seed)
     graph = random_graph(seed, rng.randint(1, 24))
     problem = Problem(graph=graph, word_bytes=rng.choice((4, 8, 32)))
@@ -106,7 +106,7 @@ def test_corrupted_plans_are_refused_with_the_reason(plans, kind):
 
 
 def leaves(value, path=()):
-    """Give the path of every value of a document."""
+    """Return the path of every value of a document."""
     if isinstance(value, dict | list):
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
             yield (*path, key)

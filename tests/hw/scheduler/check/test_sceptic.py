@@ -26,7 +26,7 @@ def leaves(value, path=()):
 
 
 def pattern(path):
-    """Give the field of a path: names of tensors and places in lists are left out."""
+    """Return the field of a path: names of tensors and places in lists are left out."""
     named = ("homes", "accesses")
     return ".".join(
         "*" if isinstance(key, int) or (before in named) else key

@@ -16,7 +16,7 @@ from hw.scheduler.operators.traffic import TrafficEngine
 
 
 def config_for(*, words: int = 64, word_bytes: int = 8, cores: int = 1, banks: int = 4) -> SchedulerConfig:
-    """Give a configuration whose widths fit operands as large as the scratchpad."""
+    """Return a configuration whose widths fit operands as large as the scratchpad."""
     return SchedulerConfig(
         max_operator_bytes=words * word_bytes,
         scratchpad_bytes=words * word_bytes,

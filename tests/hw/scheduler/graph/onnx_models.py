@@ -50,7 +50,7 @@ def small():
 
 
 def dependencies(content, name, axis, output_axis):
-    """Give [input row, output row] -> whether the one counts for the other."""
+    """Return [input row, output row] -> whether the one counts for the other."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 3

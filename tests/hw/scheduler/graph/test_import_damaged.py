@@ -84,7 +84,7 @@ def refused(content):
 
 
 def numbers(graph, values):
-    """Give the parameter ``m`` as a list of numbers instead of bytes."""
+    """Return the parameter ``m`` as a list of numbers instead of bytes."""
     graph.initializer[2].ClearField("raw_data")
     graph.initializer[2].float_data.extend(values)
 

@@ -29,7 +29,7 @@ SOAK = pytest.mark.soak
 
 @functools.lru_cache(maxsize=4)
 def built(config, *_):
-    """Give the body of a shape, the same one each time: its simulator is compiled once.
+    """Return the body of a shape, the same one each time: its simulator is compiled once.
 
     The parts that a seeded bug is in are given too, so that a body with a bug is another one.
     """
@@ -121,7 +121,7 @@ def check_counters(counters, program, config):
 
 
 def shape(program, **fields):
-    """Give a shape of a few words and rows that loads ``program``."""
+    """Return a shape of a few words and rows that loads ``program``."""
     small = {"max_steps": 15, "max_operands": 63, "max_transfers": 63, "banks": 4}
     size = program.word_bytes
     sizes = {"scratchpad_bytes": 128 * size, "max_operator_bytes": 255 * size, "max_region_bytes": 1 << 16}

@@ -28,7 +28,7 @@ GRAPHS = Path(__file__).parents[3] / "data" / "graphs"
 
 
 def graph(sizes, *steps):
-    """Give a graph of one-letter tensors; a step is ``"inputs>outputs"``; unread ones are outputs."""
+    """Return a graph of one-letter tensors; a step is ``"inputs>outputs"``; unread ones are outputs."""
     operators = [
         Operator(name=step, kind="add", inputs=tuple(step.split(">")[0]), outputs=tuple(step.split(">")[1]))
         for step in steps

@@ -120,7 +120,7 @@ def test_an_impossible_scratchpad_names_what_does_not_fit_and_what_would_do():
 
 
 def plans():
-    """Give two plans as their documents."""
+    """Return two plans as their documents."""
     graphs = ((wide_problem(0, 16).graph, 500), (unet(side=32, base=8, levels=1), 12000))
     return [plan_to_json(make_plan(graph, PlanOptions(scratchpad_bytes=size))) for graph, size in graphs]
 

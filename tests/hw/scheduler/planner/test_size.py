@@ -14,7 +14,7 @@ from tests.support.planner.cells import wide_cells
 
 
 def planned(model, scratchpad, within_s=None):
-    """Give a plan that is true, and the seconds of the processor that planning took here."""
+    """Return a plan that is true, and the seconds of the processor that planning took here."""
     began = time.process_time()
     plan = plan_model(model, scratchpad, watch=Watch(within_s=within_s))
     seconds = time.process_time() - began

@@ -70,7 +70,7 @@ def test_every_board_has_a_model(name):
 
 
 def changed(items, index, **fields):
-    """Give ``items`` with some fields of one of them changed."""
+    """Return ``items`` with some fields of one of them changed."""
     new = list(items)
     new[index] = dataclasses.replace(new[index], **fields)
     return tuple(new)

@@ -44,7 +44,7 @@ def published_machine(megabytes):
 
 
 def published_utilization(work, machine):
-    """Give the paper's utilization of the two-dimensional array: maxima and exponentials count as work."""
+    """Return the paper's utilization of the two-dimensional array: maxima and exponentials count as work."""
     tiles = -(-work.keys // machine.side)
     return tiles * (work.size + 1 + 7 + 1 + work.size) / fusemax_tile(tiles, work.size)
 

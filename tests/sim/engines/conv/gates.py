@@ -56,7 +56,7 @@ def whole(values):
 
 
 def run(config, beat_bits, feeds, count):
-    """Give the words that leave, int8 ``[count, L]``; ``feeds`` has the items of every input."""
+    """Return the words that leave, int8 ``[count, L]``; ``feeds`` has the items of every input."""
     dut = Gates(config, beat_bits=beat_bits)
     received = []
 

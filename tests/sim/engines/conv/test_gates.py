@@ -145,7 +145,7 @@ def check(config, jobs, seed):
 
 
 def entries(config, side, drawn):
-    """Give entries as the reader of offsets gives them."""
+    """Return entries as the reader of offsets gives them."""
     raw = offset_entries(config, drawn.layer, drawn.offset, drawn.mask).view("<i2")
     fields = {Offsets.SQUARE: 1}.get(drawn.layer.offsets, 3 if drawn.mask is not None else 2)
     found = []

@@ -47,7 +47,7 @@ def job(config, tensors):
 
 
 def memory_of(job, records):
-    """Give the buffers of a kernel that did everything right, with noise where nothing is said."""
+    """Return the buffers of a kernel that did everything right, with noise where nothing is said."""
     config, rng = job.config, np.random.default_rng(1)
     state, buffers = job.played.state, {"responses": records.reshape(-1)}
     buffers["pages"] = sealed_pages(state, job.page_gcm, range(config.host_pages)).reshape(-1)

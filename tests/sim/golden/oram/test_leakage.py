@@ -25,7 +25,7 @@ OPERATIONS = 300_000
 
 
 def touches(config, workload, operations, seed):
-    """Give pages [n, 1 or 2] of a map that is full, -1 where a label lies in HBM."""
+    """Return pages [n, 1 or 2] of a map that is full, -1 where a label lies in HBM."""
     rng = np.random.default_rng(seed)
     fast = FastMap(config, config.keys)
 

@@ -126,7 +126,7 @@ class Machine:
         self.held_before = self.held
 
     def group(self, number):
-        """Give the slot of a record, and whether it is the last of its group."""
+        """Return the slot of a record, and whether it is the last of its group."""
         slot = (self.launch.first + number) % self.launch.slots
         return (
             slot,

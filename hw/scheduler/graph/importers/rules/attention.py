@@ -12,7 +12,7 @@ def _parted(call: Call, width: int, heads: int, position: int) -> int:
 
 
 def _heads(call: Call, position: int, count: str) -> Shape:
-    """Give (B, heads, L, D) of an operand of that form, or of (B, L, heads * D)."""
+    """Return (B, heads, L, D) of an operand of that form, or of (B, L, heads * D)."""
     shape = call.shape(position)
     if len(shape) == 4:
         return shape

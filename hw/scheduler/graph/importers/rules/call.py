@@ -48,7 +48,7 @@ class Call:
         return position < len(self.shapes) and self.shapes[position] is not None
 
     def shape(self, position: int, rank: int | None = None) -> Shape:
-        """Give the shape of an operand that must be there, of this rank if named."""
+        """Return the shape of an operand that must be there, of this rank if named."""
         shape = self.shapes[position] if position < len(self.shapes) else None
         if shape is None:
             raise Misfit(self.label(position), "left out", "given")
@@ -57,7 +57,7 @@ class Call:
         return shape
 
     def spatial(self, position: int = 0) -> Shape:
-        """Give the shape of an operand of (N, C, D1, ...)."""
+        """Return the shape of an operand of (N, C, D1, ...)."""
         shape = self.shape(position)
         if len(shape) < 3:
             raise Misfit(f"shape of {self.label(position)}", shape, "of at least 3 dimensions (N, C, L ...)")
@@ -75,7 +75,7 @@ class Call:
             raise Misfit(f"shape of {self.label(position)}", self.shapes[position], "() or (1,), one value")
 
     def numbers(self, position: int) -> list[float]:
-        """Give the values of a constant of at most one dimension; Unknown when it is none."""
+        """Return the values of a constant of at most one dimension; Unknown when it is none."""
         if len(self.shape(position)) > 1:
             legal = "of one dimension"
             raise Misfit(f"shape of {self.label(position)}", self.shapes[position], legal)
@@ -85,15 +85,15 @@ class Call:
         return list(value.reshape(-1).tolist())
 
     def whole(self, position: int, name: str = "") -> list[int] | None:
-        """Give whole numbers from an operand or, in older versions, the attribute ``name``; None when neither
-        is given.
+        """Return whole numbers from an operand or, in older versions, the attribute ``name``; None when
+        neither is given.
         """
         if self.has(position):
             return [int(value) for value in self.numbers(position)]
         return self.ints(name) if name in self.attributes else None
 
     def ints(self, name: str, default: Sequence[int] = (), count: int | None = None) -> list[int]:
-        """Give an attribute of whole numbers, of so many if named."""
+        """Return an attribute of whole numbers, of so many if named."""
         values = self.attributes.get(name, list(default))
         if not isinstance(values, (list, tuple)) or not all(isinstance(value, int) for value in values):
             raise Misfit(name, values, "whole numbers")
@@ -102,7 +102,7 @@ class Call:
         return list(values)
 
     def number(self, name: str, default: int | None = None, least: int | None = None) -> int:
-        """Give an attribute that is a whole number, and no less than named."""
+        """Return an attribute that is a whole number, and no less than named."""
         value = self.attributes.get(name, default)
         if not isinstance(value, int):
             raise Misfit(name, value, "a whole number")
@@ -111,18 +111,18 @@ class Call:
         return value
 
     def text(self, name: str, default: str) -> str:
-        """Give an attribute that is text."""
+        """Return an attribute that is text."""
         value = self.attributes.get(name, default.encode())
         if not isinstance(value, bytes):
             raise Misfit(name, value, "text")
         return value.decode(errors="replace")
 
     def axis(self, rank: int, default: int = 0, name: str = "axis") -> int:
-        """Give the attribute ``axis``, counted from 0, of a shape of this rank."""
+        """Return the attribute ``axis``, counted from 0, of a shape of this rank."""
         return counted(self.number(name, default), rank, name)
 
     def axes(self, values: Sequence[int], rank: int) -> list[int]:
-        """Give axes counted from 0; refuse one that is none of a shape's, or named twice."""
+        """Return axes counted from 0; refuse one that is none of a shape's, or named twice."""
         found = [counted(value, rank, "axes") for value in values]
         if len(set(found)) != len(found):
             raise Misfit("axes", list(values), "named once each")
@@ -138,7 +138,7 @@ def counted(axis: int, rank: int, name: str = "axis") -> int:
 
 
 def bounded(shape: Sequence[int]) -> Shape:
-    """Give a shape; refuse extents below 0, or far beyond any tensor."""
+    """Return a shape; refuse extents below 0, or far beyond any tensor."""
     found = tuple(int(extent) for extent in shape)
     if any(not 0 <= extent <= MAX_EXTENT for extent in found):
         raise Misfit("shape of the result", found, f"from 0 to {MAX_EXTENT} in every dimension")
@@ -146,7 +146,7 @@ def bounded(shape: Sequence[int]) -> Shape:
 
 
 def broadcast(call: Call, *positions: int) -> Shape:
-    """Give the shape that operands have together: from the last dimension on, extents are equal or 1."""
+    """Return the shape that operands have together: from the last dimension on, extents are equal or 1."""
     result: list[int] = []
     for position in positions:
         shape = call.shape(position)

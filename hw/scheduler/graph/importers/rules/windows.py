@@ -11,7 +11,7 @@ _SAME = ("SAME_UPPER", "SAME_LOWER")
 
 
 def _window(call: Call, count: int, kernel: Sequence[int]) -> tuple[list[int], list[int], list[int], str]:
-    """Give strides, pads and the extents of the dilated kernel, each checked, and how padding is found."""
+    """Return strides, pads and the extents of the dilated kernel, each checked, and how padding is found."""
     automatic = call.text("auto_pad", "NOTSET") or "NOTSET"
     if automatic not in ("NOTSET", "VALID", *_SAME):
         raise Misfit("auto_pad", automatic, "NOTSET, VALID, SAME_UPPER or SAME_LOWER")
@@ -58,7 +58,7 @@ def _groups(call: Call, channels: int, shape: Shape) -> int:
 
 
 def _kernel(call: Call, image: Shape) -> Shape:
-    """Give the shape of the weights of a convolution, which has as many dimensions as the image."""
+    """Return the shape of the weights of a convolution, which has as many dimensions as the image."""
     weights = call.shape(1, len(image))
     stated = tuple(call.ints("kernel_shape", weights[2:]))
     if stated != weights[2:]:

@@ -74,7 +74,7 @@ class Pass:
         return own
 
     def results(self, config, lines, tanh_lines):
-        """Give what each row comes to, as bits."""
+        """Return what each row comes to, as bits."""
         given = []
         for query, own in zip(self.q, self.settings, strict=True):
             logits = []
@@ -112,12 +112,12 @@ class Control:
         self.drained = 0  # when the beats of all passes so far have left
 
     def pulse(self, cycle, signal, value):
-        """Give a signal a value for a cycle; afterwards it is zero."""
+        """Return a signal a value for a cycle; afterwards it is zero."""
         self.at[cycle].append((signal, value))
         self.at[cycle + 1].insert(0, (signal, 0))
 
     def word(self, cycle, signal, **members):
-        """Give members of a control word, and take its ``valid`` back afterwards."""
+        """Return members of a control word, and take its ``valid`` back afterwards."""
         self.at[cycle].append((signal, {"valid": 1, **members}))
         self.at[cycle + 1].insert(0, (signal.valid, 0))
 

@@ -27,7 +27,7 @@ def test_values(lanes, folds, bits):
 
     async def bench(ctx):
         async def part_of(key, step, lanes):
-            """Give a probability and its step, and in the same cycle the value of the next."""
+            """Return a probability and its step, and in the same cycle the value of the next."""
             ctx.set(unit.probability, key)
             ctx.set(unit.step, step)
             ctx.set(unit.value, lanes.tolist())

@@ -76,7 +76,7 @@ def packed(parameters):
 
 
 def results(layer, weights):
-    """Give the words that leave."""
+    """Return the words that leave."""
     config = layer.config
     slice_lanes = config.lanes // config.generators
     for row in range(layer.out[0]):
@@ -105,7 +105,7 @@ def results(layer, weights):
 
 
 def digits(layer):
-    """Give the words of samples that leave."""
+    """Return the words of samples that leave."""
     config = layer.config
     slice_lanes = config.lanes // config.generators
     for row in range(layer.out[0]):
@@ -128,7 +128,7 @@ def digits(layer):
 
 @functools.lru_cache(maxsize=1)
 def unit_of(config, beat_bits):
-    """Give the unit: `simulate` compiles it once for tests one after the other."""
+    """Return the unit: `simulate` compiles it once for tests one after the other."""
     return Depthwise(config, InlinePlacer(), beat_bits=beat_bits)
 
 

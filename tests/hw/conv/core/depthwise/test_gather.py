@@ -33,7 +33,7 @@ def far(config, rng, **sizes):
 
 
 def requests(layer):
-    """Give the neighbours that no row of the window has, as the definition has it, then the end."""
+    """Return the neighbours that no row of the window has, as the definition has it, then the end."""
     _, need, free = row_slots(layer)
     one = 1 << layer.config.fraction_bits
     for out_row in range(layer.out[0]):

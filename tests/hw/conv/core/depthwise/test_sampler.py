@@ -111,7 +111,7 @@ class Layer:
         return max(-self.limit, min(self.limit, value))
 
     def place(self, out_row, out_column, tap, group=0):
-        """Give where a tap is sampled, in units of 2^-F, and its mask."""
+        """Return where a tap is sampled, in units of 2^-F, and its mask."""
         fraction = self.config.fraction_bits
         i, j = divmod(tap, self.kernel[1])
         dy = dx = 0
@@ -128,7 +128,7 @@ class Layer:
         return y, x, mask
 
     def sample(self, out_row, out_column, word, slice_, tap):
-        """Give the samples of the lanes of a slice, and the mask."""
+        """Return the samples of the lanes of a slice, and the mask."""
         config = self.config
         fraction, lanes = config.fraction_bits, config.lanes // config.generators
         slices = self.words * config.generators

@@ -222,7 +222,7 @@ def pack(lanes):
 
 
 def random_layer(config, seed, **fixed):
-    """Give a small layer of any kind, with what is ``fixed``."""
+    """Return a small layer of any kind, with what is ``fixed``."""
     rng = random.Random(f"random {seed}")
     columns = rng.randint(1, 6)
     rows = rng.randint(1, 12 // columns)

@@ -19,7 +19,7 @@ CONFIGS = {
 
 
 def sides(unit, layers, beat_bits, stalls):
-    """Give all streams of the unit."""
+    """Return all streams of the unit."""
     inputs = {
         "block": [layer.block for layer in layers],
         "i": [word for layer in layers for word in layer.words_in()],

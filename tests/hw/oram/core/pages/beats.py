@@ -28,7 +28,7 @@ def unit(kind, lanes):
 
 
 def case(rng, config):
-    """Give a cipher with its key, pages and versions, and what is to be sealed."""
+    """Return a cipher with its key, pages and versions, and what is to be sealed."""
     key, count = rng.bytes(16), -(-BEATS // config.page_beats)
     which = rng.integers(0, 1 << 48, (2, count), np.uint64)
     pages = rng.integers(0, 256, (count, config.page_bytes), np.uint8)
@@ -40,7 +40,7 @@ def nonce(page, version):
 
 
 def beats_of(config, begins, pages):
-    """Give the beats of pages by cycle, as far apart as they are taken."""
+    """Return the beats of pages by cycle, as far apart as they are taken."""
     pace = config.page_beat_cycles
     return {
         begin + pace * n: bits(beat)

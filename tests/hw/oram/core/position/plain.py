@@ -17,7 +17,7 @@ def ones(bits):
 
 
 def golden(config, queries):
-    """Give the golden map, and what `operation_layout` has of its operations; None where nothing counts."""
+    """Return the golden map, and what `operation_layout` has of its operations; None where nothing counts."""
     draws = [[(draw & ones(64), draw >> 64) for draw in query["draw"]] for query in queries]
     blocks = np.array(draws, np.uint64)
     permuted = {query["command"]["key"]: query["permuted"] for query in queries}
@@ -49,7 +49,7 @@ def golden(config, queries):
 
 
 def touched(config, operation):
-    """Give an operation of the design as `golden` does."""
+    """Return an operation of the design as `golden` does."""
     operation = dict(operation)
     for name in ("page", "record"):
         valid = operation.pop(f"{name}_valid")
@@ -83,7 +83,7 @@ class Hbm:
         self.written = 0
 
     def delay(self, most):
-        """Give as often the least, the most and any."""
+        """Return as often the least, the most and any."""
         return self.rng.choice([0, most, self.rng.randint(0, most)])
 
     def read(self, now, table, number):

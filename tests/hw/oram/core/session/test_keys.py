@@ -19,7 +19,7 @@ RECORD = PageShape(page_bytes=48, lanes=1)
 
 
 def run(page, count):
-    """Give the cycles from start to done of ``count`` launches one after the other, all checked."""
+    """Return the cycles from start to done of ``count`` launches one after the other, all checked."""
     rng, took = random.Random(page.page_bytes), []
     dut = Keys(page=page, record=RECORD, placer=InlinePlacer())
     names = ("session", "page", "permutation", "draw")

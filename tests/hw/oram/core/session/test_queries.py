@@ -28,7 +28,7 @@ COUNT = CONFIG.accepted + 8
 
 
 def schedule(rng, pauses, before, ready):
-    """Give the cycles in which commands come, ``accepted`` at most without a query taken, and that of each
+    """Return the cycles in which commands come, ``accepted`` at most without a query taken, and that of each
     query.
     """
     interval, begins, taken, begin = CONFIG.interval, [], [], Keystream.LATENCY

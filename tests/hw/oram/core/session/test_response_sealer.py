@@ -33,7 +33,7 @@ def unit(value_bytes):
 
 
 def rows_of(rng, dut, config, results, n):
-    """Give the rows of a response, of which the others than the first have their value alone."""
+    """Return the rows of a response, of which the others than the first have their value alone."""
     size = config.row_bytes
     for row in range(config.value_rows):
         told = {name: int(rng.integers(8)) for name in ("operation", "status", "key")}

@@ -59,11 +59,11 @@ class PlayedMap(ObliviousMap):
         self.found = dict.fromkeys(("flush", "move", "store", "page", "list", "log", "entry", "moved"), 0)
 
     def draw(self):
-        """Give a fresh record for each label."""
+        """Return a fresh record for each label."""
         return [self.rng.choice(self._choices) for _ in range(self.config.label_count)]
 
     def operate(self):
-        """Give the touches of the next operation, which is drawn."""
+        """Return the touches of the next operation, which is drawn."""
         rng = self.rng
         code = rng.choices(list(Code), self._weights)[0]
         key = rng.choice(self.keys[:3] if rng.random() < 0.3 else self.keys)
@@ -77,7 +77,7 @@ class PlayedMap(ObliviousMap):
         return self.play(code, key, fresh, miss)
 
     def play(self, code, key, fresh, miss):
-        """Give the touches of an operation with such fresh records, and such of a miss."""
+        """Return the touches of an operation with such fresh records, and such of a miss."""
         self._words = np.array([*map(self._word, (*fresh, *miss))], np.uint64).reshape(1, -1, 2)
         self.loads = self.rng.choice(self._few_pages)
         self._command = Command(code, key, self.rng.randbytes(self.config.value_bytes))
@@ -90,7 +90,7 @@ class PlayedMap(ObliviousMap):
         return self.played
 
     def _word(self, record):
-        """Give a draw of this record, and of one of the few pages for a dummy."""
+        """Return a draw of this record, and of one of the few pages for a dummy."""
         dummy = -(-(self.rng.choice(self._few_pages) << 32) // self.config.host_pages)
         return (self.label_of(record) << 64) // self.config.labels + dummy
 
@@ -167,7 +167,7 @@ class PlayedMap(ObliviousMap):
         return record_images(self, [record])[0].tobytes()
 
     def _read(self, record):
-        """Give the record as HBM shows it: recent writes are there or not."""
+        """Return the record as HBM shows it: recent writes are there or not."""
         if record not in self._shown:
             head = self._image(record)[:RECORD_HEADER_BYTES]
             noise = self.rng.randbytes(self.config.record_bytes - len(head))
@@ -199,5 +199,5 @@ class PlayedMap(ObliviousMap):
 
 
 def _new_slot(before, after):
-    """Give the slot with an item that was not there."""
+    """Return the slot with an item that was not there."""
     return next((at for at, item in enumerate(after) if item and item is not before[at]), None)

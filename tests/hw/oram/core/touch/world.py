@@ -20,7 +20,7 @@ WAITS = ("operation", "keystream", "record", "fresh")
 def draw_operations(
     config: OramConfig, public: Any, secret: Any, count: int, pages: int
 ) -> list[dict[str, Any]]:
-    """Give operations as the position map does: on the first pages, which ones drawn with ``public``."""
+    """Return operations as the position map does: on the first pages, which ones drawn with ``public``."""
     padded = config.items > config.label_count
     operations = []
     for n in range(count):
@@ -54,7 +54,7 @@ def draw_operations(
 
 
 def touches_of(config: OramConfig, operations: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Give the touches of operations: of each label one, or two, of which the second has the page."""
+    """Return the touches of operations: of each label one, or two, of which the second has the page."""
     per_label = config.items // config.label_count
     return [
         {
@@ -231,7 +231,7 @@ class World:
         self.late = plain(ctx.get(dut.late))
 
     def expect(self) -> Gates:
-        """Give what the gates should have done, of a run in which every page was written."""
+        """Return what the gates should have done, of a run in which every page was written."""
         pages = iter(self.pages)
         for _ in self.operations:
             self.gates.accept()

@@ -50,7 +50,7 @@ def random_beats(rng, lines, count):
 
 
 def written(lines, beats):
-    """Give the bytes of each port that the beats leave, by address."""
+    """Return the bytes of each port that the beats leave, by address."""
     bytes_of = [{} for _ in range(lines.ports)]
     for beat in beats:
         line, size = beat["line"], lines.port_bytes

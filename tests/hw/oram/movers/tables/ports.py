@@ -13,12 +13,12 @@ def base_of(port):
 
 
 def raw(stream):
-    """Give a stream with its payload as bits."""
+    """Return a stream with its payload as bits."""
     return SimpleNamespace(valid=stream.valid, ready=stream.ready, payload=Value.cast(stream.payload))
 
 
 def memories_of(unit, **model):
-    """Give the memory of each port, and the testbenches that play them."""
+    """Return the memory of each port, and the testbenches that play them."""
     memories = [AxiMemory(port, seed=p, **model) for p, port in enumerate(unit.axi)]
 
     async def place(ctx):
@@ -39,7 +39,7 @@ class Table:
         return port, base_of(port) + line // self._ports * self._line_bytes
 
     def content(self, line, length):
-        """Give the first bytes of a line, as a signal has them."""
+        """Return the first bytes of a line, as a signal has them."""
         port, address = self._place(line)
         return int.from_bytes(self._memories[port].content(address, length), "little")
 
@@ -52,7 +52,7 @@ class Table:
 
 
 def written_bytes(memories):
-    """Give the bytes that were written, by (port, address)."""
+    """Return the bytes that were written, by (port, address)."""
     return {(p, at): byte for p, memory in enumerate(memories) for at, byte in memory.bytes.items()}
 
 
@@ -65,7 +65,7 @@ async def quiet(ctx, unit, cycles=60):
 
 
 def check(**told):
-    """Give what waits for quiet, and then finds these members as told."""
+    """Return what waits for quiet, and then finds these members as told."""
 
     async def then(ctx, unit):
         await quiet(ctx, unit)
