@@ -1,4 +1,4 @@
-"""Boards: what a card offers a kernel, read from ``boards/*.yaml``, with the timing of its memories."""
+"""Boards: a card's resources, memories and clock for a kernel, read from ``boards/*.yaml``."""
 
 from hw.board.board import Board, ClockBudget, Memory
 from hw.board.files import board_names, load_board

@@ -1,8 +1,8 @@
-"""Boards: what a card offers a kernel, as immutable values.
+"""Boards: a card's resources, memories and clock for a kernel, as immutable values.
 
 The numbers live in ``boards/*.yaml``, one file a board, each with its source; `hw.board.form` reads and
-checks the files.  The rules that relate numbers to each other are here, so that a board made in a test
-obeys them too.
+checks the files.  Rules that relate numbers to each other are here, so that they also hold for boards made in
+tests.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from hw.errors import InputError
 Kind = Literal["hbm2", "ddr4", "lpddr4", "host"]
 Protocol = Literal["axi3", "axi4"]
 Family = Literal["alveo", "zynq"]
-Timing = HbmTiming | DdrTiming | HostTiming
+MemoryTiming = HbmTiming | DdrTiming | HostTiming
 
 #: Longest burst each protocol can express, in beats.
 LONGEST_BURST: dict[str, int] = {"axi3": 16, "axi4": 256}
-#: What a memory's timing parameters are, by its kind.
-TIMING_OF_KIND: dict[str, type[Timing]] = {
+#: Class of a memory's timing parameters, by its kind.
+TIMING_OF_KIND: dict[str, type[MemoryTiming]] = {
     "hbm2": HbmTiming,
     "ddr4": DdrTiming,
     "lpddr4": DdrTiming,
@@ -52,13 +52,13 @@ class Memory:
     port_data_width: int  #: Width of one AXI port in bits.
     channel_bytes: int  #: Capacity of one channel.
     #: ``peak_bytes_per_second``, ``realistic_bytes_per_second``: of all channels together: the pins' limit,
-    #: and what a well-behaved kernel was measured to get.
+    #: and the highest measurement of a kernel.
     peak_bytes_per_second: float
     realistic_bytes_per_second: float
     burst_beats: int  #: Longest burst a port takes, in beats.
     protocol: Protocol  #: ``"axi3"`` or ``"axi4"``.
-    timing: Timing  #: Parameters of the simulated memory; see `hw.board.memory_timing`.
-    slr: int = 0  #: The die where its ports come out, so that what drives them lies there.
+    timing: MemoryTiming  #: Parameters of the simulated memory; see `hw.board.memory_timing`.
+    slr: int = 0  #: The die of its ports, and so of the logic that drives them.
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier():
@@ -103,19 +103,19 @@ class Memory:
 
     @property
     def channel_bytes_per_second(self) -> float:
-        """One channel's share of what a well-behaved kernel was measured to get."""
+        """One channel's share of the realistic rate."""
         return self.realistic_bytes_per_second / self.channels
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClockBudget:
-    """What of a clock period a path between registers may use; see `Board.path_budget_ps`."""
+    """Deductions from the clock period of a path between registers; see `Board.path_budget_ps`."""
 
-    #: ``uncertainty_ps``, ``skew_ps``: kept back for jitter, and for clocks that arrive at different times.
+    #: ``uncertainty_ps``, ``skew_ps``: margins for jitter, and for differences in clock arrival.
     uncertainty_ps: float
     skew_ps: float
-    slr_crossing_ps: float  #: What a net between two dies takes longer than one within a die.
-    delay_factor: float  #: How much slower the device is than one of speed grade -2 at 0.85 V.
+    slr_crossing_ps: float  #: Additional delay of a net between two dies.
+    delay_factor: float  #: Delays relative to a device of speed grade -2 at 0.85 V.
 
     def __post_init__(self) -> None:
         for field in ("uncertainty_ps", "skew_ps", "slr_crossing_ps", "delay_factor"):
@@ -132,13 +132,13 @@ class Board:
     #: ``"alveo"``: kernels are linked by Vitis to ``platform``; ``"zynq"``: packaged as IP for Vivado.
     family: Family
     platform: str | None  #: Vitis platform, or None on Zynq.
-    #: ``device``, ``user``: what the device has, and what of it is the user's.
+    #: ``device``, ``user``: resources of the device, and the user's share of them.
     device: Resources
     user: Resources
     slrs: int  #: Super logic regions (dies) of the device.
     clock_mhz: float  #: Kernel clock unless the user says otherwise.
-    budget: ClockBudget  #: What of its period is not for paths, and how fast the device is.
-    memories: tuple[Memory, ...]  #: All memories; the first is the one kernels keep their data in.
+    budget: ClockBudget  #: Deductions from the period, and the device's speed.
+    memories: tuple[Memory, ...]  #: All memories; kernels keep their data in the first.
 
     def __post_init__(self) -> None:
         for field in ("name", "title", "part"):
@@ -180,12 +180,12 @@ class Board:
 
     @property
     def die(self) -> Resources:
-        """A die's even share of what is the user's."""
+        """A die's even share of the user's resources."""
         return Resources(**{name: count // self.slrs for name, count in self.user.items()})
 
     @property
     def memory(self) -> Memory:
-        """The memory kernels keep their data in."""
+        """The memory of the kernels' data."""
         return self.memories[0]
 
     @property
@@ -194,38 +194,38 @@ class Board:
         return next((memory for memory in self.memories if memory.kind == "host"), None)
 
     def cycles(self, nanoseconds: float) -> float:
-        """Return a time in cycles of the kernel clock."""
+        """Convert a time into cycles of the kernel clock."""
         return nanoseconds * self.clock_mhz / 1e3
 
     @property
     def idle_read_cycles(self) -> int:
-        """Cycles from a read address on the bus to its first data there, of the kernels' memory when idle.
+        """Cycles from a read address on the bus to its first data, of the kernels' idle memory.
 
-        The address is seen at the end of its cycle; data that come within a cycle are seen at its end.
+        Address and data are both sampled at the end of their cycle.
         """
         return self.beat_read_cycles(1)
 
     @property
     def idle_write_cycles(self) -> int:
-        """Cycles from the last write data to the response, likewise; a cycle's rest goes into its channel."""
+        """Cycles from the last write data to the response, likewise, rounded up to whole cycles."""
         return self.beat_write_cycles(1)
 
     def beat_read_cycles(self, beat_bytes: int) -> int:
-        """Return `idle_read_cycles` of a beat of which so many bytes are read, maybe not all at once."""
+        """Return `idle_read_cycles` of a beat of ``beat_bytes``, which the memory may deliver in parts."""
         timing = self.memory.timing
         return 1 + math.floor(self.cycles(timing.idle_read_ns + timing.behind_ns(beat_bytes)))
 
     def beat_write_cycles(self, beat_bytes: int) -> int:
-        """Return `idle_write_cycles` likewise."""
+        """Return `idle_write_cycles` of a beat of ``beat_bytes``."""
         timing = self.memory.timing
         return 1 + math.ceil(self.cycles(timing.idle_write_ns + timing.behind_ns(beat_bytes)))
 
     @property
     def refresh_wait_cycles(self) -> float:
-        """Cycles that a read of the kernels' memory waits for a refresh, on average."""
+        """Mean cycles that a read of the kernels' memory waits for a refresh."""
         return self.cycles(self.memory.timing.refresh_wait_ns)
 
     @property
     def channel_bytes_per_cycle(self) -> float:
-        """What a channel of the kernels' memory realistically moves in a cycle of the kernel clock."""
+        """Realistic bytes per kernel cycle of a channel of the kernels' memory."""
         return self.memory.channel_bytes_per_second / (self.clock_mhz * 1e6)

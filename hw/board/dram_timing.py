@@ -1,4 +1,4 @@
-"""Timing of any DRAM: what HBM and DDR have in common; `hw.board.memory_timing` has the kinds."""
+"""Timing of any DRAM: the common part of HBM and DDR; `hw.board.memory_timing` has the kinds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def check_numbers(timing: Any) -> None:
 
     Errors
     ------
-    `InputError` for what is not finite or is negative, and for fractions where a whole number belongs.
+    `InputError` for values that are negative or not finite, and for fractions where only integers are legal.
     """
     for field in fields(timing):
         value = getattr(timing, field.name)
@@ -30,10 +30,10 @@ def check_numbers(timing: Any) -> None:
 def map_fields(address_map: str) -> Iterator[tuple[str, int]]:
     """Split an address map into its fields, least significant first.
 
-    ``address_map``: fields above the offset within a granule, least significant first, each with its number
-    of bits: ``G`` bank group, ``B`` bank within the group, ``C`` column, ``R`` row (one field; as the last it
-    needs no number and takes all bits that are left).  ``"G1 C5 B2 G1 R"``: one bank-group bit, five column
-    bits, two bank bits, another bank-group bit, the row.
+    ``address_map``: fields above the offset within a granule, each with its number of bits: ``G`` bank group,
+    ``B`` bank within the group, ``C`` column, ``R`` row.  There is one row field; as the last it needs no
+    number and takes the remaining bits.  Example ``"G1 C5 B2 G1 R"``: one bank-group bit, five column bits,
+    two bank bits, another bank-group bit, the row.
 
     Yields
     ------
@@ -58,19 +58,19 @@ def map_fields(address_map: str) -> Iterator[tuple[str, int]]:
 
 @dataclass(frozen=True, kw_only=True)
 class DramTiming:
-    """What HBM and DDR have in common: banks with rows behind a scheduler, reached through AXI ports."""
+    """The common part of HBM and DDR: banks with rows behind a scheduler, reached through AXI ports."""
 
     #: ``axi_clock_mhz``, ``command_clock_mhz``: clock of the memory's own AXI ports, and of its command bus
     #: (a whole multiple).
     axi_clock_mhz: float
     command_clock_mhz: float
-    granule_bytes: int  #: What one column command moves.
+    granule_bytes: int  #: Bytes of one column command.
     port_beat_bytes: int  #: Width of one of the memory's own AXI ports.
-    burst_granules: int  #: Longest transfer the ports take as one; a longer burst of a kernel is split.
+    burst_granules: int  #: Longest burst of the ports; a longer burst of a kernel is split.
     #: ``bank_groups``, ``banks_per_group``: bank organisation of one channel.
     bank_groups: int
     banks_per_group: int
-    address_map: str  #: Which address bits select what; see `map_fields`.
+    address_map: str  #: Assignment of address bits; see `map_fields`.
     #: ``cas_latency_ck``, ``cas_write_latency_ck``, ``data_ck``: column command to data, reading and writing;
     #: length of the data.
     cas_latency_ck: int
@@ -100,28 +100,28 @@ class DramTiming:
     #: ``write_recovery_ck``, ``read_to_precharge_ck``: end of write data, and read command, to precharge.
     write_recovery_ck: int
     read_to_precharge_ck: int
-    #: ``refresh_interval_ck``, ``refresh_ck``: all-bank refresh: how often, and how long it blocks the
-    #: channel.
+    #: ``refresh_interval_ck``, ``refresh_ck``: all-bank refresh: its interval, and the time for which it
+    #: blocks the channel.
     refresh_interval_ck: int
     refresh_ck: int
-    #: ``request_axi_cycles``, ``response_axi_cycles``: fixed path from port to command and from data to port,
-    #: so that an idle read takes ``request + response + (cas_latency + data)`` on a page hit.
+    #: ``request_axi_cycles``, ``response_axi_cycles``: fixed path from port to command and from data to port.
+    #: An idle read takes ``request + response + (cas_latency + data)`` on a page hit.
     request_axi_cycles: int
     response_axi_cycles: int
-    write_response_axi_cycles: int  #: Last write data taken by the channel to response at the port.
-    #: ``fabric_request_ns``, ``fabric_response_ns``: what the platform's interconnect between kernel and port
-    #: adds each way; 0 with a kernel at the port itself.
+    write_response_axi_cycles: int  #: Last write data accepted by the channel to response at the port.
+    #: ``fabric_request_ns``, ``fabric_response_ns``: delay of the platform's interconnect between kernel and
+    #: port, each way; 0 with a kernel at the port itself.
     fabric_request_ns: float
     fabric_response_ns: float
-    #: ``fabric_write_bytes``, ``fabric_read_bytes``: write data and read data the path between kernel and
-    #: port can hold.
+    #: ``fabric_write_bytes``, ``fabric_read_bytes``: buffers for write data and read data between kernel and
+    #: port.
     fabric_write_bytes: int
     fabric_read_bytes: int
-    #: ``window_granules``, ``write_window_granules``: reads, and writes, the scheduler chooses from (first
+    #: ``window_granules``, ``write_window_granules``: the scheduler's window of reads, and of writes (first
     #: ready, then first come).
     window_granules: int = 32
     write_window_granules: int = 64
-    #: ``read_buffer_granules``, ``write_buffer_granules``: data a channel holds for requests it has taken in.
+    #: ``read_buffer_granules``, ``write_buffer_granules``: a channel's buffers for data of accepted requests.
     read_buffer_granules: int = 128
     write_buffer_granules: int = 128
     queue_bursts: int = 32  #: Bursts of each direction that wait in front of a channel's window.
@@ -130,8 +130,8 @@ class DramTiming:
     write_high_granules: int = 96
     direction_granules: int = 256
     refusals_limit: int = 256  #: Column commands that may overtake the oldest request.
-    #: ``port_read_bursts``, ``port_write_bursts``: bursts of a kernel port under way at once before its
-    #: address channel is held.
+    #: ``port_read_bursts``, ``port_write_bursts``: outstanding bursts of a kernel port at which its address
+    #: channel stalls.
     port_read_bursts: int = 64
     port_write_bursts: int = 64
 
@@ -199,7 +199,7 @@ class DramTiming:
 
     @property
     def column_mask(self) -> int:
-        """Bits of an address that its row of a bank does not depend on."""
+        """Address bits within a row of a bank."""
         shift = self.granule_bytes.bit_length() - 1
         mask = (1 << shift) - 1
         for letter, bits in map_fields(self.address_map):
@@ -210,7 +210,7 @@ class DramTiming:
 
     @property
     def switch_ns(self) -> float:
-        """What lies between port and channel beside the fixed path, both ways together; none here."""
+        """Additional delay between port and channel, both ways together; none here."""
         return 0.0
 
     @property
@@ -243,23 +243,23 @@ class DramTiming:
         return self.request_ns + self.read_response_ns
 
     def behind_ns(self, beat_bytes: int) -> float:
-        """By how much the last of so many bytes is behind the first that a channel moves at once."""
+        """Return the delay from the first granule of ``beat_bytes`` to the last."""
         granules = max(1, -(-beat_bytes // self.granule_bytes))
         return (granules - 1) * 1e3 * self.ccd_long_ck / self.command_clock_mhz
 
     @property
     def open_read_ns(self) -> float:
-        """The same where the row is open."""
+        """Idle read with an open row."""
         return self.idle_read_ns - 1e3 * self.rcd_read_ck / self.command_clock_mhz
 
     @property
     def refresh_ns(self) -> float:
-        """For how long a refresh keeps a channel: its rows are closed, and refreshed."""
+        """Time for which a refresh blocks a channel: its rows are closed, then refreshed."""
         return 1e3 * (self.rp_ck + self.refresh_ck) / self.command_clock_mhz
 
     @property
     def refresh_interval_ns(self) -> float:
-        """From a refresh to the next."""
+        """Time from one refresh to the next."""
         return 1e3 * self.refresh_interval_ck / self.command_clock_mhz
 
     @property
@@ -269,13 +269,13 @@ class DramTiming:
 
     @property
     def turnaround_ns(self) -> float:
-        """What the data bus loses with a change to writes and back: the latency of writes is lost in the one
-        and gained in the other.
+        """Data bus time lost by a change to writes and back.  The write latency cancels: one change loses it,
+        the other gains it.
         """
         lost = self.cas_latency_ck + self.read_to_write_gap_ck + 2 * self.data_ck + self.wtr_long_ck
         return 1e3 * lost / self.command_clock_mhz
 
     @property
     def refresh_wait_ns(self) -> float:
-        """What a read that comes at any time waits for a refresh of its channel, on average."""
+        """Mean time that a read at a random moment waits for a refresh of its channel."""
         return 1e3 / self.command_clock_mhz * self.refresh_ck**2 / (2 * self.refresh_interval_ck)

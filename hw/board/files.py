@@ -1,4 +1,4 @@
-"""Where the board files are, and a board by its name."""
+"""Board files, and boards by name."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from hw.board.board import Board
 from hw.board.form import read_board
 from hw.errors import InputError
 
-#: Where the board files are: beside the packages, in a checkout as in an installed wheel.
+#: Folder of the board files: beside the packages, in a checkout and in an installed wheel.
 BOARDS = Path(__file__).resolve().parents[2] / "boards"
 
 
 def board_names() -> list[str]:
-    """Return the names of all boards there are files for, sorted."""
+    """Return the names of all board files, sorted."""
     return sorted(path.stem for path in BOARDS.glob("*.yaml"))
 
 

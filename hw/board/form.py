@@ -1,9 +1,9 @@
 """Board files: the form of ``boards/*.yaml`` and its translation into `hw.board.Board`.
 
-Every number stands beside its source, ``{value: 512 MiB, source: ug1393}``, and every source is a key of the
+Every number stands beside its source, ``{value: 512 MiB, source: ug1393}``.  Every source is a key of the
 table ``sources`` at the end of the file.  A number with a dimension carries its unit.  Parameters of the
-simulated memories (`hw.board.memory_timing`) carry it in their key and stand below their source; those a file
-leaves out keep the value of the class, which says where it is from.
+simulated memories (`hw.board.memory_timing`) have the unit in their key and stand below their source; a
+missing one keeps the class's default, which has its own source.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar, get_type_hints
 
 from pydantic import BaseModel, TypeAdapter, create_model
 
-from hw.board.board import TIMING_OF_KIND, Board, ClockBudget, Family, Kind, Memory, Protocol, Timing
+from hw.board.board import TIMING_OF_KIND, Board, ClockBudget, Family, Kind, Memory, MemoryTiming, Protocol
 from hw.board.resources import Resources
 from hw.board.units import Beats, Bits, Bytes, BytesPerSecond, Megahertz, Picoseconds
 from hw.edge import Document, Location, dotted, read_document, validate
@@ -25,46 +25,46 @@ from hw.errors import InputError
 T = TypeVar("T")
 
 
-class _Sourced(BaseModel, Generic[T]):
+class _SourcedValue(BaseModel, Generic[T]):
     value: T
     source: str
 
 
 class _ResourcesForm(BaseModel):
-    lut: _Sourced[int]
-    ff: _Sourced[int]
-    dsp: _Sourced[int]
-    bram36: _Sourced[int]
-    uram: _Sourced[int]
+    lut: _SourcedValue[int]
+    ff: _SourcedValue[int]
+    dsp: _SourcedValue[int]
+    bram36: _SourcedValue[int]
+    uram: _SourcedValue[int]
 
 
 class _MemoryForm(BaseModel):
     kind: Kind
     protocol: Protocol
-    channels: _Sourced[int]
-    port_width: _Sourced[Bits]
-    burst: _Sourced[Beats]
-    channel_size: _Sourced[Bytes]
-    peak: _Sourced[BytesPerSecond]
-    realistic: _Sourced[BytesPerSecond]
-    slr: _Sourced[int] | None = None
+    channels: _SourcedValue[int]
+    port_width: _SourcedValue[Bits]
+    burst: _SourcedValue[Beats]
+    channel_size: _SourcedValue[Bytes]
+    peak: _SourcedValue[BytesPerSecond]
+    realistic: _SourcedValue[BytesPerSecond]
+    slr: _SourcedValue[int] | None = None
     timing: dict[str, dict[str, Any]]
 
 
 class _BudgetForm(BaseModel):
-    uncertainty: _Sourced[Picoseconds]
-    skew: _Sourced[Picoseconds]
-    slr_crossing: _Sourced[Picoseconds]
-    delay_factor: _Sourced[float]
+    uncertainty: _SourcedValue[Picoseconds]
+    skew: _SourcedValue[Picoseconds]
+    slr_crossing: _SourcedValue[Picoseconds]
+    delay_factor: _SourcedValue[float]
 
 
 class _BoardForm(BaseModel):
     title: str
     family: Family
-    part: _Sourced[str]
-    platform: _Sourced[str] | None = None
-    slrs: _Sourced[int]
-    clock: _Sourced[Megahertz]
+    part: _SourcedValue[str]
+    platform: _SourcedValue[str] | None = None
+    slrs: _SourcedValue[int]
+    clock: _SourcedValue[Megahertz]
     budget: _BudgetForm
     device: _ResourcesForm
     user: _ResourcesForm
@@ -91,7 +91,7 @@ _FIELDS = {key: field for field, key in _KEYS.items()}
 
 @dataclass(frozen=True, kw_only=True)
 class Fact:
-    """One number (or name) of a board file as it is written there, with the text of its source."""
+    """One number (or name) of a board file, as written, with the text of its source."""
 
     name: str
     value: str
@@ -141,16 +141,16 @@ def read_board(path: Path) -> Board:
 
 
 def _values(form: BaseModel) -> dict[str, Any]:
-    """Return what a form holds by the names of the dataclass, without the sources and what is left out."""
+    """Return a form's values by the names of the dataclass, without sources and missing fields."""
     return {
-        _FIELDS.get(key, key): value.value if isinstance(value, _Sourced) else value
+        _FIELDS.get(key, key): value.value if isinstance(value, _SourcedValue) else value
         for key, value in form
         if value is not None
     }
 
 
 class _Placed:
-    """Adds file and line to the errors of a dataclass, and calls its fields what the file calls them."""
+    """Adds file and line to the errors of a dataclass, and uses the file's names of its fields."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -175,7 +175,7 @@ def _timing_adapter(kind: Kind) -> TypeAdapter[Any]:
     return TypeAdapter(create_model(timing_type.__name__, **forms))
 
 
-def _timing(document: Document, kind: Kind) -> Timing:
+def _timing(document: Document, kind: Kind) -> MemoryTiming:
     """Make the timing parameters from the groups of a ``timing`` block, one a source."""
     adapter = _timing_adapter(kind)
     values: dict[str, Any] = {}
@@ -195,7 +195,7 @@ def _timing(document: Document, kind: Kind) -> Timing:
 
 
 def _check_sources(document: Document) -> None:
-    """Refuse a source that the table does not explain, and an entry of the table that nothing uses."""
+    """Refuse a source that is missing from the table, and an unused entry of the table."""
     table = document.data["sources"]
     used = set()
     for location, name in _sources(document.data, ()):
@@ -209,7 +209,7 @@ def _check_sources(document: Document) -> None:
 
 
 def _sources(data: Any, location: Location) -> Iterator[tuple[Location, str]]:
-    """Find every sourced value: where it is, and the key of its source."""
+    """Yield the location of every sourced value, and the key of its source."""
     for key, value in data.items():
         if key == "timing" and isinstance(value, dict):
             for source, group in value.items():

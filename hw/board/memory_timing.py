@@ -1,8 +1,8 @@
 """Timing of a memory: every parameter of the compiled models in ``sim/memory``, as immutable values.
 
-A board file gives these under ``timing:``.  Defaults are those of the Alveo U280 and U55C where the two
-agree. Units are in the names: ``_ck`` counts cycles of the memory's command clock, ``_axi_cycles`` cycles of
-the clock of the memory's own AXI ports; kernels run on a third clock, and the models cross by simulated time.
+A board file sets them under ``timing:``.  Defaults are those of the Alveo U280 and U55C where the two agree.
+Names end in their units: ``_ck`` counts cycles of the memory's command clock, ``_axi_cycles`` cycles of the
+clock of the memory's own AXI ports.  Kernels run on a third clock; clock crossings follow simulated time.
 
 Sources, by the labels used below:
 
@@ -11,7 +11,7 @@ Sources, by the labels used below:
 * *Ramulator2*, *DRAMsim3*: the HBM2 and DDR4 organisations those simulators ship.
 * *xbtest*: AMD xbtest 6.0 checklists of the U55C and U50LV.
 * *PG302*: AMD, QDMA product guide (limits of the slave bridge).
-* *derived*: follows from the others by arithmetic, or is the value that explains a published measurement.
+* *derived*: computed from the others, or fitted to a published measurement.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class HbmTiming(DramTiming):
     -----
     Timing in ns at 900 MHz and 4 Gbit a channel: *Ramulator2* and *DRAMsim3*, RC 50 ns and FAW 16 after
     *Shuhai*'s and AMD's random-access figures.  RFC is 234 for the 8 GB cards; a U55C (8 Gbit a channel) has
-    315. The path is *Shuhai*'s 48-cycle page hit with the switch off; its split into request and response,
+    315. The path is *Shuhai*'s 48-cycle page hit with the switch off.  Its split into request and response,
     and the write response, are *derived* from the write responses of *xbtest*.
     """
 
@@ -71,12 +71,11 @@ class HbmTiming(DramTiming):
     fabric_read_bytes: int = 4096
     ports_per_switch: int = 4  #: Ports, and channels, of one mini-switch (PG276: 4).
     channels_per_stack: int = 16  #: Channels of one HBM stack (16).
-    #: What the switch adds to a read of the port's own mini-switch (Shuhai: 7); 0 when it is off.
+    #: Switch delay of a read at the port's own mini-switch (Shuhai: 7); 0 when it is off.
     switch_axi_cycles: int = 7
-    #: What a read of a mini-switch that many places away takes more (Shuhai, up to 3 places; the farthest
-    #: adds 22).
+    #: Additional delay by distance in mini-switches (Shuhai, up to 3; the farthest adds 22).
     lateral_axi_cycles: tuple[int, ...] = (0, 1, 3, 5, 7, 9, 11, 13)
-    #: What crossing from one stack to the other adds (Shuhai: the step from 3 to 4 places, derived).
+    #: Additional delay of the other stack (Shuhai: the step from distance 3 to 4, derived).
     stack_axi_cycles: int = 9
     #: Links between neighbouring mini-switches in each direction (PG276: 2, one beat a cycle each).
     lateral_links: int = 2
@@ -98,19 +97,19 @@ class HbmTiming(DramTiming):
 
     @property
     def switch_ns(self) -> float:
-        """What the switch adds, both ways together, to a channel of the port's own mini-switch."""
+        """Switch delay, both ways together, to a channel of the port's own mini-switch."""
         return 1e3 * self.switch_axi_cycles / self.axi_clock_mhz
 
 
 @dataclass(frozen=True, kw_only=True)
 class DdrTiming(DramTiming):
-    """DDR4 or LPDDR4 behind its controller; ports of any number share its channels without a switch.
+    """DDR4 or LPDDR4 behind its controller; any number of ports share its channels without a switch.
 
     Notes
     -----
-    Defaults are one 64-bit DDR4-2400 channel of an Alveo card with its 512-bit port at 300 MHz: *Shuhai*'s
-    idle reads of 22, 27 and 32 cycles; timing after *Ramulator2*'s DDR4-2400R and the 8 Gbit x8 parts' RFC of
-    350 ns.
+    Defaults are one 64-bit DDR4-2400 channel of an Alveo card with its 512-bit port at 300 MHz.  Idle reads
+    take *Shuhai*'s 22, 27 and 32 cycles.  Timing follows *Ramulator2*'s DDR4-2400R; RFC is the 350 ns of 8
+    Gbit x8 parts.
     """
 
     axi_clock_mhz: float = 300.0
@@ -158,7 +157,7 @@ class HostTiming:
     """The host's memory over PCIe, through an Alveo card's slave bridge; both directions at full rate."""
 
     bytes_per_second: float = 12.77e9  #: Each direction (*xbtest*, U55C and U250: 12178 MiB/s).
-    #: ``read_bursts``, ``write_bursts``: bursts under way at once (PG302: 32 and 32).
+    #: ``read_bursts``, ``write_bursts``: most outstanding bursts (PG302: 32 and 32).
     read_bursts: int = 32
     write_bursts: int = 32
     #: Read data requested and not yet delivered (*derived*: 12.77 GB/s x 3.835 us).
@@ -167,13 +166,12 @@ class HostTiming:
     first_data_ns: float = 450.0
     #: Last write data sent to response (*xbtest*: 829 and 881 ns, of which 108 ns are a burst's own queue).
     write_response_ns: float = 750.0
-    write_buffer_bytes: int = 4096  #: Write data the bridge takes in ahead of the link.
-    #: What of the buffers the host serves from its cache (*derived*: buffers of 2 MB are not slowed, of 16 MB
-    #: are).
+    write_buffer_bytes: int = 4096  #: Write data that the bridge buffers ahead of the link.
+    #: Buffers that the host serves from its cache (*derived*: 2 MB are not slowed, 16 MB are).
     cached_bytes: int = 8 * 2**20
-    #: ``large_bytes_per_second``, ``large_shared_bytes_per_second``: of buffers far larger: each direction
-    #: alone, and both together (AMD's examples at 256 MB: 10.70 and 11.59 GiB/s).  Between, the share that is
-    #: not cached counts.
+    #: ``large_bytes_per_second``, ``large_shared_bytes_per_second``: rates of far larger buffers: of one
+    #: direction alone, and of both together (AMD's examples at 256 MB: 10.70 and 11.59 GiB/s).  Sizes in
+    #: between are interpolated by their uncached share.
     large_bytes_per_second: float = 11.4e9
     large_shared_bytes_per_second: float = 12.45e9
 
@@ -197,16 +195,16 @@ class HostTiming:
 
     @property
     def idle_read_ns(self) -> float:
-        """From a read address to its first data, of an idle link."""
+        """Time from a read address to its first data, on an idle link."""
         return self.first_data_ns
 
     @property
     def idle_write_ns(self) -> float:
-        """From the last write data to the response, of an idle link."""
+        """Time from the last write data to the response, on an idle link."""
         return self.write_response_ns
 
     def behind_ns(self, beat_bytes: int) -> float:
-        """A link moves a beat at once."""
+        """Return 0: a link moves a beat at once."""
         return 0.0
 
     @property

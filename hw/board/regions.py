@@ -1,8 +1,8 @@
-"""Regions: which parts of a kernel lie on which die.
+"""Regions: the assignment of a kernel's parts to dies.
 
-A kernel that no die has room for is cut where the generator says, into groups of placed parts; everything
-that no group names lies where the memory's ports are.  The estimate of the timing charges the nets between
-regions, and the package gives the regions to the placer: both read the same object.
+A kernel that fits no die is cut by its generator into groups of placed parts.  Parts without a group lie on
+the die of the memory's ports.  The timing estimate charges the nets between regions, and the package passes
+the regions to the placer: both read the same object.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from hw.board.resources import MOST_SHARES, Resources
 
 @dataclass(frozen=True, kw_only=True)
 class Region:
-    """What lies on one die."""
+    """The parts on one die."""
 
     slr: int  #: Number of the die.
-    #: Paths of placed parts within the kernel (``"body.core.rows_0_8"``), with all in them.
+    #: Paths of placed parts within the kernel (``"body.core.rows_0_8"``), with their contents.
     parts: tuple[str, ...]
-    rest: bool = False  #: Whether everything that no region names lies here, too.
+    rest: bool = False  #: Whether parts without a region lie here, too.
 
 
 #: A kernel on the die of the memory's ports, without a cut.
@@ -31,22 +31,22 @@ Regions = tuple[Region, ...]
 
 
 def undivided(board: Board) -> Regions:
-    """Return the region of a kernel that lies beside the memory's ports as a whole."""
+    """Return the region of a whole kernel on the die of the memory's ports."""
     return (Region(slr=board.memory.slr, parts=(), rest=True),)
 
 
 def divide(board: Board, rest: Resources, groups: Sequence[Resources]) -> tuple[int, ...]:
-    """Split groups of parts, in order, over as few dies as hold them.
+    """Split groups of parts, in order, over the fewest dies that hold them.
 
-    ``board``: its dies have even shares of what is the user's, of which `MOST_SHARES` may be taken. ``rest``:
-    what lies on the first die in any case. ``groups``: what each group takes.
+    The dies of ``board`` have even shares of the user's resources, each usable up to `MOST_SHARES`. ``rest``:
+    resources that the first die needs in any case. ``groups``: resources of each group.
 
     Returns
     -------
-    How many groups lie on each die, the memory's first, then by distance from it: of all splits over these
-    dies the one whose fullest die is the least full.  Where nothing fits, over all dies.
+    Number of groups on each die, the memory's first, then by distance from it.  Of all splits the fullest die
+    is the least full.  Groups that do not fit are split over all dies.
     """
-    # What the first n groups take together, so that a run of them is a difference.
+    # Prefix sums of the groups' resources.
     sums = [tuple(count for _, count in held.items()) for held in itertools.accumulate(groups, initial=rest)]
     limits = [MOST_SHARES[name] * have for name, have in board.die.items()]
 
@@ -68,7 +68,7 @@ def divide(board: Board, rest: Resources, groups: Sequence[Resources]) -> tuple[
 
 
 def regions_of(board: Board, counts: Sequence[int], groups: Sequence[Sequence[str]]) -> Regions:
-    """Return the regions of groups that `divide` split; each group is the paths of its parts."""
+    """Return the regions of groups split by `divide`; each group lists the paths of its parts."""
     dies = sorted(range(board.slrs), key=lambda slr: (abs(slr - board.memory.slr), slr))
     named = iter(groups)
     return tuple(

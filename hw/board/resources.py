@@ -1,4 +1,4 @@
-"""FPGA resources: what a device or a user region offers, and what an engine is expected to take."""
+"""FPGA resources: those of a device or a user region, and those that an engine needs."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass, fields
 
 from hw.errors import InputError
 
-#: Resources as reports and messages spell them.
+#: Names of resources in reports and messages.
 IN_PRINT = {"lut": "LUT", "ff": "FF", "dsp": "DSP", "bram36": "BRAM36", "uram": "URAM"}
-#: Most of a user region that a kernel may take and still be expected to be placed and routed; FINN's limits
-#: (Xilinx/finn src/finn/util/platforms.py).
+#: Largest shares of a user region that can be expected to place and route; FINN's limits (Xilinx/finn
+#: src/finn/util/platforms.py).
 MOST_SHARES = {"lut": 0.7, "ff": 0.5, "dsp": 0.8, "bram36": 0.8, "uram": 0.8}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """Counts of the five resources a design runs out of."""
+    """Counts of the five resources that limit a design."""
 
     lut: int  #: Six-input look-up tables.
     ff: int  #: Flip-flops.
@@ -34,24 +34,24 @@ class Resources:
         return tuple((field.name, getattr(self, field.name)) for field in fields(self))
 
     def __add__(self, other: Resources) -> Resources:
-        """Return what both take."""
+        """Return the sum."""
         return Resources(**{name: count + getattr(other, name) for name, count in self.items()})
 
     def first_over(self, available: Resources) -> str | None:
-        """Name the first resource of which there is more here than in ``available``; None when all fit."""
+        """Return the first resource that exceeds ``available``; None when all fit."""
         for (name, need), (_, have) in zip(self.items(), available.items(), strict=True):
             if need > have:
                 return name
         return None
 
     def over_shares(self, available: Resources) -> tuple[str, ...]:
-        """Name the resources of which this is more than `MOST_SHARES` of ``available``."""
+        """Return the resources that exceed `MOST_SHARES` of ``available``."""
         have = dict(available.items())
         return tuple(name for name, need in self.items() if need > MOST_SHARES[name] * have[name])
 
     def dies(self, available: Resources, count: int) -> int:
-        """Return how many dies this takes at least, each with an even share of ``available`` for ``count`` of
-        them, and none filled beyond `MOST_SHARES`; more than ``count`` where it does not fit.
+        """Return the fewest of ``count`` dies that hold this within `MOST_SHARES`; more than ``count`` if it
+        does not fit.  Each die has an even share of ``available``.
         """
         have = dict(available.items())
         shares = [

@@ -1,4 +1,4 @@
-"""Numbers with units, as people write them in board files: ``460.8 GB/s``, ``512 MiB``, ``300 MHz``."""
+"""Numbers with units, as written in board files: ``460.8 GB/s``, ``512 MiB``, ``300 MHz``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 _BYTES = {f"{prefix}B": factor for prefix, factor in (_DECIMAL | _BINARY).items()}
 
-#: What each unit is worth in the unit the program counts in.
+#: Factors of units, relative to the unit of the program.
 BYTES = _BYTES
 BYTES_PER_SECOND = {f"{unit}/s": factor for unit, factor in _BYTES.items()}
 MEGAHERTZ = {"kHz": Fraction(1, 1000), "MHz": 1, "GHz": 1000}
@@ -26,10 +26,9 @@ _QUANTITY = re.compile(r"([+-]?[0-9]+(?:\.[0-9]+)?) *([A-Za-z/]*)")
 
 
 def quantity(text: Any, units: Mapping[str, int | Fraction], *, whole: bool) -> int | float:
-    """Turn ``"512 MiB"`` into a number.
+    """Parse a text such as ``"512 MiB"``.
 
-    ``units``: the units that may follow the number, and what each is worth. ``whole``: whether the result
-    must be a whole number.
+    ``units``: the legal units with their factors. ``whole``: whether the result must be a whole number.
 
     Raises
     ------

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from sim.calibration.experiment import run_experiments
-from sim.calibration.point import TOLERANCE, MeasuredPoint, Point, all_points
+from sim.calibration.point import TOLERANCE, CalibrationPoint, MeasuredPoint, all_points
 from sim.host.console import console, print_table
 from sim.host.files import write_text
 
@@ -16,7 +16,7 @@ from sim.host.files import write_text
 REPORT = Path("build") / "calibration.json"
 
 
-def measure(points: Iterable[Point]) -> list[MeasuredPoint]:
+def measure(points: Iterable[CalibrationPoint]) -> list[MeasuredPoint]:
     """Run the experiments of ``points`` in RTL and give the figures.
 
     Raises `SimulationError` when a generator hangs or a rule of AXI is broken. Raises `ToolError` when the

@@ -11,7 +11,7 @@ from typing import Any
 
 from sim.build.simulator import SimulationError, build, run
 from sim.calibration.bench import MEMORY, TOP, VISIBLE, bench_sources
-from sim.calibration.program import Program, result_of
+from sim.calibration.program import TrafficProgram, result_of
 from sim.host.files import write_text
 from sim.memory.config import MemoryConfig, parameter_text
 
@@ -34,12 +34,12 @@ class Experiment:
     bench: Bench  #: What it runs on.
     memory: MemoryConfig  #: The memory; its ``port_channels`` must be as many as the bench has ports.
     #: Programs by port.
-    reads: Mapping[int, Program]
-    writes: Mapping[int, Program]
+    reads: Mapping[int, TrafficProgram]
+    writes: Mapping[int, TrafficProgram]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class ExperimentResult:
     """What came of an experiment."""
 
     #: Of the experiment.
@@ -71,20 +71,20 @@ class Outcome:
         return self.ns(cycles / sum(port[f"{kind}_latency_count"] for port in ports))
 
 
-def run_experiments(experiments: Mapping[str, Experiment]) -> dict[str, Outcome]:
+def run_experiments(experiments: Mapping[str, Experiment]) -> dict[str, ExperimentResult]:
     """Run experiments by name: one simulation a bench; benches are built where the cache lacks them.
 
     Raises `SimulationError` when a generator hangs or a rule of AXI is broken. Raises `ToolError` when a
     bench cannot be built.
     """
-    outcomes: dict[str, Outcome] = {}
+    outcomes: dict[str, ExperimentResult] = {}
     for bench in dict.fromkeys(experiment.bench for experiment in experiments.values()):
         chosen = {name: e for name, e in experiments.items() if e.bench == bench}
         outcomes |= _run_on(bench, chosen)
     return {name: outcomes[name] for name in experiments}
 
 
-def _run_on(bench: Bench, experiments: Mapping[str, Experiment]) -> dict[str, Outcome]:
+def _run_on(bench: Bench, experiments: Mapping[str, Experiment]) -> dict[str, ExperimentResult]:
     built = build(bench_sources(ports=bench.ports, data_bits=bench.data_bits), top=TOP, visible=VISIBLE)
     texts = {name: parameter_text([replace(e.memory, name=MEMORY)]) for name, e in experiments.items()}
     plan = {
@@ -111,7 +111,7 @@ def _run_on(bench: Bench, experiments: Mapping[str, Experiment]) -> dict[str, Ou
     for name, answer in answers.items():
         if answer["errors"]:
             raise SimulationError(f"calibration, {name}: {answer['errors'][0]}")
-        outcomes[name] = Outcome(
+        outcomes[name] = ExperimentResult(
             kernel_clock_mhz=experiments[name].memory.kernel_clock_mhz,
             beat_bytes=bench.data_bits // 8,
             reads={int(port): result_of(words) for port, words in answer["reads"].items()},

@@ -12,8 +12,8 @@ from pydantic import TypeAdapter
 
 from hw.board import load_board
 from hw.edge import read_document, validate
-from sim.calibration.experiment import Bench, Experiment, Outcome
-from sim.calibration.program import Program
+from sim.calibration.experiment import Bench, Experiment, ExperimentResult
+from sim.calibration.program import TrafficProgram
 from sim.memory.config import MemoryConfig
 
 #: How far a point that the models answer for may be from the published figure.
@@ -32,7 +32,7 @@ _BURST_BYTES, _LONGEST_PASS_BYTES = 4096, 1 << 21
 
 
 @dataclass(frozen=True, kw_only=True)
-class Traffic(Program):
+class PortTraffic(TrafficProgram):
     """The same program on several ports."""
 
     first: int = 0  #: The first port.
@@ -40,17 +40,17 @@ class Traffic(Program):
     port_step: int = 1  #: From one of them to the next.
     base_step: int = 0  #: Bytes from the window of one to that of the next.
 
-    def programs(self) -> dict[int, Program]:
+    def programs(self) -> dict[int, TrafficProgram]:
         """Return the program of each port."""
-        own = {field.name: getattr(self, field.name) for field in fields(Program)}
+        own = {field.name: getattr(self, field.name) for field in fields(TrafficProgram)}
         return {
-            self.first + n * self.port_step: Program(**own | {"base": self.base + n * self.base_step})
+            self.first + n * self.port_step: TrafficProgram(**own | {"base": self.base + n * self.base_step})
             for n in range(self.ports)
         }
 
 
 @dataclass(frozen=True, kw_only=True)
-class Point:
+class CalibrationPoint:
     """One published figure."""
 
     key: str  #: Number in the table; points with a letter share an experiment's kind.
@@ -69,8 +69,8 @@ class Point:
     ]
     memory: str  #: One of `memories`.
     over: str = ""  #: A second memory for the same traffic: the figure is the ratio.
-    reads: Traffic | None = None
-    writes: Traffic | None = None
+    reads: PortTraffic | None = None
+    writes: PortTraffic | None = None
     working_set_bytes: int = 0  #: Of the buffers, see `sim.memory.config.MemoryConfig`.
     held_out: bool = False  #: Not in the list that must hold.
     at_least: bool = False  #: A lower bound: the measurement was limited by something else.
@@ -98,13 +98,13 @@ class Point:
             writes=self.writes.programs() if self.writes else {},
         )
 
-    def value(self, outcomes: Mapping[str, Outcome]) -> float:
+    def value(self, outcomes: Mapping[str, ExperimentResult]) -> float:
         """Return the figure from the outcomes of `experiments`."""
         figure = _measured(self.measure, outcomes[self.memory])
         return figure / _measured(self.measure, outcomes[self.over]) if self.over else figure
 
 
-def _measured(measure: str, outcome: Outcome) -> float:
+def _measured(measure: str, outcome: ExperimentResult) -> float:
     if measure == "last_latency":
         return float(outcome.reads[0].latency_last)
     if measure in ("read_latency", "write_latency"):
@@ -125,7 +125,7 @@ def _measured(measure: str, outcome: Outcome) -> float:
 class MeasuredPoint:
     """A point with the model's figure."""
 
-    point: Point
+    point: CalibrationPoint
     value: float
 
     @property
@@ -174,9 +174,9 @@ def _memory(
     return bench, config
 
 
-def all_points() -> list[Point]:
+def all_points() -> list[CalibrationPoint]:
     """Return every calibration point, those that must hold first."""
-    form = TypeAdapter(dict[Literal["points"], tuple[Point, ...]])
+    form = TypeAdapter(dict[Literal["points"], tuple[CalibrationPoint, ...]])
     found = validate(read_document(Path(__file__).with_name("points.yaml")), form)["points"]
     must = [point for point in found if not point.held_out]
     return sorted(must, key=lambda point: float(point.key.rstrip("abc"))) + [p for p in found if p.held_out]

@@ -14,7 +14,7 @@ RESULT_WORDS = -(-RESULT.size // 64)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Program:
+class TrafficProgram:
     """A run of one direction of one port; see `hw.lib.traffic.PROGRAM`."""
 
     base: int = 0  #: Address of the window.
@@ -65,6 +65,6 @@ class Program:
 
 
 def result_of(words: list[int]) -> Any:
-    """Return what came of a `Program` from the bench's registers: an `hw.lib.traffic.RESULT`."""
+    """Return the result of a `TrafficProgram` from the bench's registers: an `hw.lib.traffic.RESULT`."""
     bits = sum(word << 64 * index for index, word in enumerate(words))
     return RESULT.from_bits(bits & (1 << RESULT.size) - 1)

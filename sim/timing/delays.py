@@ -46,7 +46,7 @@ _Net = Literal[
 Delays = Mapping[_Cell | _Net, float]
 
 
-class _Sourced(BaseModel):
+class _SourcedDelay(BaseModel):
     model_config = ConfigDict(extra="ignore")  # unknown keys are found by `validate`
     value: float
     source: str
@@ -54,8 +54,8 @@ class _Sourced(BaseModel):
 
 class _DelaysForm(BaseModel):
     model_config = ConfigDict(extra="ignore")
-    cells: dict[_Cell, _Sourced]
-    nets: dict[_Net, _Sourced]
+    cells: dict[_Cell, _SourcedDelay]
+    nets: dict[_Net, _SourcedDelay]
     observed: dict[str, list[tuple[int, float]]]
     sources: dict[str, str]
 

@@ -17,7 +17,7 @@ from hw.board.regions import Regions, die_of, undivided
 from hw.board.resources import MOST_SHARES, Resources
 from sim.build.synthesis import synthesize
 from sim.timing.delays import load_delays
-from sim.timing.graph import Graph, Step
+from sim.timing.graph import PathNet, TimingGraph
 from sim.timing.netlist import read_parts
 
 #: Draws of the fit's scatter.
@@ -27,7 +27,7 @@ _TILE_LUTS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Path:
+class TimingPath:
     """The slowest path to an endpoint."""
 
     endpoint: str  #: Pin of the register it ends at.
@@ -35,11 +35,11 @@ class Path:
     part: str  #: Part that the register is in.
     delay_ps: float  #: From clock edge to clock edge with setup.
     slack_ps: float  #: What of the budget is left.
-    steps: tuple[Step, ...]  #: The nets of the path.
+    steps: tuple[PathNet, ...]  #: The nets of the path.
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class EndpointGroup:
     """What ends in one part and source file."""
 
     part: str
@@ -83,9 +83,11 @@ class Estimate:
     endpoints_over: int  #: Endpoints whose path takes too long.
     worst_slack_ps: float
     logic_depth: int  #: Cells between the registers of the slowest path.
-    places: tuple[Place, ...]  #: The same by part and source file, worst first.
-    paths: tuple[Path, ...]  #: The slowest path to each of the worst registers, worst first, one a register.
-    widest: tuple[Step, ...]  #: The nets with the most loads, most first.
+    places: tuple[EndpointGroup, ...]  #: The same by part and source file, worst first.
+    paths: tuple[
+        TimingPath, ...
+    ]  #: The slowest path to each of the worst registers, worst first, one a register.
+    widest: tuple[PathNet, ...]  #: The nets with the most loads, most first.
 
 
 def estimate(verilog: str, top: str, board: Board, *, regions: Regions = (), worst: int = 10) -> Estimate:
@@ -99,12 +101,12 @@ def estimate(verilog: str, top: str, board: Board, *, regions: Regions = (), wor
     """
     parts = read_parts(verilog, top, delays := load_delays())
     if board.slrs == 1:
-        graph = Graph(parts, top, delays)
+        graph = TimingGraph(parts, top, delays)
         return judge(graph, board.path_budget_ps, board.budget.delay_factor, crossing=0.0, worst=worst)
     regions = regions or undivided(board)
     each = {part.name: part.each for part in synthesize(verilog, top).parts}
     crossing = board.budget.slr_crossing_ps
-    graph = Graph(parts, top, delays, crossing=crossing, die_of=lambda path: die_of(regions, path))
+    graph = TimingGraph(parts, top, delays, crossing=crossing, die_of=lambda path: die_of(regions, path))
     uses = tuple(
         _use(
             board,
@@ -114,7 +116,7 @@ def estimate(verilog: str, top: str, board: Board, *, regions: Regions = (), wor
         for region in regions
     )
     if len(regions) == 1 and uses[0].over:
-        graph, uses = Graph(parts, top, delays, crossing=crossing), ()
+        graph, uses = TimingGraph(parts, top, delays, crossing=crossing), ()
     elif len(regions) == 1:
         crossing = 0.0
     budget, factor = board.path_budget_ps, board.budget.delay_factor
@@ -129,7 +131,7 @@ def _use(board: Board, slr: int, held: Sequence[Resources]) -> RegionUse:
 
 
 def judge(
-    graph: Graph,
+    graph: TimingGraph,
     budget_ps: float,
     factor: float,
     *,
@@ -144,7 +146,7 @@ def judge(
     for endpoint, (_, source, part) in enumerate(graph.endpoints):
         by_place[part, _shorter(source).split(":")[0]].append(endpoint)
     places = [
-        Place(
+        EndpointGroup(
             part=part,
             file=file,
             endpoints=len(members),
@@ -153,14 +155,14 @@ def judge(
         )
         for (part, file), members in by_place.items()
     ]
-    paths: dict[str, Path] = {}
+    paths: dict[str, TimingPath] = {}
     for endpoint in np.argsort(slacks, kind="stable"):
         if len(paths) == worst:
             break
         name, source, part = graph.endpoints[endpoint]
         register = name.rpartition("/")[0].split("[")[0]
         if register not in paths:
-            paths[register] = Path(
+            paths[register] = TimingPath(
                 endpoint=name,
                 source=_shorter(source),
                 part=part,
@@ -185,7 +187,7 @@ def judge(
     )
 
 
-def _doubt(graph: Graph, budget_ps: float, factor: float, *, dies: int) -> Doubt:
+def _doubt(graph: TimingGraph, budget_ps: float, factor: float, *, dies: int) -> Doubt:
     """Count again with nets off by the scatter of their fit, and with long wires between parts.
 
     Two places in a square are two thirds of its side apart on average; a die's is as large as its share of

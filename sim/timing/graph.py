@@ -17,11 +17,11 @@ import numpy as np
 from hw.errors import ToolError
 from sim.timing.cells import Pins
 from sim.timing.delays import Delays, Driver, Sink, net_delays
-from sim.timing.netlist import Part
+from sim.timing.netlist import PartTiming
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class PathNet:
     """A net of a path."""
 
     name: str  #: Signal, ``""`` without one.
@@ -31,7 +31,7 @@ class Step:
     arrival: float  #: When it settles, in ps after the clock edge.
 
 
-class Graph:
+class TimingGraph:
     """The timing graph of a kernel.
 
     ``parts``, ``top``, ``delays``: its netlist, the name of its top part, and the delays of cells and nets.
@@ -44,14 +44,16 @@ class Graph:
 
     def __init__(
         self,
-        parts: Mapping[str, Part],
+        parts: Mapping[str, PartTiming],
         top: str,
         delays: Delays,
         *,
         crossing: float = 0.0,
         die_of: Callable[[str], int] | None = None,
     ) -> None:
-        self._placed: list[tuple[int, str, Part]] = []  # where the nets of a placement begin, path, part
+        self._placed: list[
+            tuple[int, str, PartTiming]
+        ] = []  # where the nets of a placement begin, path, part
         self._kinds: list[str] = []
         self._joined: list[tuple[int, int]] = []
         #: Register and pin, source line, and part of every pin that the clock samples.
@@ -156,7 +158,7 @@ class Graph:
     def _arrivals(self, settled: Any, weights: Any) -> Any:
         return settled[self._captured] + weights[self._arcs :]
 
-    def _place(self, parts: Mapping[str, Part], name: str, path: str, nets: Pins) -> None:
+    def _place(self, parts: Mapping[str, PartTiming], name: str, path: str, nets: Pins) -> None:
         part = parts[name]
         first = self._placed[-1][0] + len(self._placed[-1][2].names) if self._placed else 0
         self._placed.append((first, path, part))
@@ -227,7 +229,7 @@ class Graph:
                 settled[touched] = np.maximum(settled[touched], reached)
         return settled
 
-    def path_to(self, endpoint: int) -> list[Step]:
+    def path_to(self, endpoint: int) -> list[PathNet]:
         """Return the nets of the slowest path to an endpoint, from the register that launches it on."""
         net = int(self._captured[endpoint])
         path = [self._step(net)]
@@ -235,9 +237,9 @@ class Graph:
             path.append(self._step(net))
         return path[::-1]
 
-    def widest(self, count: int) -> list[Step]:
+    def widest(self, count: int) -> list[PathNet]:
         """Return the nets with the most loads, most first, one of each signal however often it is placed."""
-        found: dict[tuple[str, str], Step] = {}
+        found: dict[tuple[str, str], PathNet] = {}
         for net in np.argsort(-self._loads, kind="stable"):
             step = self._step(int(net))
             if len(found) == count or not step.loads:
@@ -245,11 +247,11 @@ class Graph:
             found.setdefault((step.name.rpartition(".")[2].split("[")[0], step.source), step)
         return list(found.values())
 
-    def _step(self, net: int) -> Step:
+    def _step(self, net: int) -> PathNet:
         at = int(self._driven_at[net])
         first, path, part = self._placed[bisect(self._placed, at, key=lambda place: place[0]) - 1]
         name = part.names[at - first]
-        return Step(
+        return PathNet(
             name=path + name if name else "",
             source=part.sources[at - first],
             cell=part.kinds[at - first],

@@ -17,7 +17,7 @@ from sim.timing.delays import Delays, Driver
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class PartTiming:
     """The timing of one module of the netlist, with other parts placed in it left out; times in ps."""
 
     drivers: Any  #: By net: `Driver`.
@@ -34,14 +34,14 @@ class Part:
     luts: int  #: LUTs in it.
 
 
-def read_parts(verilog: str, top: str, delays: Delays) -> dict[str, Part]:
+def read_parts(verilog: str, top: str, delays: Delays) -> dict[str, PartTiming]:
     """Map a kernel to UltraScale+ cells with Yosys, each part once, and read the netlists.
 
     In its text, modules named ``CELL.x`` are within the part ``CELL``.  Raises `ToolError` when Yosys is
     missing or refuses the text, or maps to a cell whose timing is not known.
     """
     texts = part_texts(verilog)
-    wanted, found = [top], dict[str, Part]()
+    wanted, found = [top], dict[str, PartTiming]()
     while wanted:
         name = wanted.pop()
         if name not in found:
@@ -78,7 +78,7 @@ def prepared(module: Mapping[str, Any], parts: set[str]) -> dict[str, Any]:
     return {"cells": collapse(cells, parts, outputs), "ports": ports, "netnames": nets}
 
 
-def part_of(module: Mapping[str, Any], delays: Delays, parts: set[str]) -> Part:
+def part_of(module: Mapping[str, Any], delays: Delays, parts: set[str]) -> PartTiming:
     """Read the timing of a module in Yosys' JSON; ``parts`` are cell types that are other parts."""
     names, sources = _names(module)
     drivers, kinds = np.full(len(names), Driver.PORT), ["port"] * len(names)
@@ -114,7 +114,7 @@ def part_of(module: Mapping[str, Any], delays: Delays, parts: set[str]) -> Part:
         owner = names[register] if timing.drives is Driver.FF and register is not None else name
         source = (sources[register] if register is not None else "") or _line(cell)
         endpoints += [(f"{owner}/{pin}", source) for *_, pin in timing.captures]
-    return Part(
+    return PartTiming(
         drivers=drivers,
         loads=loads,
         kinds=kinds,

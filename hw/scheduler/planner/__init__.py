@@ -1,1 +1,1 @@
-"""From a graph and a scratchpad to a plan."""
+"""The planner: maps a graph onto a scratchpad."""

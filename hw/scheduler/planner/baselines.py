@@ -1,12 +1,12 @@
-"""What a planner is compared with: replacement policies over a fixed order, and greedy choices.
+"""Baselines of the planner: replacement policies over a fixed order, and greedy choices.
 
 COSMA (arXiv 2311.18246, section V) compares with {default order, order of least peak} x Belady's replacement
-x a linear allocator.  Here stand both orders x {LRU, Belady} x {first-fit, no fragmentation}: the latter lets
-a tensor lie in pieces, so nothing is lost to holes and no real allocator does better.  The greedy methods
-choose what stays in the scratchpad by size, or as it comes; they, too, are free of fragmentation.
+x a linear allocator.  This module has both orders x {LRU, Belady} x {first-fit, no fragmentation}.  Without
+fragmentation a tensor may lie in pieces, so no real allocator does better.  The greedy methods keep tensors
+in the scratchpad by size, or in order of their uses; they, too, are free of fragmentation.
 
-Costs are avoidable words, as `hw.scheduler` counts them: a fetch of what was on chip before, the one write of
-an activation that is fetched again, every fetch of a source but its first.
+Costs are avoidable words, as `hw.scheduler` counts them: repeated fetches of a tensor, and the one write of
+an activation that is fetched again.
 """
 
 from __future__ import annotations
@@ -21,23 +21,25 @@ from hw.scheduler.planner.residency.stays import events_of, steps_of
 
 
 class Replacement(enum.StrEnum):
-    """Who makes room: the tensor used longest ago, or the one needed again last (of those, the largest)."""
+    """Which tensor is evicted: the least recently used, or the one with the farthest next use, then the
+    largest.
+    """
 
     LRU = "LRU"
     BELADY = "Belady"
 
 
 class Allocation(enum.StrEnum):
-    """Where a tensor may lie: in the lowest hole that takes it whole, or wherever there are free words."""
+    """Where a tensor may lie: in the lowest hole that is large enough, or in any free words."""
 
     FIRST_FIT = "first-fit"
     IDEAL = "no fragmentation"
 
 
 class Greedy(enum.StrEnum):
-    """In which order stays between two uses are granted, while there is room.
+    """The order in which stays between two uses are granted, while there is room.
 
-    ``BY_SIZE``: the largest tensor first. ``AS_IT_COMES``: in the order they begin, the larger first.
+    ``BY_SIZE``: the largest tensor first. ``AS_IT_COMES``: by their first step, then the larger first.
     """
 
     BY_SIZE = "greedy by size"
@@ -50,10 +52,10 @@ def method_name(replacement: Replacement, allocation: Allocation) -> str:
 
 
 def baselines(problem: Problem, capacity: int, least_peak_order: Sequence[int]) -> dict[str, int]:
-    """Return the avoidable words of every baseline that is possible, in the better of two orders.
+    """Return the avoidable words of every possible baseline, in the better of two orders.
 
     ``capacity``: words of the scratchpad. When an operator does not fit whole, only the greedy methods
-    remain, with windows as a plan has them. ``least_peak_order``: the second order beside the default one.
+    remain, with windows as in a plan. ``least_peak_order``: the second order beside the default one.
     """
     orders = (tuple(range(problem.operator_count)), least_peak_order)
     fits = capacity >= max(problem.working_set)
@@ -74,13 +76,13 @@ def baselines(problem: Problem, capacity: int, least_peak_order: Sequence[int]) 
 def replace(
     problem: Problem, order: Sequence[int], capacity: int, *, replacement: Replacement, allocation: Allocation
 ) -> int:
-    """Return the avoidable words of a cache: each step fetches what is missing, and makes room by a policy.
+    """Return the avoidable words of a cache: each step fetches its missing operands and evicts by a policy.
 
     An operator's missing tensors are placed one after the other, inputs first.  When its own operands leave
-    no hole, they are moved through memory to the bottom of the scratchpad, which costs their fetches and the
-    writes they had not had.  Every operator must fit whole.
+    no hole, they are moved through memory to the bottom of the scratchpad.  This costs their fetches and any
+    writes that they still lack.  Every operator must fit whole.
     """
-    walk = _Walk(
+    walk = _Replay(
         problem=problem,
         capacity=capacity,
         replacement=replacement,
@@ -99,21 +101,21 @@ def _events(problem: Problem, order: Sequence[int]) -> list[tuple[int, ...]]:
 
 
 @dataclass(kw_only=True)
-class _Walk:
+class _Replay:
     problem: Problem
     capacity: int
     replacement: Replacement
     allocation: Allocation
     events: list[tuple[int, ...]]
     address: dict[int, int] = field(default_factory=dict)
-    """Of the resident tensors, in the order they were placed."""
+    """Address of each resident tensor, in the order of placement."""
     last_use: dict[int, int] = field(default_factory=dict)
     fetched: set[int] = field(default_factory=set)
     written: set[int] = field(default_factory=set)
     words: int = 0
 
     def execute(self, step: int, operator: int) -> None:
-        """Make all operands resident; afterwards let go of what is not used again."""
+        """Make all operands resident; afterwards drop the tensors without a further use."""
         problem = self.problem
         operands = (*problem.inputs[operator], *problem.outputs[operator])
         room = self.capacity - problem.fifo[operator]
@@ -168,7 +170,7 @@ class _Walk:
         self.fetched.add(tensor)
 
     def _relocate(self, step: int) -> None:
-        """Move everything to the bottom; what this step is about to make holds nothing yet and moves free."""
+        """Move all tensors to the bottom; the step's own results are empty yet and move free."""
         moved, low = list(self.address), 0
         for tensor in moved:
             if self.problem.producer[tensor] < 0 or self.events[tensor][0] < step:
@@ -182,12 +184,11 @@ class _Walk:
 def keep_greedily(
     problem: Problem, order: Sequence[int], capacity: int, *, rule: Greedy, streaming: bool
 ) -> int | None:
-    """Return the avoidable words where tensors stay between two uses while there is room, by preference; None
-    where some operator does not fit.
+    """Return the avoidable words if tensors stay between two uses while there is room, by preference; None
+    if some operator does not fit.
 
-    ``capacity``: in words. ``streaming``: without: an operator's operands lie in the scratchpad while it
-    runs, and must fit. With: where they do not fit, they pass through windows of the scratchpad, as a plan's
-    do; what stays before or after must have room there whole.
+    ``capacity``: in words. ``streaming``: whether operands that do not fit whole pass through windows of the
+    scratchpad, as in a plan. A tensor that stays before or after the step needs its whole size there.
     """
     size, used = problem.size, [problem.working_set[operator] for operator in order]
     saved: dict[tuple[int, int], int] = {}
@@ -219,8 +220,9 @@ def keep_greedily(
 
 
 def _windows(problem: Problem, operator: int, capacity: int) -> dict[int, int]:
-    """Return the operands of an operator that pass through windows, and the words that each saves: all that
-    can together, or where that is not enough one that can only alone.
+    """Return the operands of an operator that pass through windows, and the words that each saves.
+
+    They are all that can stream together or, if that is not enough, one that can only stream alone.
     """
     saved = {
         tensor: problem.size[tensor] - problem.window(operator, tensor)
@@ -235,7 +237,7 @@ def _windows(problem: Problem, operator: int, capacity: int) -> dict[int, int]:
 
 
 def _words(problem: Problem, tensor: int, kept: set[tuple[int, int]], gaps: int) -> int:
-    """Avoidable words of a tensor that stays in the kept ones of its gaps."""
+    """Avoidable words of a tensor, from the gaps that are kept."""
     reads = sum((tensor, gap) not in kept for gap in range(gaps))
     is_source = problem.producer[tensor] < 0
     writes = bool(reads) and not is_source and not problem.written[tensor]

@@ -1,4 +1,4 @@
-"""Scratchpad sizes: as people write them, and COSMA's three budgets (arXiv 2311.18246, section V)."""
+"""Scratchpad sizes: their text form, and COSMA's three budgets (arXiv 2311.18246, section V)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ _LEGAL = "a size such as 524288, 512KiB or 1.5MiB, or a share of a budget such a
 class Budgets:
     """COSMA's budgets of a graph, in bytes.
 
-    M_R is the most that one operator reads and writes: less cannot hold whole tensors.  M_P is the least
-    peak of live tensors over all orders, or the least that was found: more is never needed.  M_H is the mean
-    of both.
+    M_R is the largest requirement of one operator with whole tensors.  M_P is the least peak of live tensors
+    over all orders, or the least found: more is never needed.  M_H is the mean of both.
     """
 
     m_r_bytes: int
@@ -37,12 +36,12 @@ class Budgets:
 
 
 def parse_scratchpad(text: str, problem: Problem, *, seed: int = 0) -> int:
-    """Return the bytes that ``text`` names: ``"512KiB"``, ``"524288"``, ``"M_H"``, ``"0.5M_R"``.
+    """Parse a size into bytes: ``"512KiB"``, ``"524288"``, ``"M_H"``, ``"0.5M_R"``.
 
     Raises
     ------
     InputError
-        When it is not such a size, or not at least one word.
+        When the text is no such size, or the size is below one word.
     """
     match = _SIZE.fullmatch(text.strip() if text.strip()[:1] != "M" else f"1{text.strip()}")
     if match is None:

@@ -1,8 +1,8 @@
-"""Residency and addresses together: what stays in the scratchpad must also have a place there.
+"""Residency and addresses together: every stay in the scratchpad needs an address.
 
 Residency is decided by words alone, so its stays can be impossible to pack although no step has too many
-words.  Then those that cost least are not kept (eviction), of it or of what is decided for a little less
-room; the last resort keeps nothing between two uses, which moves every tensor through memory and always fits.
+words.  Then the cheapest stays are evicted, from this residency or from one for a slightly smaller
+scratchpad.  The last resort keeps no tensor between two uses, which always fits.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from hw.scheduler.planner.solvers import milp
 from hw.scheduler.planner.solvers.cpsat import Worker
 from hw.scheduler.planner.transfers.transfers import blocks_of
 
-#: Times that stays without addresses are cut, each time fewer.
+#: Rounds of eviction.
 _ROUNDS = 12
 
-#: Parts of the scratchpad that residency is given one after the other, the first all of it; what share of the
-#: nodes decides it where that is not all.
+#: Parts of the scratchpad (of 128) for which residency is decided, in turn; the divisor of the node limit for
+#: all but the first.
 _SHARES, _SHARE_OF_NODES = (128, 124, 120, 116), 20
 
-#: Price of leaving out what a step cannot do without.
+#: Price of leaving out a block that its step needs.
 _NEEDED = 1 << 40
 
 
@@ -57,7 +57,7 @@ def place_residency(
     techniques: Techniques = BEST,
     worker: Worker,
 ) -> Placed:
-    """Decide who stays in the scratchpad when, and where.
+    """Decide which tensors stay in the scratchpad in which steps, and at which addresses.
 
     ``worker`` is the process for CP-SAT; the rest is as for `solve_residency`.
     """
@@ -75,7 +75,7 @@ def place_residency(
         notes.append(residency.note)
         found, least = None, least_capacity(problem, order, streaming=streaming)
         for share in _SHARES if techniques.eviction else ():
-            # Given less, residency leaves room for addresses, so that less is evicted.
+            # With a smaller capacity, residency leaves holes for addresses, so fewer stays are evicted.
             words, nodes = max(least, capacity * share // _SHARES[0]), node_limit // _SHARE_OF_NODES
             tried = residency if share == _SHARES[0] else decide(words, minimise=("bytes",), node_limit=nodes)
             if found is not None and tried.avoidable_words >= found.residency.avoidable_words:
@@ -94,14 +94,14 @@ def place_residency(
         residency, placement = found
         notes.append(note)
     status = "optimal" if residency.avoidable_words == bound else "feasible"
-    told = [text for text in dict.fromkeys(notes) if text and text != residency.note]
+    shown = [text for text in dict.fromkeys(notes) if text and text != residency.note]
     return Placed(
-        replace(residency, bound_words=bound, status=status), replace(placement, note="; ".join(told))
+        replace(residency, bound_words=bound, status=status), replace(placement, note="; ".join(shown))
     )
 
 
 def _evict(problem: Problem, residency: Residency, capacity: int) -> Placed | None:
-    """Cut stays that find no addresses to the steps that use them, until all do; None where that fails."""
+    """Cut stays without an address to the steps that use them, until all have one; None if that fails."""
     for _ in range(_ROUNDS):
         found = _fitted(problem, residency, capacity)
         left = [index for index, address in enumerate(found.placement.addresses) if address == NOWHERE]
@@ -129,7 +129,7 @@ def _events(problem: Problem, residency: Residency, index: int) -> list[int]:
 
 
 def _fitted(problem: Problem, residency: Residency, capacity: int) -> Placed:
-    """Return addresses to what matters most; the other stays lie `NOWHERE`."""
+    """Place the blocks with the highest prices; the other stays lie `NOWHERE`."""
     blocks = blocks_of(problem, residency.order, residency)
     prices = [_NEEDED] * len(blocks)
     for index, stay in enumerate(residency.stays):

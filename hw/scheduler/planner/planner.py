@@ -1,4 +1,4 @@
-"""The planner: from a graph and a scratchpad to a plan, by the stages that `hw.scheduler` draws."""
+"""The planner: a plan of a graph for a scratchpad, by the stages that `hw.scheduler` draws."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from hw.scheduler.program.program import MAX_CORES
 from hw.scheduler.program.timing.memory import TimingModel
 from hw.scheduler.program.timing.timeline import predict
 
-#: Operators of a graph with groups above which no bound is looked for: it takes minutes there.
+#: Largest graph with groups that is bounded: beyond it a bound takes minutes.
 _BOUNDED_OPERATORS = 200
 
-#: What the planner does one after the other, as it is told while it does.
+#: The planner's stages, as shown while it runs.
 _STAGES = ("whole operators", "cutting into bands", "bands", "transfers and cycles")
 
-#: Bands are left out where they are estimated to take so much more than what is known, as a factor: ordering
-#: them saves up to a quarter of what is estimated.
+#: Bands are left out if their estimate exceeds the best draft by this factor: ordering them saves at most a
+#: quarter of the estimate.
 _HOPELESS = 4 / 3
 
 
@@ -51,10 +51,9 @@ class Draft:
 
 
 def _needed_words(problem: Problem) -> int:
-    """Return the words that pass the memory's port whatever stays in the scratchpad.
+    """Return the words that pass the memory's port in every residency.
 
-    Bands are rounded up to words each and read their operator's parameters again, so that graphs differ in
-    them.
+    They depend on the bands: each is rounded up to words and reads its operator's parameters again.
     """
     return problem.compulsory + sum(problem.words(each.weight_bytes) for each in problem.graph.operators)
 
@@ -65,11 +64,11 @@ def make_plan(
     *,
     board: Board | None = None,
 ) -> Plan:
-    """Plan a graph into a scratchpad; `hw.scheduler.plan_model.plan_model` is the whole way.
+    """Plan a graph for a scratchpad; `hw.scheduler.plan_model.plan_model` also loads and fuses it.
 
-    The predicted cycles are for the board's memory, or one as the U55C's; who watches is told what is being
-    done, and may end it (`hw.scheduler.planner.watch`).  Raises `InputError` when no plan is possible: with
-    the smallest set of tensors that do not fit together and the scratchpad that would do.
+    The predicted cycles are for the board's memory, by default the U55C's.  The current watch
+    (`hw.scheduler.planner.watch`) shows progress and may end the search.  Raises `InputError` when no plan is
+    possible, with the smallest set of tensors that do not fit together and a sufficient scratchpad.
     """
     if options.cores > MAX_CORES:
         raise InputError("cores", options.cores, f"from 1 to {MAX_CORES}")
@@ -97,7 +96,7 @@ def make_plan(
 
 
 class _Planner:
-    """The stages, with what all of them need."""
+    """The stages, with their common options, timing and solver process."""
 
     def __init__(self, options: PlanOptions, timing: TimingModel, worker: Worker) -> None:
         self._options, self._timing, self._worker, self._watch = options, timing, worker, current()
@@ -105,7 +104,7 @@ class _Planner:
         self._latency_cycles = round(timing.read_request_cycles + timing.read_response_cycles)
 
     def stage(self, number: int) -> None:
-        """Tell the stage that begins."""
+        """Show the stage that begins."""
         self._stage = f"stage {number + 1} of {len(_STAGES)}, {_STAGES[number]}"
         self._watch.stage(self._stage)
 
@@ -113,7 +112,7 @@ class _Planner:
         self._watch.stage(f"{self._stage}: {text}")
 
     def drafts(self, graph: Graph, *, thorough: bool = True) -> list[Draft]:
-        """Draft a plan of a graph, and one with groups that share the array where some pay."""
+        """Draft a plan of a graph, and one with pipelined groups if some pay."""
         plain = self._draft(graph, thorough)
         if self._options.pipelining is When.NEVER or self._watch.stopped:
             return [plain]
@@ -122,12 +121,12 @@ class _Planner:
         if len(grouped.operators) == len(ordered.operators):
             return [plain]
         problem = Problem(graph=grouped, word_bytes=self._options.word_bytes)
-        # Groups change what an order costs: bounds of the plain graph do not hold for them.
+        # Groups change the cost of an order: bounds of the plain graph do not hold for them.
         order = tuple(range(problem.operator_count))
         return [plain, self._settle(problem, replace(plain.ordering, order=order, bound_words=0))]
 
     def promises(self, tiled: Graph, drafts: list[Draft]) -> bool:
-        """Tell whether a graph in bands may become a better plan than drafts, by an estimate of it."""
+        """Estimate whether a graph in bands may become a better plan than the drafts."""
         problem = Problem(graph=tiled, word_bytes=self._options.word_bytes)
         latency, needed = self._options.objective[0] == "latency", _needed_words(problem)
         least = min(draft.words for draft in drafts)
@@ -174,7 +173,7 @@ class _Planner:
     def best_of(self, drafts: list[Draft]) -> Plan:
         """Return the best plan by the objective.
 
-        What a plan takes is only known when it is whole, so that all are finished unless bytes come first.
+        Only a finished plan has predicted cycles, so all drafts are finished unless bytes come first.
         """
         variants = drafts
         if self._options.objective[0] == "bytes":
@@ -185,29 +184,29 @@ class _Planner:
         plan, draft = min(plans, key=self._weight)
         every = tuple(criterion for criterion in self._options.objective if criterion != "latency")
         if every != self._options.residency_criteria and not self._watch.stopped:
-            # A low peak or few transfers may help after all: a peak leaves room to fetch early in.
+            # A low peak or few transfers may help after all: a low peak leaves room for early fetches.
             again = self._settle(draft.problem, draft.ordering, every)
             plans = [(plan, draft), (self.finish(again), again)]
             plan, draft = min(plans, key=self._weight)
         return replace(plan, certificate=certify(self._bounded(draft)))
 
     def _weight(self, made: tuple[Plan, Draft]) -> tuple[int, ...]:
-        """Return what plans are compared by: words and cycles, which comes first; peaks are for
-        residencies.
+        """Return a plan's words and cycles in the order of the objective; peak and transfers compare
+        residencies only.
         """
         plan, draft = made
         weight = (draft.words, plan.totals.predicted_cycles)
         return weight[::-1] if self._options.objective[0] == "latency" else weight
 
     def _grouped(self, graph: Graph) -> Graph:
-        """Put neighbours into groups that share the array, where that pays in the order the graph lists."""
+        """Join neighbours into pipelined groups where that pays in the graph's listed order."""
         self._part(f"groups, trials with {len(graph.operators)} operators")
         return improve(
             graph, self._options, latency_cycles=self._latency_cycles, most_members=self._options.cores
         )
 
     def _bounded(self, draft: Draft) -> Draft:
-        """Return a draft with groups a bound of its own."""
+        """Add a bound of its own to a draft with groups."""
         words = draft.placed.residency.avoidable_words
         grouped = any(operator.members for operator in draft.problem.graph.operators)
         if not (grouped and words) or draft.problem.operator_count > _BOUNDED_OPERATORS:
@@ -222,7 +221,7 @@ class _Planner:
         return replace(draft, ordering=ordering)
 
     def finish(self, draft: Draft) -> Plan:
-        """Decide transfers, count everything, and say what is proven."""
+        """Decide transfers, count bytes and cycles, and certify the plan."""
         if draft not in self._finished:
             self._finished[draft] = self._made_whole(draft)
         return self._finished[draft]
@@ -286,7 +285,7 @@ def _totals(draft: Draft, movements: Movements) -> Totals:
 
 
 def certify(draft: Draft) -> Certificate:
-    """Put together what the stages proved of a draft."""
+    """Combine the proofs of a draft's stages."""
     word = draft.problem.word_bytes
     residency, ordering = draft.placed.residency, draft.ordering
     moved, bound = residency.avoidable_words * word, ordering.bound_words * word

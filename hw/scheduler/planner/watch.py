@@ -1,7 +1,7 @@
-"""What the planner and those who wait for it tell each other: how far it is, and that it should end.
+"""Progress and early end of a planning run.
 
-All stages of one planning share a `Watch`, which they find by `current`.  Asked to end, each soon gives the
-best it has so far: what follows is a whole plan in any case, and its certificate says that it was stopped.
+All stages of one run share a `Watch`, found by `current`.  Asked to end, each soon returns its best result so
+far.  The plan is still complete, and its certificate says that it was stopped.
 """
 
 from __future__ import annotations
@@ -17,45 +17,45 @@ import numpy as np
 
 from hw.scheduler.planner.order.lattice import Integers
 
-#: What a stage that was asked to end says of itself.
+#: Status of a stage that was asked to end.
 STOPPED = "stopped"
 
-#: What is said while a search is compiled.
+#: Progress line while a search is compiled.
 COMPILING = "compiling what this search needs, and keeping it for the next time"
 
-#: Share of the time that is kept for making a whole plan of what was found, and seconds for each operator.
+#: Share of the time reserved for completing the plan, and seconds for each operator.
 _RESERVE, _RESERVE_PER_OPERATOR_S = 0.1, 0.002
 
 
 class Watch:
-    """One planning, watched: how far it is, and whether it should end.
+    """Progress of one planning run, and its request to end.
 
-    ``tell``: called with a line of text now and then, from the thread that plans. ``within_s``: seconds from
-    now in which the plan is to be there, as far as one can be made in them.
+    ``tell``: called with progress lines, from the planning thread. ``within_s``: seconds from now until the
+    plan is due; a first plan may take longer.
     """
 
     def __init__(
         self, tell: Callable[[str], None] = lambda text: None, within_s: float | None = None
     ) -> None:
-        #: Shape (1,): not 0 once the planning should end: compiled searches read it.
+        #: Shape (1,): not 0 once the run should end; compiled searches read it.
         self.flag: Integers = np.zeros(1, np.int64)
         self.tell, self._within_s, self._began = tell, within_s, time.monotonic()
         self._stage = self._known = ""
         self._least = math.inf
         self._timer: threading.Timer | None = None
-        self.reserve(0)  # the time runs while a model is read, too
+        self.reserve(0)  # reading a model counts as time, too
 
     @property
     def stopped(self) -> bool:
-        """Whether the planning should end."""
+        """Whether the run should end."""
         return bool(self.flag[0])
 
     def stop(self) -> None:
-        """Ask the planning to end, from any thread."""
+        """Ask the run to end, from any thread."""
         self.flag[0] = 1
 
     def reserve(self, operators: int) -> None:
-        """Keep as much of the time as a plan of so many operators needs once its search has ended."""
+        """Reserve the time that a plan of ``operators`` operators needs after its search."""
         if self._within_s is not None:
             kept = self._within_s * _RESERVE + operators * _RESERVE_PER_OPERATOR_S
             self.close()
@@ -65,28 +65,28 @@ class Watch:
             self._timer.start()
 
     def close(self) -> None:
-        """Let the time run on without consequences."""
+        """Cancel the deadline."""
         if self._timer is not None:
             self._timer.cancel()
 
     def stage(self, text: str) -> None:
-        """Say what is done from now on."""
+        """Show the current stage."""
         self._stage = text
         self._say()
 
     def detail(self, text: str) -> None:
-        """Say how far the stage is."""
+        """Show the progress of the stage."""
         self._say(f", {text}")
 
     def compiling(self, under_way: bool) -> None:
-        """Say that the stage waits for a search to be compiled, or waits no longer."""
+        """Show that the stage waits for a compilation, or waits no longer."""
         if under_way:
             self.tell(COMPILING)
         else:
             self._say()
 
     def best(self, avoidable_bytes: int, bound_bytes: int, *, placed: bool = True) -> None:
-        """Say what a plan moves, and what none of its graph is below: shown unless a better one is known.
+        """Show a plan's avoidable bytes and the bound of its graph, unless a better plan is known.
 
         An order whose stays have no addresses yet may need more in the end.
         """
@@ -105,7 +105,7 @@ _watch: ContextVar[Watch] = ContextVar("watch", default=Watch())  # noqa: B039 (
 
 
 def current() -> Watch:
-    """Return the watch of the planning at hand; one that nobody looks at where there is none."""
+    """Return the current run's watch, or one without observers."""
     return _watch.get()
 
 

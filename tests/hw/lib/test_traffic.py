@@ -13,10 +13,10 @@ from amaranth.sim import Simulator
 from hw.errors import InputError
 from hw.lib.traffic import MAX_OUTSTANDING, Traffic
 from sim.calibration.program import RESULT_WORDS as WORDS
-from sim.calibration.program import Program, result_of
+from sim.calibration.program import TrafficProgram, result_of
 
 BEAT = 32
-IDLE = Program(stride_bytes=BEAT, beats=1, count=0)
+IDLE = TrafficProgram(stride_bytes=BEAT, beats=1, count=0)
 
 
 class NaiveMemory:
@@ -83,14 +83,19 @@ class NaiveMemory:
 
 
 def run(
-    *, read: Program = IDLE, write: Program = IDLE, latency: int = 20, ready: float = 1.0, cycles: int = 600
+    *,
+    read: TrafficProgram = IDLE,
+    write: TrafficProgram = IDLE,
+    latency: int = 20,
+    ready: float = 1.0,
+    cycles: int = 600,
 ) -> tuple[NaiveMemory, Any, Any]:
     dut = Traffic(data_width=8 * BEAT, addr_width=40, id_width=2)
     memory = NaiveMemory(latency=latency, ready=ready)
     memory.expected_beats = write.beats
     results: list[Any] = []
 
-    def bits(program: Program) -> int:
+    def bits(program: TrafficProgram) -> int:
         return sum(word << 64 * index for index, word in enumerate(program.words()))
 
     async def bench(ctx):
@@ -113,7 +118,7 @@ def run(
 
 
 def test_linear_reads_wrap_in_their_window():
-    program = Program(base=0x10000, window_bytes=4096, stride_bytes=1024, beats=4, count=6)
+    program = TrafficProgram(base=0x10000, window_bytes=4096, stride_bytes=1024, beats=4, count=6)
     memory, result, idle = run(read=program)
     assert [address for _, address, _ in memory.reads] == [0x10000 + 1024 * (i % 4) for i in range(6)]
     assert {beats for *_, beats in memory.reads} == {4}
@@ -122,7 +127,9 @@ def test_linear_reads_wrap_in_their_window():
 
 
 def test_random_addresses_are_aligned_spread_and_repeatable():
-    program = Program(base=1 << 30, window_bytes=1 << 20, stride_bytes=256, random=True, beats=1, count=200)
+    program = TrafficProgram(
+        base=1 << 30, window_bytes=1 << 20, stride_bytes=256, random=True, beats=1, count=200
+    )
     first, *_ = run(read=program, cycles=1500)
     second, *_ = run(read=program, cycles=1500, ready=0.5)
     addresses = [address for _, address, _ in first.reads]
@@ -136,7 +143,7 @@ def test_random_addresses_are_aligned_spread_and_repeatable():
 @pytest.mark.parametrize("outstanding", [1, MAX_OUTSTANDING])
 @pytest.mark.parametrize("kind", ["read", "write"])
 def test_outstanding_limit_is_kept_and_used(outstanding, kind):
-    program = Program(stride_bytes=64, beats=2, count=80, outstanding=outstanding)
+    program = TrafficProgram(stride_bytes=64, beats=2, count=80, outstanding=outstanding)
     latency = 20 if outstanding == 1 else 150
     memory, read, write = run(**{kind: program}, latency=latency, cycles=2400)
     most = memory.most_reads if kind == "read" else memory.most_writes
@@ -146,13 +153,13 @@ def test_outstanding_limit_is_kept_and_used(outstanding, kind):
 
 @pytest.mark.parametrize("interval", [2, 7, 50])
 def test_interval_between_addresses(interval):
-    memory, *_ = run(read=Program(stride_bytes=64, beats=1, count=10, interval_cycles=interval))
+    memory, *_ = run(read=TrafficProgram(stride_bytes=64, beats=1, count=10, interval_cycles=interval))
     cycles = [cycle for cycle, *_ in memory.reads]
     assert [b - a for a, b in itertools.pairwise(cycles)] == [interval] * 9
 
 
 def test_addresses_every_cycle_without_an_interval():
-    memory, result, _ = run(read=Program(stride_bytes=32, beats=1, count=50))
+    memory, result, _ = run(read=TrafficProgram(stride_bytes=32, beats=1, count=50))
     cycles = [cycle for cycle, *_ in memory.reads]
     assert cycles[-1] - cycles[0] == 49
     assert result.latency_min == result.latency_max == result.latency_last == 20
@@ -160,19 +167,19 @@ def test_addresses_every_cycle_without_an_interval():
 
 
 def test_identifiers_rotate():
-    memory, *_ = run(read=Program(stride_bytes=32, beats=1, count=9, ids=4))
+    memory, *_ = run(read=TrafficProgram(stride_bytes=32, beats=1, count=9, ids=4))
     assert memory.ids == [0, 1, 2, 3, 0, 1, 2, 3, 0]
 
 
 def test_serial_read_times():
-    _, result, _ = run(read=Program(stride_bytes=64, beats=2, count=3, outstanding=1), latency=30)
+    _, result, _ = run(read=TrafficProgram(stride_bytes=64, beats=2, count=3, outstanding=1), latency=30)
     assert (result.latency_min, result.latency_max) == (30, 30)
     assert result.first == 31
     assert result.cycles == 31 + 2 + 2 * (30 + 1 + 2)  # the last beat, and two more bursts
 
 
 def test_writes_count_their_beats():
-    program = Program(base=4096, stride_bytes=128, beats=4, count=20)
+    program = TrafficProgram(base=4096, stride_bytes=128, beats=4, count=20)
     memory, _, result = run(write=program, ready=0.6)
     assert [value & 0xFFFFFFFF for value in memory.data] == list(range(80))
     assert memory.data[5] == int.from_bytes((5).to_bytes(4, "little") * 8, "little")
@@ -183,19 +190,19 @@ def test_writes_count_their_beats():
 
 @pytest.mark.parametrize("pace", [2, 5])
 def test_paced_writes(pace):
-    _, _, result = run(write=Program(stride_bytes=128, beats=4, count=10, pace_cycles=pace))
+    _, _, result = run(write=TrafficProgram(stride_bytes=128, beats=4, count=10, pace_cycles=pace))
     assert result.cycles == 39 * pace + 20 + 2  # first address to first data, last data to response
 
 
 def test_writes_go_without_bubbles():
-    memory, _, result = run(write=Program(stride_bytes=128, beats=4, count=30))
+    memory, _, result = run(write=TrafficProgram(stride_bytes=128, beats=4, count=30))
     assert result.cycles <= 30 * 4 + 20 + 4
     assert memory.most_writes > 1
 
 
 def test_following_writes_do_not_overtake_reads():
-    read = Program(stride_bytes=128, beats=4, count=10)
-    write = Program(stride_bytes=128, beats=4, count=10, follow=True)
+    read = TrafficProgram(stride_bytes=128, beats=4, count=10)
+    write = TrafficProgram(stride_bytes=128, beats=4, count=10, follow=True)
     _, reads, writes = run(read=read, write=write, latency=100)
     assert writes.first > reads.first + 100
     assert writes.cycles > reads.cycles
@@ -214,12 +221,12 @@ def test_following_writes_do_not_overtake_reads():
 )
 def test_programs_are_checked(field, value):
     with pytest.raises(InputError, match=field):
-        Program(**({"stride_bytes": 64, "beats": 1, "count": 1} | {field: value}))
+        TrafficProgram(**({"stride_bytes": 64, "beats": 1, "count": 1} | {field: value}))
 
 
 def test_random_stride_must_be_a_power_of_two():
     with pytest.raises(InputError, match="stride_bytes must be a power of two when addresses are random"):
-        Program(stride_bytes=96, random=True, beats=1, count=1)
+        TrafficProgram(stride_bytes=96, random=True, beats=1, count=1)
 
 
 def test_identifier_width_is_limited():

@@ -12,7 +12,7 @@ from hw.registry import find_engine
 from hw.verilog import write_package
 from sim.build.design import kernel_design
 from sim.timing.delays import load_delays
-from sim.timing.graph import Graph
+from sim.timing.graph import TimingGraph
 from sim.timing.netlist import read_parts
 from tests.hw.package.support import make_design, run_tcl
 from tests.support.engines import small_design
@@ -102,7 +102,9 @@ def test_parts_of_the_default_are_placements_of_the_netlist(name):
     board = load_board("u55c")
     engine = find_engine(name)
     design = kernel_design(engine, engine.default_config(board), board, sources=True)
-    graph = Graph(read_parts(design.verilog, design.top_name, load_delays()), design.top_name, load_delays())
+    graph = TimingGraph(
+        read_parts(design.verilog, design.top_name, load_delays()), design.top_name, load_delays()
+    )
     placed = {path for path, _ in graph.placed}
     assert len(design.regions) == 2
     assert placed == {"", *(part for region in design.regions for part in region.parts)}

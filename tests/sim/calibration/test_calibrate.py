@@ -10,7 +10,7 @@ from sim.build.simulator import SimulationError
 from sim.calibration.calibrate import calibrate, measure
 from sim.calibration.experiment import Experiment, run_experiments
 from sim.calibration.point import NATIVE, TOLERANCE, MeasuredPoint, all_points
-from sim.calibration.program import Program
+from sim.calibration.program import TrafficProgram
 
 
 def quick_points():
@@ -55,7 +55,7 @@ def test_deviation_and_bounds():
 
 def test_a_violation_fails_the_experiment():
     memory = quick_points()[0].experiments[quick_points()[0].memory].memory
-    crossing = Program(base=4096 - 32, stride_bytes=64, beats=2, count=1)
+    crossing = TrafficProgram(base=4096 - 32, stride_bytes=64, beats=2, count=1)
     experiment = Experiment(bench=NATIVE, memory=memory, reads={0: crossing}, writes={})
     with pytest.raises(SimulationError, match=r"calibration, crossing: port 0.*crosses a 4 KiB boundary"):
         run_experiments({"crossing": experiment})

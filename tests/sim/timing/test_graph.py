@@ -7,7 +7,7 @@ import pytest
 
 from hw.errors import ToolError
 from sim.timing.delays import load_delays
-from sim.timing.graph import Graph
+from sim.timing.graph import TimingGraph
 from sim.timing.netlist import part_of, prepared
 
 DELAYS = load_delays()
@@ -35,7 +35,7 @@ def module(cells, ports=(), names=None):
 
 def graph_of(modules, top="top", crossing=0.0, die_of=None):
     parts = {name: part_of(content, DELAYS, set(modules)) for name, content in modules.items()}
-    return Graph(parts, top, DELAYS, crossing=crossing, die_of=die_of)
+    return TimingGraph(parts, top, DELAYS, crossing=crossing, die_of=die_of)
 
 
 def arrivals(graph):

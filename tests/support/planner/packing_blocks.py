@@ -4,7 +4,7 @@ import csv
 import random
 from pathlib import Path
 
-from hw.scheduler.planner.address.blocks import Block
+from hw.scheduler.planner.address.blocks import AddressBlock
 
 INSTANCES = Path(__file__).parents[2] / "data" / "minimalloc"
 
@@ -16,7 +16,7 @@ def minimalloc(name):
     """One of MiniMalloc's instances: lines of id, lower, upper, size, the upper step not included."""
     with (INSTANCES / f"{name}.csv").open(newline="") as file:
         rows = [{column: int(value) for column, value in row.items()} for row in csv.DictReader(file)]
-    return [Block(first=row["lower"], last=row["upper"] - 1, size=row["size"]) for row in rows]
+    return [AddressBlock(first=row["lower"], last=row["upper"] - 1, size=row["size"]) for row in rows]
 
 
 def random_blocks(seed, count, steps=6, most=6):
@@ -26,7 +26,7 @@ def random_blocks(seed, count, steps=6, most=6):
     for _ in range(count):
         first = rng.randrange(steps)
         last = min(steps - 1, first + rng.randrange(3))
-        blocks.append(Block(first=first, last=last, size=rng.randint(1, most)))
+        blocks.append(AddressBlock(first=first, last=last, size=rng.randint(1, most)))
     return blocks
 
 
@@ -37,10 +37,10 @@ def full_blocks(seed, steps=10, words=10, most=5):
     for step in range(steps):
         for first, size in [each for each in living if rng.random() < 0.4]:
             living.remove((first, size))
-            blocks.append(Block(first=first, last=step - 1, size=size))
+            blocks.append(AddressBlock(first=first, last=step - 1, size=size))
         while free := words - sum(size for _, size in living):
             living.append((step, min(free, rng.randint(1, most))))
-    return blocks + [Block(first=first, last=steps - 1, size=size) for first, size in living]
+    return blocks + [AddressBlock(first=first, last=steps - 1, size=size) for first, size in living]
 
 
 def perfect_blocks(seed, count, steps=200, words=1024):
@@ -57,4 +57,4 @@ def perfect_blocks(seed, count, steps=200, words=1024):
             cut = rng.randrange(low + 1, high)
             parts += [(first, end, low, cut), (first, end, cut, high)]
     rng.shuffle(parts)
-    return [Block(first=first, last=end - 1, size=high - low) for first, end, low, high in parts]
+    return [AddressBlock(first=first, last=end - 1, size=high - low) for first, end, low, high in parts]

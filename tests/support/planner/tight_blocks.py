@@ -2,13 +2,13 @@
 
 import random
 
-from hw.scheduler.planner.address.blocks import Block
+from hw.scheduler.planner.address.blocks import AddressBlock
 
 #: Sizes that are asked for most, in parts of the words.
 _USUAL = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 
 
-def tight_blocks(seed: int, count: int, words: int = 1024) -> list[Block]:
+def tight_blocks(seed: int, count: int, words: int = 1024) -> list[AddressBlock]:
     """Return blocks that fit into ``words`` and in most steps need all of them.
 
     They are what an allocator gave out: in each step some blocks end, short ones sooner than long ones, and
@@ -17,11 +17,11 @@ def tight_blocks(seed: int, count: int, words: int = 1024) -> list[Block]:
     """
     rng = random.Random(seed)
     living: list[tuple[int, int, int, int]] = []  # address, words, first step, last step
-    done: list[Block] = []
+    done: list[AddressBlock] = []
     step = 0
     while len(done) + len(living) < count:
         ended = [each for each in living if each[3] < step]
-        done += [Block(first=first, last=last, size=size) for _, size, first, last in ended]
+        done += [AddressBlock(first=first, last=last, size=size) for _, size, first, last in ended]
         living = sorted(each for each in living if each[3] >= step)
         low, holes = 0, []
         for address, size, *_ in [*living, (words, 0)]:
@@ -38,6 +38,6 @@ def tight_blocks(seed: int, count: int, words: int = 1024) -> list[Block]:
                     living.append((low, part, step, step + rng.randrange(lasts)))
                 low, size = low + part, size - part
         step += 1
-    done += [Block(first=first, last=min(last, step), size=size) for _, size, first, last in living]
+    done += [AddressBlock(first=first, last=min(last, step), size=size) for _, size, first, last in living]
     rng.shuffle(done)
     return done

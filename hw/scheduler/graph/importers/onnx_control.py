@@ -18,7 +18,7 @@ CONTROL = frozenset(("If", "Loop", "Scan"))
 MOST = 10_000
 
 
-class Walker(Protocol):
+class ModelWalker(Protocol):
     """Who walks a model's operators; `hw.scheduler.graph.importers.onnx_learned.Learned` is one."""
 
     shapes: dict[str, Shape]
@@ -51,7 +51,9 @@ class Walker(Protocol):
         """Learn what one more operator makes."""
 
 
-def call_function(learned: Walker, call: onnx.NodeProto, function: onnx.FunctionProto, frame: Frame) -> None:
+def call_function(
+    learned: ModelWalker, call: onnx.NodeProto, function: onnx.FunctionProto, frame: Frame
+) -> None:
     """Walk a function of the model in the place of its call."""
     name = f"{function.domain}.{function.name}"
     if name in frame.functions:
@@ -71,7 +73,7 @@ def call_function(learned: Walker, call: onnx.NodeProto, function: onnx.Function
     _walk_body(learned, call, function.node, list(function.output), call.output, inner)
 
 
-def expand(learned: Walker, node: onnx.NodeProto, made: onnx.NodeProto, frame: Frame) -> None:
+def expand(learned: ModelWalker, node: onnx.NodeProto, made: onnx.NodeProto, frame: Frame) -> None:
     """Walk the branch of an If, or the iterations of a Loop, in its place, or name it as not supported."""
     graphs = list(bodies(node))
     decides = [name for name in made.input[:2] if name in learned.constants and name in learned.lost]
@@ -87,7 +89,7 @@ def expand(learned: Walker, node: onnx.NodeProto, made: onnx.NodeProto, frame: F
         learned.name_unsupported(made, node.op_type)
 
 
-def _decided(learned: Walker, node: onnx.NodeProto, name: str, what: str) -> Array | None:
+def _decided(learned: ModelWalker, node: onnx.NodeProto, name: str, what: str) -> Array | None:
     """Return the value that decides what is walked; without one, name or lose what follows."""
     value = learned.constants.get(name)
     if value is not None and value.size == 1:
@@ -102,7 +104,7 @@ def _decided(learned: Walker, node: onnx.NodeProto, name: str, what: str) -> Arr
     return None
 
 
-def _branch(learned: Walker, node: onnx.NodeProto, made: onnx.NodeProto, frame: Frame) -> None:
+def _branch(learned: ModelWalker, node: onnx.NodeProto, made: onnx.NodeProto, frame: Frame) -> None:
     condition = _decided(learned, made, made.input[0], "condition")
     if condition is None:
         return
@@ -116,7 +118,7 @@ def _branch(learned: Walker, node: onnx.NodeProto, made: onnx.NodeProto, frame: 
 
 
 def _loop(
-    learned: Walker, node: onnx.NodeProto, made: onnx.NodeProto, graph: onnx.GraphProto, frame: Frame
+    learned: ModelWalker, node: onnx.NodeProto, made: onnx.NodeProto, graph: onnx.GraphProto, frame: Frame
 ) -> None:
     count, going = made.input[:2]
     carried = list(made.input[2:])
@@ -169,7 +171,7 @@ def _loop(
             _stack(learned, names, result, frame)
 
 
-def _stack(learned: Walker, names: Sequence[str], result: str, frame: Frame) -> None:
+def _stack(learned: ModelWalker, names: Sequence[str], result: str, frame: Frame) -> None:
     """Put a result of each iteration behind the others, in a dimension of their own."""
     rows = []
     for index, name in enumerate(names):
@@ -185,12 +187,12 @@ def _stack(learned: Walker, names: Sequence[str], result: str, frame: Frame) -> 
     learned.visit(helper.make_node("Concat", rows, [result], axis=0), frame)
 
 
-def _prefix(learned: Walker, node: onnx.NodeProto) -> str:
+def _prefix(learned: ModelWalker, node: onnx.NodeProto) -> str:
     learned.expanded += 1
     return f"{node.name or node.op_type}.{learned.expanded}"
 
 
-def _inside(learned: Walker, node: onnx.NodeProto, graph: onnx.GraphProto, frame: Frame) -> Frame:
+def _inside(learned: ModelWalker, node: onnx.NodeProto, graph: onnx.GraphProto, frame: Frame) -> Frame:
     """Return the frame of a branch or an iteration."""
     inner = Frame(
         versions=frame.versions,
@@ -207,7 +209,7 @@ def _inside(learned: Walker, node: onnx.NodeProto, graph: onnx.GraphProto, frame
 
 
 def _walk_body(
-    learned: Walker,
+    learned: ModelWalker,
     node: onnx.NodeProto,
     nodes: Sequence[onnx.NodeProto],
     outputs: Sequence[str],
@@ -231,7 +233,7 @@ def _walk_body(
     _hand_out(learned, [name for name, _ in rest], [result for _, result in rest], inner)
 
 
-def _hand_out(learned: Walker, names: Sequence[str], results: Sequence[str], frame: Frame) -> None:
+def _hand_out(learned: ModelWalker, names: Sequence[str], results: Sequence[str], frame: Frame) -> None:
     """Return tensors the names of results."""
     for name, result in zip(names, results, strict=False):
         if result and name != result:

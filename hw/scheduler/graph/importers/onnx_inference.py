@@ -10,7 +10,7 @@ from onnx.checker import ValidationError
 from onnx.defs import SchemaError, get_schema
 from onnx.shape_inference import InferenceError, infer_node_outputs
 
-from hw.scheduler.graph.importers.onnx_given import stated_extents
+from hw.scheduler.graph.importers.onnx_input_shapes import stated_extents
 from hw.scheduler.graph.importers.rules.call import Array, Shape
 
 #: What it raises when it does not like an operator's attributes or operands, or lacks some.

@@ -15,7 +15,7 @@ Extents = list[int | None] | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Given:
+class InputShapes:
     """Values for what a model leaves open.
 
     Raises

@@ -17,12 +17,12 @@ from onnx import TensorProto, helper
 from hw.scheduler.graph.importers.onnx_bodies import Frame, bodies, live_nodes
 from hw.scheduler.graph.importers.onnx_constants import constant_of, one_line, read_values
 from hw.scheduler.graph.importers.onnx_control import CONTROL, call_function, expand
-from hw.scheduler.graph.importers.onnx_given import Given, open_error, stated_extents
 from hw.scheduler.graph.importers.onnx_inference import infer
+from hw.scheduler.graph.importers.onnx_input_shapes import InputShapes, open_error, stated_extents
 from hw.scheduler.graph.importers.onnx_operators import OPERATORS, VIEWS
 from hw.scheduler.graph.importers.onnx_products import PRODUCTS
 from hw.scheduler.graph.importers.onnx_signatures import (
-    Signature,
+    OnnxSignature,
     check_attributes,
     check_operands,
     result_types,
@@ -30,7 +30,7 @@ from hw.scheduler.graph.importers.onnx_signatures import (
 )  # fmt: skip
 from hw.scheduler.graph.importers.onnx_standins import RUNTIME, STAND_INS, advice, full_name
 from hw.scheduler.graph.importers.onnx_tensors import Tensors, measured
-from hw.scheduler.graph.importers.rules.call import Call, Misfit, Shape, Unknown
+from hw.scheduler.graph.importers.rules.call import Misfit, NodeCall, Shape, Unknown
 from hw.scheduler.graph.importers.rules.table import RULES
 
 #: What becomes an operator of the graph, or vanishes.
@@ -53,7 +53,7 @@ class Learned(Tensors):
     def __init__(
         self,
         model: onnx.ModelProto,
-        given: Given,
+        given: InputShapes,
         where: str,
         folder: Path | None,
         say: Callable[[str], None],
@@ -112,7 +112,7 @@ class Learned(Tensors):
         if name in self._strange:
             self._read_strange = name
 
-    def _add_input(self, value: onnx.ValueInfoProto, given: Given) -> None:
+    def _add_input(self, value: onnx.ValueInfoProto, given: InputShapes) -> None:
         kind = value.type.WhichOneof("value") or "tensor_type"
         if kind != "tensor_type":
             self._strange[value.name] = kind.removesuffix("_type")
@@ -219,13 +219,13 @@ class Learned(Tensors):
         if twice := [name for name in node.output if name and name in self.known]:
             raise self.refuse(f"result of {of}", twice[0], "a name that nothing else has")
 
-    def _call(self, node: onnx.NodeProto, name: str, version: int, seen: Signature | None) -> Call:
+    def _call(self, node: onnx.NodeProto, name: str, version: int, seen: OnnxSignature | None) -> NodeCall:
         """Describe an operator for its rule; a stand-in as the plain operator with that one's operands."""
         places: Sequence[int] = range(len(node.input))
         if (stand_in := STAND_INS.get(name)) is not None:
             places = stand_in.positions(len(node.input))
         operands = [node.input[place] for place in places]
-        return Call(
+        return NodeCall(
             op=stand_in.op if stand_in else name,
             shapes=tuple(self.shapes.get(each) if each else None for each in operands),
             values=tuple(self.constants.get(each) if each else None for each in operands),
@@ -236,7 +236,7 @@ class Learned(Tensors):
             labels=seen.labels if seen and stand_in is None else (),
         )
 
-    def _shapes(self, node: onnx.NodeProto, name: str, call: Call, frame: Frame) -> list[Shape | None]:
+    def _shapes(self, node: onnx.NodeProto, name: str, call: NodeCall, frame: Frame) -> list[Shape | None]:
         """Return the shapes of a node's results by the first of the three that knows them."""
         known = all(not each or each in self.shapes for each in node.input)
         found: list[Shape | None] = []
@@ -329,7 +329,11 @@ class Learned(Tensors):
 
 
 def _elements(
-    node: onnx.NodeProto, name: str, seen: Signature | None, letters: Mapping[str, str], types: Sequence[int]
+    node: onnx.NodeProto,
+    name: str,
+    seen: OnnxSignature | None,
+    letters: Mapping[str, str],
+    types: Sequence[int],
 ) -> list[int]:
     """Return the element types of a node's results."""
     stand_in = STAND_INS.get(name)

@@ -13,7 +13,7 @@ from onnx import TensorProto
 from hw.errors import InputError
 from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind, stored_bytes
 from hw.scheduler.graph.importers.onnx_file import read_model
-from hw.scheduler.graph.importers.onnx_given import Given
+from hw.scheduler.graph.importers.onnx_input_shapes import InputShapes
 from hw.scheduler.graph.importers.onnx_learned import Learned
 from hw.scheduler.graph.importers.onnx_operators import OPERATORS, VIEWS, Node, macs, same_axis
 from hw.scheduler.graph.importers.onnx_products import PRODUCTS
@@ -68,12 +68,12 @@ def import_onnx(
     folder = source.parent if isinstance(source, Path) else None
     model = read_model(source, where)
     title = name or (source.stem if isinstance(source, Path) else model.graph.name)
-    given = Given(
+    given = InputShapes(
         dimensions=dimensions or {}, shapes={key: tuple(value) for key, value in (shapes or {}).items()}
     )
     say = say or (lambda line: None)
     learned = Learned(model, given, where, folder, say)
-    reader = _Reader(model.graph, learned, element_bits, weights=weights)
+    reader = _GraphBuilder(model.graph, learned, element_bits, weights=weights)
     if reader.texts:
         say(f"{where}: output {reader.texts[0]!r} is text, whose bytes are not known: left out")
     if not reader.works:
@@ -81,7 +81,7 @@ def import_onnx(
     return Graph(name=title, tensors=reader.tensors(), operators=tuple(reader.operators), made_by=made_by)
 
 
-class _Reader:
+class _GraphBuilder:
     """What becomes of a model's operators and tensors; views and what no output depends on are left out."""
 
     def __init__(self, model: onnx.GraphProto, learned: Learned, element_bits: int, *, weights: bool) -> None:

@@ -29,7 +29,7 @@ class _Operand:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Signature:
+class OnnxSignature:
     """An operator's schema in one version; the last operand stands for all behind it where there are more."""
 
     operands: tuple[_Operand, ...]
@@ -46,7 +46,7 @@ class Signature:
 
 
 @cache
-def signature(op: str, version: int, domain: str) -> Signature | None:
+def signature(op: str, version: int, domain: str) -> OnnxSignature | None:
     """Return the signature of an operator; None when the installed ``onnx`` has none in this version."""
     try:
         schema = get_schema(op, version, domain)
@@ -58,7 +58,7 @@ def signature(op: str, version: int, domain: str) -> Signature | None:
             schema = get_schema(op, schema.since_version - 1, domain)
         except SchemaError:
             return None
-    return Signature(
+    return OnnxSignature(
         operands=tuple(map(_operand, schema.inputs)),
         results=tuple(map(_operand, schema.outputs)),
         least=schema.min_input,
@@ -77,7 +77,7 @@ def _operand(parameter: OpSchema.FormalParameter) -> _Operand:
     )
 
 
-def check_attributes(node: onnx.NodeProto, seen: Signature) -> None:
+def check_attributes(node: onnx.NodeProto, seen: OnnxSignature) -> None:
     """Refuse attributes that the operator does not have, of another type, or that are missing."""
     names = set()
     for attribute in node.attribute:
@@ -95,7 +95,7 @@ def check_attributes(node: onnx.NodeProto, seen: Signature) -> None:
         raise Misfit(f"attribute {missing[0]}", "left out", "given")
 
 
-def check_operands(node: onnx.NodeProto, seen: Signature, types: Sequence[int]) -> dict[str, str]:
+def check_operands(node: onnx.NodeProto, seen: OnnxSignature, types: Sequence[int]) -> dict[str, str]:
     """Refuse too few or too many operands, and element types that the operator does not take; give the types
     of the letters.
     """
@@ -129,7 +129,7 @@ def _plain(kind: str) -> str:
 
 
 def result_types(
-    node: onnx.NodeProto, seen: Signature | None, letters: Mapping[str, str], types: Sequence[int]
+    node: onnx.NodeProto, seen: OnnxSignature | None, letters: Mapping[str, str], types: Sequence[int]
 ) -> list[int]:
     """Return the element types of the results: what the attributes say, else the schema, else that of the
     first operand; 0 where it is not known.

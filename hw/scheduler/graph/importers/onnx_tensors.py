@@ -15,7 +15,7 @@ from hw.errors import InputError
 from hw.scheduler.graph.importers.onnx_bodies import Frame
 from hw.scheduler.graph.importers.onnx_constants import SMALL, constant_of, evaluate, read_values
 from hw.scheduler.graph.importers.onnx_standins import full_name
-from hw.scheduler.graph.importers.rules.call import Array, Call, Shape
+from hw.scheduler.graph.importers.rules.call import Array, NodeCall, Shape
 
 #: Operators whose constant result is stored as their first operand is.
 _KEEP_STORED = frozenset(
@@ -96,7 +96,7 @@ class Tensors:
         small = shape is not None and math.prod(shape) <= SMALL
         self.constants[name] = np.ones(shape, np.bool_) if small and shape is not None else None
 
-    def fold(self, node: onnx.NodeProto, call: Call, version: int) -> None:
+    def fold(self, node: onnx.NodeProto, call: NodeCall, version: int) -> None:
         """Learn the values of a node's results, which are constants, as far as they are small."""
         folded: list[Array | None] = [None] * len(node.output)
         sizes = [
@@ -144,7 +144,7 @@ class Tensors:
                 self.stored[each] = self.stored.get(source, self.types[source])
 
 
-def measured(call: Call) -> Array:
+def measured(call: NodeCall) -> Array:
     """Return the value of a Shape, or of a Size."""
     extents = call.shape(0)
     if call.op == "Size":

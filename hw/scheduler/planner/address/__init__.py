@@ -1,1 +1,1 @@
-"""Where in the scratchpad each tensor lies."""
+"""Scratchpad addresses of tensors."""

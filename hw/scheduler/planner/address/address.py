@@ -1,7 +1,7 @@
 """Addresses: rectangles of steps by words, packed into a scratchpad of given height.
 
-First greedy packings, which fit most plans; then many short searches on a skyline, which
-pack nearly all the others up to the last word; then CP-SAT, which also proves that nothing fits.
+Greedy packings fit most plans.  Many short searches on a skyline pack nearly all the others up to the last
+word.  CP-SAT comes last, and also proves that no packing exists.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from hw.scheduler.plan.options import BEST, Techniques
 from hw.scheduler.planner.address.blocks import (
-    Block,
+    AddressBlock,
     Placement,
     hardest_first,
     live_in_steps,
@@ -33,26 +33,26 @@ _START_S = 5.0
 #: Conflicts of each CP-SAT search of a round.
 CONFLICTS = (160, 1280)
 
-#: Work of each, in OR-tools' deterministic time: some ten times what any packing that was found has taken.  A
+#: Work of each, in OR-tools' deterministic time: ten times the most that a successful search took.  A
 #: conflict among hundreds of blocks can take a hundred times as long as one among dozens.
 WORK = 0.25
 
 #: Searches on a skyline.
 SEARCHES = 40
 
-#: Blocks above which there are half as many searches, and CP-SAT, which takes minutes, is not asked.
+#: Above this number of blocks there are half as many searches, and no CP-SAT, which would take minutes.
 MANY = 300
 
 
 def place(
-    blocks: Sequence[Block],
+    blocks: Sequence[AddressBlock],
     capacity: int,
     *,
     seconds: float = SECONDS,
     worker: Worker,
     techniques: Techniques = BEST,
 ) -> Placement:
-    """Find addresses for all blocks, if there are any.
+    """Find addresses for all blocks.
 
     ``capacity``: words. ``seconds``: safety net of wall-clock time: placements are equal for equal arguments
     unless their note says that it was met.
@@ -73,7 +73,7 @@ def place(
 
 
 def _search(
-    blocks: list[Block],
+    blocks: list[AddressBlock],
     lasting: list[int],
     capacity: int,
     seconds: float,
@@ -122,6 +122,6 @@ def _search(
     )
 
 
-#: Searches of a round: the order of blocks, and whether CP-SAT may rewrite the model first.  Chosen by what
-#: packs the MiniMalloc instances and random perfect packings in the fewest conflicts.
+#: Searches of a round: the order of blocks, and whether CP-SAT may rewrite the model first.  These pack the
+#: MiniMalloc instances and random perfect packings in the fewest conflicts.
 _ATTEMPTS = (("contended", False), ("area", True), ("contended-area", False), ("long", True))

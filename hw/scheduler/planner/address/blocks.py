@@ -1,4 +1,4 @@
-"""Blocks, rectangles of steps by words, that want addresses; and the orders in which they are tried."""
+"""Blocks (rectangles of steps by words) to be placed, and the orders in which they are tried."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
-class Block:
-    """Words that are needed over steps, both included, at one address."""
+class AddressBlock:
+    """Words needed at one address from step ``first`` to ``last``, both included."""
 
     first: int
     last: int
@@ -19,21 +19,21 @@ class Block:
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """Where blocks lie."""
+    """Addresses of blocks."""
 
     addresses: tuple[int, ...]  #: In the order of the blocks; empty when they were not placed.
-    #: ``height``, ``live``: words from address 0 to the end of the highest block; most words needed at once,
-    #: which no height is below.
+    #: ``height``, ``live``: words from address 0 to the end of the highest block; the most words needed at
+    #: once, a lower bound of every height.
     height: int
     live: int
     status: str  #: ``placed``, ``infeasible`` (proven) or ``unknown`` (a limit was met).
-    #: ``solver``, ``note``: names and versions of what decided; a fallback, a limit that stopped it.
+    #: ``solver``, ``note``: name and version of the deciding solver; a fallback, a limit that stopped it.
     solver: str
     note: str = ""
 
 
-def squeeze(blocks: Sequence[Block]) -> list[Block]:
-    """Count only the steps in which a block begins: between them nothing new meets."""
+def squeeze(blocks: Sequence[AddressBlock]) -> list[AddressBlock]:
+    """Count only the steps in which a block begins: others add no new overlap."""
     begins = sorted({block.first for block in blocks})
     return [
         replace(block, first=bisect_left(begins, block.first), last=bisect_right(begins, block.last) - 1)
@@ -41,7 +41,7 @@ def squeeze(blocks: Sequence[Block]) -> list[Block]:
     ]
 
 
-def live_in_steps(squeezed: Sequence[Block]) -> list[int]:
+def live_in_steps(squeezed: Sequence[AddressBlock]) -> list[int]:
     """Words needed in each squeezed step."""
     change = [0] * (max((block.last for block in squeezed), default=-1) + 2)
     for block in squeezed:
@@ -50,7 +50,7 @@ def live_in_steps(squeezed: Sequence[Block]) -> list[int]:
     return list(itertools.accumulate(change[:-1]))
 
 
-def hardest_first(blocks: Sequence[Block], lasting: Sequence[int]) -> dict[str, list[int]]:
+def hardest_first(blocks: Sequence[AddressBlock], lasting: Sequence[int]) -> dict[str, list[int]]:
     """Return orders of the blocks, hardest first."""
     live = live_in_steps(blocks)
     peak = [max(live[block.first : block.last + 1]) for block in blocks]

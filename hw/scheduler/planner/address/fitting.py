@@ -1,7 +1,7 @@
-"""First-fit, and what is lost where not all blocks fit: few words, by many orders of the blocks.
+"""First-fit, in many orders of the blocks if not all fit, so that the blocks left out are cheap.
 
 A block that did not fit comes earlier in the next trial ("squeaky wheel" optimisation: Joslin and Clements,
-JAIR 10, 1999).  What never fits together is left out as cheaply as the trials find.
+JAIR 10, 1999).  The result is the cheapest trial.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from collections.abc import Sequence
 import numpy as np
 
 from hw.scheduler.compiled import compiled
-from hw.scheduler.planner.address.blocks import Block
+from hw.scheduler.planner.address.blocks import AddressBlock
 from hw.scheduler.planner.order.lattice import Integers
 from hw.scheduler.planner.watch import current
 
 #: Address of a block that did not fit.
 NOWHERE = -1
 
-#: Trials from each order of the blocks at most, and visits of one block for another in all: some seconds.
+#: Most trials from each order of the blocks, and most comparisons of two blocks in all: some seconds.
 TRIALS, _WORK = 200, 150_000_000
 
-#: Trials before a search that was asked to end does.
+#: Least trials of a search that was asked to end.
 _FEW = 10
 
 
 @compiled
 def fit(first: Integers, last: Integers, size: Integers, order: Integers, capacity: int) -> Integers:
-    """Put one block after the other as low as it fits beside those before it; give the addresses.
+    """Place one block after the other at its lowest free address; return the addresses.
 
-    Those that would end above the capacity lie `NOWHERE`.
+    Blocks that would end above the capacity lie `NOWHERE`.
     """
     address = np.full(len(size), NOWHERE)
     low, placed = np.empty(len(size), np.int64), np.empty(len(size), np.int64)
@@ -39,7 +39,7 @@ def fit(first: Integers, last: Integers, size: Integers, order: Integers, capaci
         for index in range(count):
             other = placed[index]
             if first[other] <= last[block] and first[block] <= last[other]:
-                # Sorted by address: as few meet, by insertion.
+                # Insertion sort by address: few blocks overlap.
                 at = met
                 while at > 0 and address[low[at - 1]] > address[other]:
                     low[at] = low[at - 1]
@@ -59,18 +59,18 @@ def fit(first: Integers, last: Integers, size: Integers, order: Integers, capaci
     return address
 
 
-def first_fit(blocks: Sequence[Block], order: Sequence[int], capacity: int) -> tuple[int, ...]:
-    """Return the addresses of blocks that are put one after the other; see `fit`."""
+def first_fit(blocks: Sequence[AddressBlock], order: Sequence[int], capacity: int) -> tuple[int, ...]:
+    """Return the addresses of blocks placed in order; see `fit`."""
     first, last, size = np.array([(block.first, block.last, block.size) for block in blocks], np.int64).T
     return tuple(fit(first, last, size, np.array(order), capacity).tolist())
 
 
 def fit_most(
-    blocks: Sequence[Block], prices: Sequence[int], capacity: int, orders: Sequence[Sequence[int]]
+    blocks: Sequence[AddressBlock], prices: Sequence[int], capacity: int, orders: Sequence[Sequence[int]]
 ) -> tuple[int, ...]:
-    """Return addresses of blocks so that the prices of those that lie `NOWHERE` are low in all.
+    """Return addresses of blocks with a low total price of those that lie `NOWHERE`.
 
-    ``prices``: what leaving out each block costs. ``orders``: where trials begin.
+    ``prices``: the cost of leaving out each block. ``orders``: initial orders of trials.
     """
     first, last, size = np.array([(block.first, block.last, block.size) for block in blocks], np.int64).T
     price, watch, count = np.array(prices), current(), len(blocks)

@@ -1,8 +1,8 @@
 """Addresses by search: many short searches on a skyline, each with its own order of the blocks.
 
-A search that begins well is over after about as many decisions as there are blocks; one that does not rarely
-recovers.  So each gets few decisions, and the next one another order.  A search that ends by itself without a
-packing proves that there is none.
+A good start ends after about one decision for each block; a bad start rarely recovers.  So each search has
+few decisions, and the next one another order.  A search that is exhausted without a packing proves that there
+is none.
 """
 
 from __future__ import annotations
@@ -12,32 +12,31 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from hw.scheduler.planner.address.blocks import Block
-from hw.scheduler.planner.address.skyline_kernel import IMPOSSIBLE, PLACED, Blocks, descend, room_for
+from hw.scheduler.planner.address.blocks import AddressBlock
+from hw.scheduler.planner.address.skyline_kernel import IMPOSSIBLE, PLACED, BlockArrays, descend, room_for
 from hw.scheduler.planner.order.lattice import Integers
 from hw.scheduler.planner.watch import current
 
-#: Decisions of one search for each block, and at least.
+#: Decisions of one search for each block, and its least number of decisions.
 DECISIONS_PER_BLOCK, LEAST_DECISIONS = 6, 1000
 
-#: Decisions times blocks of all searches together, which is what their time goes by: some seconds.
+#: Decisions times blocks of all searches together, proportional to their time: some seconds.
 WORK = 200_000_000
 
 #: Seed of the orders.
 _SEED = 0
 
-#: By how much an order's measures are changed at random, in 16ths: from 14 to 18 of them.
+#: Random factors of an order's measures, in 16ths: from 14 to 18.
 _CHANGE = (14, 19)
 
 
 def search_addresses(
-    squeezed: Sequence[Block], lasting: Sequence[int], capacity: int, *, searches: int
+    squeezed: Sequence[AddressBlock], lasting: Sequence[int], capacity: int, *, searches: int
 ) -> tuple[str, tuple[int, ...]]:
-    """Search for addresses of blocks; give the status as of a `Placement`, and the addresses if placed.
+    """Search for addresses of blocks; return the status as of a `Placement`, and the addresses if placed.
 
-    ``squeezed``: in steps in which some block begins. ``lasting``: in all steps: how long each block lasts.
-    ``capacity``: in the unit of the sizes. ``searches``: how many to make before giving up; of thousands of
-    blocks, fewer: see `WORK`.
+    ``squeezed``: blocks in squeezed steps. ``lasting``: length of each block in all steps. ``capacity``: in
+    the unit of the sizes. ``searches``: most searches; fewer for thousands of blocks, see `WORK`.
     """
     first, last, size = np.array([(block.first, block.last, block.size) for block in squeezed], np.int64).T
     limit = max(LEAST_DECISIONS, DECISIONS_PER_BLOCK * len(size))
@@ -58,9 +57,9 @@ def search_addresses(
 
 
 def _priorities(size: Integers, lasting: Integers, span: Integers) -> Iterator[Integers]:
-    """Return measures of the blocks by turns, then the same changed at random; the greatest are tried first.
+    """Yield measures of the blocks, then randomly changed ones; the greatest are tried first.
 
-    Only integers take part, so that every machine gives the same orders.
+    All arithmetic is on integers, so that every machine yields the same orders.
     """
     measures = (
         size,
@@ -76,13 +75,13 @@ def _priorities(size: Integers, lasting: Integers, span: Integers) -> Iterator[I
             yield measure * generator.integers(*_CHANGE, len(size))
 
 
-def _blocks(first: Integers, last: Integers, size: Integers, order: Integers) -> Blocks:
-    """Put blocks into tables, each step's in the given order."""
+def _blocks(first: Integers, last: Integers, size: Integers, order: Integers) -> BlockArrays:
+    """Convert blocks into tables, each step's in the given order."""
     over: list[list[int]] = [[] for _ in range(int(last.max()) + 1)]
     for block in order:
         for step in range(first[block], last[block] + 1):
             over[step].append(int(block))
-    return Blocks(
+    return BlockArrays(
         first=first,
         last=last,
         size=size,

@@ -1,10 +1,9 @@
 """One search for addresses, compiled: blocks fall onto a skyline, lowest valley first.
 
-Whatever packing there is, all blocks can be let fall until each lies on the floor or on another one.  Such
-packings are built upwards: in a step whose skyline is lowest, either one of the blocks that fit the valley
-there comes next, or nothing ever lies on that point and the skyline rises to the next height a block could
-lie at.  The step is the one with the fewest such choices, which in a packing without a free word often is
-one.
+In every packing all blocks can fall until each lies on the floor or on another one.  Such packings are built
+upwards, at a step whose skyline is lowest.  A choice is a block that fits the valley, or to leave this point
+empty: the skyline then rises to the next possible height of a block.  The search takes the step with the
+fewest choices; in a packing without a free word there is often only one.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ import numpy as np
 from hw.scheduler.compiled import compiled
 from hw.scheduler.planner.order.lattice import Integers, copy_into, set_all
 
-#: What a search ends with: all blocks lie, none of the packings fits, or a limit.
+#: Outcome of a search: all blocks placed, no packing exists, or a limit was met.
 PLACED, IMPOSSIBLE, STOPPED = 1, -1, 0
 
-#: Levels per block; what is deeper is given up.
+#: Most levels for each block; deeper searches are abandoned.
 _LEVELS_PER_BLOCK = 4
 
 #: Higher than any address.
@@ -29,15 +28,15 @@ _HIGH = 1 << 60
 _NOTHING = -1
 
 
-class Blocks(NamedTuple):
-    """What is to be packed."""
+class BlockArrays(NamedTuple):
+    """The blocks to be packed."""
 
     #: ``first``, ``last``, ``size``: shape (blocks,): steps, both included, and units.
     first: Integers
     last: Integers
     size: Integers
-    #: ``over``, ``over_from``: shape (spans of all blocks,), (steps + 1,): blocks of each step, those to try
-    #: first in front; where each step's begin.
+    #: ``over``, ``over_from``: shape (spans of all blocks,), (steps + 1,): blocks of each step, by falling
+    #: priority; where each step's begin.
     over: Integers
     over_from: Integers
 
@@ -45,18 +44,18 @@ class Blocks(NamedTuple):
 class Skyline(NamedTuple):
     """A packing in progress."""
 
-    #: ``lies``, ``address``: shape (blocks,): 1 for blocks that are placed; where those lie, and where the
-    #: others would lie on this skyline.
+    #: ``lies``, ``address``: shape (blocks,): 1 for placed blocks; their addresses, and those that the others
+    #: would have on this skyline.
     lies: Integers
     address: Integers
-    #: ``height``, ``choices``: shape (steps,): no block to come lies lower; blocks to come that could lie on
-    #: the skyline of each step.
+    #: ``height``, ``choices``: shape (steps,): lowest address of further blocks; number of further blocks
+    #: that could lie on the skyline of each step.
     height: Integers
     choices: Integers
-    #: Shape (steps + 1,): 1 where a block to come reaches from the step before into this one.
+    #: Shape (steps + 1,): 1 where a further block spans the previous step and this one.
     joined: Integers
-    #: ``left``, ``failures``: shape (steps,): units of the blocks to come; how often each step was where the
-    #: search failed, and 1.
+    #: ``left``, ``failures``: shape (steps,): units of the further blocks; 1 plus the search's failures at
+    #: each step.
     left: Integers
     failures: Integers
 
@@ -64,14 +63,14 @@ class Skyline(NamedTuple):
 class Levels(NamedTuple):
     """The decisions so far."""
 
-    #: ``low``, ``high``, ``step``, ``raised``: shape (levels,): steps the decision is about, both included;
-    #: the one it was taken for, and the height that step gets when nothing lies there.
+    #: ``low``, ``high``, ``step``, ``raised``: shape (levels,): the decision's steps, both included; its own
+    #: step, and the height of that step if it stays empty.
     low: Integers
     high: Integers
     step: Integers
     raised: Integers
-    #: ``tried``, ``total``, ``chosen``: shape (levels,): choices tried, all choices, and the block placed
-    #: now, or -1.
+    #: ``tried``, ``total``, ``chosen``: shape (levels,): choices tried, all choices, and the block just
+    #: placed, or -1.
     tried: Integers
     total: Integers
     chosen: Integers
@@ -80,10 +79,10 @@ class Levels(NamedTuple):
 
 
 @compiled
-def _settle(begin: int, end: int, capacity: int, blocks: Blocks, sky: Skyline) -> int:
-    """Raise steps to where their lowest block to come can lie; give a step with too little room, or -1.
+def _settle(begin: int, end: int, capacity: int, blocks: BlockArrays, sky: Skyline) -> int:
+    """Raise steps to the lowest address of their further blocks; return a step with too little room, or -1.
 
-    Nothing has changed outside of the steps from ``begin`` to ``end``.
+    Only the steps from ``begin`` to ``end`` have changed.
     """
     while begin <= end:
         low, high = begin, end
@@ -115,8 +114,8 @@ def _settle(begin: int, end: int, capacity: int, blocks: Blocks, sky: Skyline) -
 
 
 @compiled
-def _lands(block: int, height: int, blocks: Blocks, sky: Skyline) -> bool:
-    """Tell whether the skyline under a block is level, and at this height."""
+def _lands(block: int, height: int, blocks: BlockArrays, sky: Skyline) -> bool:
+    """Whether the skyline under a block is level, and at this height."""
     step, last = blocks.first[block], blocks.last[block]
     while step <= last and sky.height[step] == height:
         step += 1
@@ -124,8 +123,8 @@ def _lands(block: int, height: int, blocks: Blocks, sky: Skyline) -> bool:
 
 
 @compiled
-def _survey(low: int, high: int, blocks: Blocks, sky: Skyline) -> None:
-    """Find what joins steps, and count the choices of each."""
+def _survey(low: int, high: int, blocks: BlockArrays, sky: Skyline) -> None:
+    """Find which steps are joined by further blocks, and count the choices of each step."""
     set_all(sky.joined[low : high + 2], 0)
     set_all(sky.choices[low : high + 1], 0)
     for block in range(len(blocks.size)):
@@ -141,9 +140,9 @@ def _survey(low: int, high: int, blocks: Blocks, sky: Skyline) -> None:
 
 @compiled
 def _select(low: int, high: int, capacity: int, sky: Skyline) -> tuple[int, int, int]:
-    """Return a step to decide, and the first and last of the steps that blocks to come join to it.
+    """Return a step to decide, and the first and last of the steps that further blocks join to it.
 
-    It is at the lowest height of its part, and of few choices for the failures it had.
+    It has the lowest height of its part, and few choices in relation to its failures.
     """
     best, best_low, best_high, best_choices = -1, low, high, 0
     begin = low
@@ -168,10 +167,10 @@ def _select(low: int, high: int, capacity: int, sky: Skyline) -> tuple[int, int,
 
 
 @compiled
-def _above(step: int, low: int, high: int, blocks: Blocks, sky: Skyline) -> int:
-    """Return the least height at which a block can lie over a step, if none lies on the skyline there.
+def _above(step: int, low: int, high: int, blocks: BlockArrays, sky: Skyline) -> int:
+    """Return the least height of a block over a step, if none lies on the skyline there.
 
-    What lies higher rests on a wall of the valley that it reaches over, or on a block to come in the valley.
+    A higher block rests on a wall of the valley that it spans, or on a further block in the valley.
     """
     height = sky.height[step]
     left, right = step, step
@@ -193,7 +192,7 @@ def _above(step: int, low: int, high: int, blocks: Blocks, sky: Skyline) -> int:
 
 
 @compiled
-def _open(level: int, capacity: int, blocks: Blocks, sky: Skyline, levels: Levels) -> None:
+def _open(level: int, capacity: int, blocks: BlockArrays, sky: Skyline, levels: Levels) -> None:
     """List the choices of a level whose steps are set."""
     step, low, high = levels.step[level], levels.low[level], levels.high[level]
     copy_into(levels.height[level, low : high + 1], sky.height[low : high + 1])
@@ -202,7 +201,7 @@ def _open(level: int, capacity: int, blocks: Blocks, sky: Skyline, levels: Level
         block = blocks.over[index]
         if sky.lies[block] == 1 or not _lands(block, sky.height[step], blocks, sky):
             continue
-        new = True  # blocks that are equal in all are one choice
+        new = True  # identical blocks are one choice
         for other in levels.choice[level, :count]:
             if (
                 blocks.first[other] == blocks.first[block]
@@ -222,9 +221,9 @@ def _open(level: int, capacity: int, blocks: Blocks, sky: Skyline, levels: Level
 
 @compiled
 def _take_back(
-    level: int, begin: int, end: int, blocks: Blocks, sky: Skyline, levels: Levels
+    level: int, begin: int, end: int, blocks: BlockArrays, sky: Skyline, levels: Levels
 ) -> tuple[int, int]:
-    """Undo the choice of a level; give the changed steps, those from ``begin`` to ``end`` among them."""
+    """Undo the choice of a level; return the changed steps, including those from ``begin`` to ``end``."""
     for step in range(levels.low[level], levels.high[level] + 1):
         if sky.height[step] != levels.height[level, step]:
             sky.height[step] = levels.height[level, step]
@@ -238,8 +237,8 @@ def _take_back(
 
 
 @compiled
-def _choose(level: int, blocks: Blocks, sky: Skyline, levels: Levels) -> tuple[int, int]:
-    """Make the next choice of a level; give the first and the last step that changes."""
+def _choose(level: int, blocks: BlockArrays, sky: Skyline, levels: Levels) -> tuple[int, int]:
+    """Make the next choice of a level; return the first and the last changed step."""
     block, step = levels.choice[level, levels.tried[level]], levels.step[level]
     levels.tried[level] += 1
     if block == _NOTHING:
@@ -255,16 +254,16 @@ def _choose(level: int, blocks: Blocks, sky: Skyline, levels: Levels) -> tuple[i
 
 @compiled
 def descend(
-    blocks: Blocks,
+    blocks: BlockArrays,
     capacity: int,
     decisions: int,
     sky: Skyline,
     levels: Levels,
     flag: Integers,
 ) -> int:
-    """Search for a packing, depth first, in at most so many decisions; give what the search ends with.
+    """Search for a packing, depth first, with a limit of decisions; return the outcome.
 
-    `room_for` gives room to work in; the addresses are in the skyline afterwards.  The flag, see
+    `room_for` allocates the work arrays; the addresses are in the skyline afterwards.  The flag, see
     `hw.scheduler.planner.watch.Watch`, ends the search early.
     """
     last_step = len(sky.height) - 1
@@ -278,7 +277,7 @@ def descend(
             if flag[0] != 0 or made == decisions or level + 1 == len(levels.step):
                 return STOPPED
             if sky.left[low : high + 1].max() == 0:
-                low, high = 0, last_step  # this part is done: on with the others
+                low, high = 0, last_step  # this part is done: continue with the others
             _survey(low, high, blocks, sky)
             level += 1
             made += 1
@@ -289,7 +288,7 @@ def descend(
             if level >= 0:
                 begin, end = _take_back(level, begin, end, blocks, sky, levels)
         while level >= 0 and levels.tried[level] == levels.total[level]:
-            # Decisions about other steps cannot help these: back to one that can.
+            # Decisions about other steps cannot help these: return to one that can.
             low, high = levels.low[level], levels.high[level]
             sky.failures[levels.step[level]] += 1
             level -= 1
@@ -305,7 +304,7 @@ def descend(
         failed = _settle(min(begin, first), max(end, last), capacity, blocks, sky)
 
 
-def room_for(blocks: Blocks) -> tuple[Skyline, Levels]:
+def room_for(blocks: BlockArrays) -> tuple[Skyline, Levels]:
     """Return an empty skyline and no levels."""
     count, steps = len(blocks.size), len(blocks.over_from) - 1
     left = np.zeros(steps, np.int64)

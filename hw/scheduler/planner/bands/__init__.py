@@ -1,1 +1,1 @@
-"""How finely operators are cut into bands of rows."""
+"""Search for the number of bands of each operator."""

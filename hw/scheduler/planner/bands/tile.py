@@ -1,4 +1,4 @@
-"""How finely to cut a graph into bands for a scratchpad: candidates, then refinement of the best."""
+"""Search for the number of bands of each tensor: candidates, then refinement of the best."""
 
 from __future__ import annotations
 
@@ -15,35 +15,34 @@ from hw.scheduler.planner.watch import current
 
 #: Largest band, as parts of the scratchpad: a three-row kernel reads three bands and writes one.
 _PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-#: Operators with more parameters than this share of what they make are left whole, in one kind of candidate.
+#: Operators with more parameters than this multiple of their output stay whole in one kind of candidate.
 _PARAMETER_SHARES = (None, 4.0, 1.0, 0.25)
-#: Most operators of a cut graph: what the later stages take in reasonable time.
+#: Most operators of a cut graph that the later stages plan in reasonable time.
 MAX_OPERATORS = 3000
-#: Operators that all graphs together have that refinement tries, at effort 1.
+#: Operators of all graphs that refinement tries, at effort 1.
 _WORK = 100_000
-#: Ways of cutting that are tried yet once the time is over and none can run, the finest first.
+#: Cuts still tried, the finest first, if the time ends before one is possible.
 _LAST = 4
 #: Neighbouring operators whose cuts are changed together.
 _TOGETHER = (8, 4, 2, 1)
 
 
 def tile(graph: Graph, options: PlanOptions, *, needed: bool = True) -> Graph | None:
-    """Cut a graph into bands so that little traffic is left in a scratchpad; None where no cut can run.
+    """Cut a graph into bands so that little traffic is left in a scratchpad; None if no cut fits.
 
     First every tensor above a certain size is cut into bands of at most that size, for many sizes.  The best
-    of these is refined: the bands of some tensors are doubled, halved or joined as long as that helps.  Best
-    is what moves the fewest words by `avoidable_words`, parameters that bands read again included, then what
-    has the fewest operators.  Where the planning is asked to end, a fine cut is still tried if some cut is
-    ``needed``.
+    of these cuts is refined: the bands of some tensors are doubled, halved or joined while that helps.  The
+    best cut moves the fewest words by `avoidable_words`, repeated parameter reads included, then has the
+    fewest operators.  If the run is asked to end, a fine cut is still tried if some cut is ``needed``.
     """
-    search = _Search(graph, options)
+    search = _BandSearch(graph, options)
     watch = current()
     for bands in candidates(graph, search.cutter.rows, options):
         if watch.stopped:
             break
         search.consider(bands)
     if needed and not search.bands and watch.stopped:
-        # The time is over before a way was found that can run: a fine one does soonest.
+        # The time ended before a possible cut was found: a fine one is the most likely.
         finest = [*candidates(graph, search.cutter.rows, options)][::-1]
         for bands in finest[:_LAST]:
             if search.consider(bands):
@@ -53,8 +52,8 @@ def tile(graph: Graph, options: PlanOptions, *, needed: bool = True) -> Graph | 
     return search.chosen
 
 
-class _Search:
-    """The best way of cutting so far."""
+class _BandSearch:
+    """The best cut so far."""
 
     def __init__(self, graph: Graph, options: PlanOptions) -> None:
         self.cutter = Cutter(graph)
@@ -67,7 +66,7 @@ class _Search:
         self._first_outputs = frozenset(operator.outputs[0] for operator in graph.operators)
 
     def consider(self, bands: Mapping[str, int]) -> bool:
-        """Take a way of cutting if it is better; tell whether it is."""
+        """Take a cut if it is better; return whether it is."""
         repeated = repeated_words(self._graph, bands, self._options.word_bytes)
         if repeated > self._weight[0]:
             return False
@@ -76,7 +75,7 @@ class _Search:
         self._work -= problem.operator_count
         order = range(problem.operator_count)
         words = avoidable_words(problem, order, self._options.capacity, streaming=self._options.streams)
-        # Bands are rounded up to words each, so that what is compulsory is not the same for all.
+        # Bands are rounded up to words, so compulsory words differ between cuts.
         weight = (words + repeated + problem.compulsory, problem.operator_count)
         if words < IMPOSSIBLE and weight < self._weight:
             self._weight, self.bands, self.chosen = weight, bands, cut
@@ -102,7 +101,7 @@ class _Search:
                         changed[name] = count
                 if not changed:
                     continue
-                # Counted from what is known: there are as many sets as operators, and more.
+                # Counted incrementally: there are at least as many sets as operators.
                 more = sum(
                     count - self.bands.get(name, 1)
                     for name, count in changed.items()
@@ -115,7 +114,7 @@ class _Search:
                     better |= self.consider(bands)
 
     def _sets(self) -> list[tuple[str, ...]]:
-        """Return sets of tensors whose bands are changed together, always all outputs of an operator."""
+        """Return sets of tensors whose bands change together; each has all outputs of its operators."""
         rows = self.cutter.rows
         outputs = [each.outputs for each in self._graph.operators if each.outputs[0] in rows]
         levels: dict[int, list[str]] = {}
@@ -132,10 +131,10 @@ class _Search:
 
 
 def candidates(graph: Graph, rows: Mapping[str, int], options: PlanOptions) -> Iterator[Mapping[str, int]]:
-    """Return ways of cutting, coarse ones first: bands of each tensor that is cut, by name.
+    """Yield cuts, coarse ones first: the number of bands of each cut tensor, by name.
 
-    Of each size there are several: with or without the tensors that some operator needs whole, and with or
-    without those whose operator has many parameters.  ``rows`` are of each tensor that can be cut.
+    For each size the tensors that some operator needs whole are cut or not, and so are those whose operator
+    has many parameters.  The ``rows`` are those of each tensor that can be cut.
     """
     wholly_read = frozenset(
         name for operator in graph.operators for name in operator.inputs if name not in operator.accesses
@@ -152,12 +151,12 @@ def candidates(graph: Graph, rows: Mapping[str, int], options: PlanOptions) -> I
 
 
 def bands_made(graph: Graph, bands_of: Mapping[str, int]) -> int:
-    """Return the operators of a graph that is cut."""
+    """Return the number of operators of a cut graph."""
     return sum(bands_of.get(operator.outputs[0], 1) for operator in graph.operators)
 
 
 def _heavy(graph: Graph, share: float | None) -> frozenset[str]:
-    """Return what is made by operators with more parameters than a share of it."""
+    """Return the outputs of operators with more parameters than a multiple of their output."""
     return frozenset(
         name
         for operator in graph.operators
@@ -167,9 +166,7 @@ def _heavy(graph: Graph, share: float | None) -> frozenset[str]:
 
 
 def repeated_words(graph: Graph, bands_of: Mapping[str, int], word_bytes: int) -> int:
-    """Return the words of parameters that are read again, since every band of an operator reads all of
-    them.
-    """
+    """Return the words of repeated parameter reads: every band of an operator reads all of its parameters."""
     return sum(
         -(-operator.weight_bytes // word_bytes) * (bands_of.get(operator.outputs[0], 1) - 1)
         for operator in graph.operators
@@ -177,10 +174,10 @@ def repeated_words(graph: Graph, bands_of: Mapping[str, int], word_bytes: int) -
 
 
 def _bands(graph: Graph, rows: Mapping[str, int], limit_bytes: int, spared: frozenset[str]) -> dict[str, int]:
-    """Return bands so that none exceeds a size, as far as rows go."""
+    """Return numbers of bands so that no band exceeds a size, unless it is a single row."""
     largest = {tensor.name: tensor.size_bytes for tensor in graph.tensors}
     for operator in graph.operators:
-        # What reads a large tensor by rows is cut as finely, however little it makes.
+        # An operator that reads a large tensor by rows is cut as finely, however small its output.
         read = max((graph.tensor[name].size_bytes for name in operator.accesses), default=0)
         for name in operator.outputs:
             largest[name] = max(largest[name], read)
@@ -197,8 +194,9 @@ def _bands(graph: Graph, rows: Mapping[str, int], limit_bytes: int, spared: froz
 
 
 def _even(rows: int, bands: int) -> int:
-    """Round a number of bands up so that all have equally many rows, when that is at most half more: bands
-    of neighbouring tensors then begin in the same rows.
+    """Round a number of bands up to a divisor of the rows, if that is at most half more.
+
+    Bands of neighbouring tensors then begin in the same rows.
     """
     for more in range(bands, min(rows, bands + bands // 2) + 1):
         if rows % more == 0:

@@ -1,1 +1,1 @@
-"""Which neighbours run as one pipelined group."""
+"""Selection of neighbours that run as one pipelined group."""

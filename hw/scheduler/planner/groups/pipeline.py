@@ -1,4 +1,4 @@
-"""Which neighbours are worth a pipelined group (`hw.scheduler.graph.groups`): each candidate is weighed."""
+"""Selection of pipelined groups (`hw.scheduler.graph.groups`): each candidate pair is evaluated."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from hw.scheduler.planner.transfers.hiding import LATENCY_CYCLES, simulate
 from hw.scheduler.planner.transfers.transfers import latest_moves, least_step_cycles
 from hw.scheduler.planner.watch import current
 
-#: Graphs that `improve` weighs at effort 1.
+#: Graphs that `improve` evaluates at effort 1.
 MOST_TRIALS = 48
-#: Operators of them all together at most, at effort 1.
+#: Most operators of all of them together, at effort 1.
 _WORK = 20_000
-#: Branch-and-bound nodes that one trial may take; operators above which residency is decided without any.
+#: Branch-and-bound nodes of one trial; operators above which residency is greedy.
 _TRIAL_NODES, _GREEDY_OPERATORS = 200, 250
 
 
 def weigh(graph: Graph, options: PlanOptions, latency_cycles: int = LATENCY_CYCLES) -> tuple[int, int] | None:
-    """Return the avoidable words and the cycles of a graph in the order it lists, without addresses.
+    """Return the avoidable words and the cycles of a graph in its listed order, without addresses.
 
     ``latency_cycles`` are those of a transfer to its first word. None when an operator does not fit.
     """
@@ -55,20 +55,20 @@ def improve(
 ) -> Graph:
     """Group neighbours where that saves bytes or, at equal bytes, cycles; the same graph when no group pays.
 
-    All pairs that exclude each other the least are tried at once; where they do not pay together, each half
-    of them is, and so on down to single pairs.
+    Disjoint pairs are tried at once, chosen by falling size of the tensor between.  If they do not pay
+    together, each half is tried, and so on down to single pairs.
 
-    ``graph``: its operators in the order in which they are executed. ``latency_cycles``: as for `weigh`.
-    ``most_members``: operators a group may have: as many as the hardware has cores.
+    ``graph``: its operators in execution order. ``latency_cycles``: as for `weigh`. ``most_members``: most
+    operators of a group: the number of the hardware's cores.
     """
-    search = _Search(graph, options, latency_cycles)
+    search = _GroupSearch(graph, options, latency_cycles)
     while not current().stopped and search.improve(most_members):
         pass
     return search.graph
 
 
-class _Search:
-    """The best graph so far, and what is left to try."""
+class _GroupSearch:
+    """The best graph so far, and the pairs left to try."""
 
     def __init__(self, graph: Graph, options: PlanOptions, latency_cycles: int) -> None:
         self.graph = graph
@@ -79,7 +79,7 @@ class _Search:
         self._refused: set[tuple[str, str]] = set()
 
     def improve(self, most_members: int) -> bool:
-        """Try what is not refused yet; tell whether a group was made."""
+        """Try the pairs that were not rejected yet; return whether a group was made."""
         pairs = [
             pair for pair in candidates(self.graph, most_members=most_members) if pair not in self._refused
         ]

@@ -1,1 +1,1 @@
-"""In which order operators run: decomposition, proofs, search."""
+"""The order of operators: bounds, exact search, annealing."""

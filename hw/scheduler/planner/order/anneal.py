@@ -1,8 +1,8 @@
 """Simulated annealing over topological orders, compiled.
 
-The one move: an operator goes to another place, and what stands between and must stay on its side of it goes
-along.  So every move is legal, near ones and far ones, and whole chains move at once.  Many short runs from
-several orders beat a long one.  All limits are counts, so the result follows from the arguments alone.
+The only move shifts an operator to another position, together with the operators in between that depend on
+it or that it depends on.  So every move is legal, at any distance, and whole chains move at once.  Many short
+runs from several orders beat a long one.  All limits are counts, so the arguments determine the result.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from hw.scheduler.planner.order.evaluate import Scratch, evaluate
 from hw.scheduler.planner.order.lattice import Integers, Lattice, copy_into
 from hw.scheduler.planner.watch import current
 
-#: Orders a run evaluates for each operator, and the operators from which on it evaluates no more: a large
-#: network falls into parts that hardly depend on each other, so its order settles at once everywhere.
+#: Orders that a run evaluates for each operator, up to a number of operators: the nearly independent parts of
+#: a large network settle in parallel.
 STEPS_PER_OPERATOR, STEPS_OPERATORS = 600, 150
 
 #: Temperatures at a run's beginning and end, in mean tensor sizes; runs take turns.
 TEMPERATURES = ((0.1, 0.01), (0.15, 0.05), (0.25, 0.02))
 
-#: One run in so many goes on from the best order instead of a start.
+#: One of this many runs continues from the best order instead of a start.
 RETURN = 3
 
 Order = tuple[int, ...]
@@ -41,12 +41,10 @@ def improve(
     patience: int,
     goal: int = 0,
 ) -> tuple[int, Order]:
-    """Return the best order of the starts and of annealing from one after the other, after its avoidable
-    units.
+    """Return the avoidable units and the order of the best of the starts and of annealing from each in turn.
 
-    ``capacity``: units. ``starts``: at least one. ``seed``: equal values give equal orders. ``rounds``,
-    ``patience``, ``goal``: runs at most, and runs in a row that find nothing better; units that are good
-    enough.
+    ``capacity``: units. ``starts``: at least one. ``seed``: equal seeds yield equal orders. ``rounds``,
+    ``patience``, ``goal``: most runs; most successive runs without an improvement; units that end the search.
     """
     starts, work = list(dict.fromkeys(starts)), Scratch.of(lattice)
     best = min(
@@ -64,7 +62,7 @@ def improve(
             capacity,
             STEPS_PER_OPERATOR * min(len(start), STEPS_OPERATORS),
             (mean * hot, mean * cold),
-            # Far apart: the runs of one seed must not be those of the next, shifted by one.
+            # Spread out: the runs of one seed must not be those of the next, shifted by one.
             (seed * 0x9E3779B97F4A7C15 + number) & 0x7FFFFFFFFFFFFFFF,
             lattice,
             work,
@@ -88,7 +86,7 @@ def _random(state: Any) -> float:
 
 @compiled
 def shift(order: Integers, source: int, target: int, lattice: Lattice) -> None:
-    """Move the operator at one position to the side of another, in place, with all that must go along."""
+    """Move the operator at one position beside another, in place, with all dependent operators between."""
     moves = np.zeros(len(order), dtype=np.bool_)
     moves[order[source]] = True
     downwards = target < source
@@ -96,7 +94,7 @@ def shift(order: Integers, source: int, target: int, lattice: Lattice) -> None:
     for position in range(source, target + direction, direction):
         other = order[position]
         for later in lattice.after[lattice.after_first[other] : lattice.after_first[other + 1]]:
-            # Downwards goes along what writes for another one that does, upwards what reads from one.
+            # Downwards the producers of moved operators move too, upwards the consumers.
             if downwards:
                 moves[other] |= moves[later]
             elif moves[other]:
@@ -120,7 +118,7 @@ def anneal(
 ) -> tuple[int, Integers]:
     """Improve an order.
 
-    ``order``: of shape (operators,); where to start; topological. ``capacity``: units. ``steps``: orders to
+    ``order``: of shape (operators,); the start; topological. ``capacity``: units. ``steps``: orders to
     evaluate; ends earlier at 0 avoidable units. ``temperatures``: at the beginning and the end, in units.
     ``flag``: of shape (1,); see `hw.scheduler.planner.watch.Watch`.
 

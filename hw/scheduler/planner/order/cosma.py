@@ -1,12 +1,11 @@
 """COSMA's integer program as published: order, residency and addresses in one, for small graphs.
 
-Source: COSMA (arXiv 2311.18246), equations 1 to 12.  It is what the planner's stages are compared with; its
-size grows with steps times tensors squared, so it is not how the planner works.
+Source: COSMA (arXiv 2311.18246), equations 1 to 12.  It is the reference of the planner's stages.  Its size
+grows with steps times tensors squared, so the planner does not use it.
 
-What the publication leaves open is added, and marked below: one operator a step, nothing preserved or spilled
-in step 0, and tensors that lie off chip from the start.  The first fetch of such a tensor takes the place of
-its creation, in any step, and it need not be spilled to be retrieved; an output's spill is free, for it must
-be written anyway.
+Additions to the publication are marked below: one operator a step, no tensor preserved or spilled in step 0,
+and sources off chip.  The first fetch of a source replaces its creation, in any step, and it need not be
+spilled to be retrieved.  An output's spill is free, because it must be written anyway.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def solve_published(
     Returns
     -------
     tuple of int
-        Operators by step; empty when nothing was found.
+        Operators by step; empty without a solution.
     MilpResult
         Its objective is COSMA's non-compulsory traffic in words.
 
@@ -50,7 +49,7 @@ def solve_published(
     InputError
         When the problem is too large or has groups.
     SolverError
-        When HiGHS gives no answer.
+        When HiGHS returns no answer.
     """
     if problem.operator_count > MAX_OPERATORS:
         legal = f"at most {MAX_OPERATORS} for COSMA's program"
@@ -96,7 +95,7 @@ class _Program:
         return self.created[a, t] + self.preserved[a, t] + self.retrieved[a, t]
 
     def _life(self) -> None:
-        """Equations 1 to 4, 7 and 8: what can happen to a tensor, one after the other."""
+        """Equations 1 to 4, 7 and 8: the legal events of a tensor, one after the other."""
         for a in self.tensors:
             source = self.problem.producer[a] < 0
             for t in self.steps:
@@ -125,7 +124,7 @@ class _Program:
                     self.lp += self.created[sibling, t] == self.created[lead, t]
             # Not in the publication: one operator a step.
             self.lp += pulp.lpSum(self.created[outputs[0], t] for outputs in self.problem.outputs) <= 1
-        # Not in the publication, and cuts nothing off: a step for each ancestor first, each descendant after.
+        # Not in the publication, and loses no solution: ancestors need earlier steps, descendants later ones.
         before: list[int] = []
         for mask in self.problem.predecessors:
             earlier = (ancestors for o, ancestors in enumerate(before) if mask >> o & 1)

@@ -1,4 +1,4 @@
-"""Down-sets of a problem, each found once; and the order of least peak, a best-first search over them."""
+"""Down-sets of a problem, each stored once; and the order of least peak, by a best-first search over them."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from hw.scheduler.planner.order.lattice import (
 
 
 class DownSets(NamedTuple):
-    """Down-sets by number, with room for some more; 0 is the empty one."""
+    """Down-sets by number, with space for more; 0 is the empty one."""
 
-    #: ``done``, ``ready``: shape (down-sets, words of a set of operators): what was executed, and what can be
-    #: executed next.
+    #: ``done``, ``ready``: shape (down-sets, words of a set of operators): executed operators, and those that
+    #: can be executed next.
     done: Integers
     ready: Integers
-    live: Integers  #: Shape (down-sets, words of a set of tensors): what was touched and is still needed.
+    live: Integers  #: Shape (down-sets, words of a set of tensors): touched tensors that are still needed.
     table: Integers  #: Shape (a power of two,): hash table: numbers of down-sets, or -1.
     tally: Integers  #: Shape (1,): down-sets found.
 
     @classmethod
     def of(cls, lattice: Lattice, limit: int) -> DownSets:
-        """Make room for down-sets; memory is touched as it fills up, but for the hash table."""
+        """Allocate down-sets; the system commits memory as it fills, except for the hash table."""
         operators, tensors = lattice.before.shape[1], -(-len(lattice.size) // BITS)
         done, ready, live = (
             np.zeros((limit + 1, width), np.int64) for width in (operators, operators, tensors)
@@ -49,7 +49,7 @@ class DownSets(NamedTuple):
 
 @compiled
 def _place_of(number: int, sets: DownSets) -> np.int64:
-    """Return the place in the hash table of a down-set, or a free one."""
+    """Return the index of a down-set in the hash table, or a free one."""
     row, table = sets.done[number], sets.table
     value = np.uint64(0x9E3779B97F4A7C15)
     for word in row:
@@ -71,7 +71,7 @@ def _place_of(number: int, sets: DownSets) -> np.int64:
 
 @compiled
 def follow(number: int, operator: int, sets: DownSets, lattice: Lattice) -> int:
-    """Find or make the down-set after an operator; -1 when there is no room for it."""
+    """Find or make the down-set after an operator; -1 when the table is full."""
     new = sets.tally[0]
     if new == len(sets.done):
         return -1
@@ -99,7 +99,7 @@ def follow(number: int, operator: int, sets: DownSets, lattice: Lattice) -> int:
 
 @compiled
 def outlives(tensor: int, operator: int, done: Integers, lattice: Lattice) -> bool:
-    """Tell whether a tensor is still needed after ``done`` and then the operator."""
+    """Whether a tensor is still needed after ``done`` and then the operator."""
     for word in range(len(done)):
         left = lattice.users[tensor, word] & ~done[word]
         if word == operator // BITS:
@@ -111,7 +111,7 @@ def outlives(tensor: int, operator: int, done: Integers, lattice: Lattice) -> bo
 
 @compiled
 def weigh(number: int, operator: int, sets: DownSets, lattice: Lattice) -> tuple[int, int]:
-    """Return what an operator after a down-set adds to the live units while it runs, and afterwards."""
+    """Return the live units that an operator after a down-set adds while it runs, and afterwards."""
     during, after = lattice.whole[operator], 0
     for tensor in lattice.tensor[lattice.first[operator] : lattice.first[operator + 1]]:
         size = lattice.size[tensor]
@@ -125,7 +125,7 @@ def weigh(number: int, operator: int, sets: DownSets, lattice: Lattice) -> tuple
 
 @compiled
 def survey(sets: DownSets, lattice: Lattice, flag: Integers) -> bool:
-    """Find all down-sets there are, those of fewer operators first; say whether there was room and time."""
+    """Find all down-sets, those of fewer operators first; return whether space and time sufficed."""
     number = 0
     while number < sets.tally[0]:
         if flag[0] != 0:
@@ -139,7 +139,7 @@ def survey(sets: DownSets, lattice: Lattice, flag: Integers) -> bool:
 
 @compiled
 def peaks_ahead(sets: DownSets, lattice: Lattice) -> Integers:
-    """Return for each down-set, of all there are, the least peak from there to the end."""
+    """Return for each down-set the least peak from there to the end; ``sets`` holds all of them."""
     least = np.zeros(sets.tally[0], dtype=np.int64)
     for number in range(len(least) - 2, -1, -1):
         held = units_of(sets.live[number], lattice.size)
@@ -155,21 +155,21 @@ def peaks_ahead(sets: DownSets, lattice: Lattice) -> Integers:
 
 @compiled
 def least_peak(sets: DownSets, floor: int, lattice: Lattice, flag: Integers) -> tuple[int, Integers]:
-    """Search for the order with the least peak of live units, until it is proven or there is no more room.
+    """Search for the order with the least peak of live units, until it is proven or the table is full.
 
-    An operator that fits below the peak reached so far and leaves no more alive than before is executed at
-    once: whatever order follows, taking it to the front raises nothing.  (Later it could only free more
-    tensors, and in between fewer are alive.)  This rule alone merges most down-sets.
+    An operator that fits below the peak so far and does not increase the live units is executed at once.
+    Moving it to the front of any further order raises no peak: later it could only free more tensors, and in
+    between fewer are live.  This rule alone merges most down-sets.
 
-    ``sets``: none but the empty one. ``floor``: the search does not tell lower peaks apart. ``flag``: of
-    shape (1,); see `hw.scheduler.planner.watch.Watch`.
+    ``sets``: only the empty one. ``floor``: lower peaks count as equal to it. ``flag``: of shape (1,); see
+    `hw.scheduler.planner.watch.Watch`.
 
     Returns
     -------
     bound : int
         No order has a lower peak, or the floor.
     order : shape (operators,)
-        One with this peak; empty when there was no room, or the flag ended the search.
+        One with this peak; empty when the table was full or the flag ended the search.
     """
     operators = len(lattice.before)
     peak, before, taken, depth = np.zeros((4, len(sets.done)), dtype=np.int64)

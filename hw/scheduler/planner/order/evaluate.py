@@ -1,10 +1,10 @@
-"""Traffic of an order, compiled: a replay that evicts greedily, then takes back what was evicted in vain.
+"""Traffic of an order, compiled: a replay that evicts greedily, then undoes needless evictions.
 
-Replay: operands come in; where they do not fit, the resident whose eviction costs least for the space and
-time it frees goes (Belady's rule, with sizes and with the spill that an unwritten activation costs on top).
+The replay fetches each step's operands.  If they do not fit, it evicts the resident with the least cost for
+the freed space and time.  This is Belady's rule with sizes, and with the spill of an unwritten activation.
 An operand of the step itself may pass through a window instead.  Afterwards every gap that was not kept is
-tried again, since what was evicted in between may have made room.  The result is a residency, so its traffic
-is an upper bound of the order's optimum.
+tried again, since later evictions may have made room.  The result is a residency, so its traffic is an upper
+bound of the order's optimum.
 """
 
 from __future__ import annotations
@@ -18,33 +18,32 @@ from hw.scheduler.compiled import compiled
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.order.lattice import Integers, Lattice, set_all
 
-#: Avoidable units of an order in which some step does not fit at all.
+#: Avoidable units of an order with a step that does not fit.
 IMPOSSIBLE = 1 << 60
 
-#: Residents from which on those that go in a step are sorted at once.
+#: From this number of residents on, a step sorts its evictions once.
 _MANY = 256
 
 
 class Scratch(NamedTuple):
-    """What one evaluation works in, and leaves behind.
+    """Work arrays and result of one evaluation.
 
-    A **slot** is one operand of one operator. Whatever the order, a slot is an event of its tensor, and the
-    gap that follows the event is named by the same slot.
+    A **slot** is one operand of one operator. In every order a slot is an event of its tensor, and it also
+    names the gap that follows the event.
     """
 
     #: ``step``, ``follower``, ``previous``: shape (slots,): the slot's step in this order; the tensor's next
-    #: and last slot, or -1.
+    #: and previous slot, or -1.
     step: Integers
     follower: Integers
     previous: Integers
-    #: ``kept``, ``streamed``: shape (slots,): the residency: whether the gap after each slot is kept, and
-    #: whether the slot is streamed.
+    #: ``kept``, ``streamed``: shape (slots,): the residency: whether each slot's gap is kept, and whether the
+    #: slot is streamed.
     kept: Integers
     streamed: Integers
     used: Integers  #: Shape (operators + 1,): units in use in each step.
-    #: ``current``, ``place``, ``spilled``, ``drops``: shape (tensors,): while replaying: the slot since which
-    #: a tensor is resident or -1, where it stands in ``resident``, whether it lies in memory; afterwards its
-    #: gaps that are not kept.
+    #: ``current``, ``place``, ``spilled``, ``drops``: shape (tensors,): the slot since which a tensor is
+    #: resident, or -1; its index in ``resident``; whether it lies in memory; afterwards its gaps not kept.
     current: Integers
     place: Integers
     spilled: Integers
@@ -54,7 +53,7 @@ class Scratch(NamedTuple):
 
     @classmethod
     def of(cls, lattice: Lattice) -> Scratch:
-        """Allocate what an evaluation works in."""
+        """Allocate the arrays."""
         operators, slots, tensors = len(lattice.fifo), len(lattice.tensor), len(lattice.size)
         lengths = (*[slots] * 5, operators + 1, *[tensors] * 4, tensors + 1, slots)
         return cls(*(np.zeros(length, dtype=np.int64) for length in lengths))
@@ -77,7 +76,7 @@ def _link(order: Integers, lattice: Lattice, work: Scratch) -> None:
 
 @compiled
 def _leave(tensor: int, lattice: Lattice, work: Scratch) -> int:
-    """Take a tensor off the list of residents; give the units it took."""
+    """Remove a tensor from the list of residents; return its units."""
     last = work.resident[work.resident[0]]
     work.resident[work.place[tensor]] = last
     work.place[last] = work.place[tensor]
@@ -88,7 +87,7 @@ def _leave(tensor: int, lattice: Lattice, work: Scratch) -> int:
 
 @compiled
 def _stream(slot: int, lattice: Lattice, work: Scratch) -> int:
-    """Let an operand of the step at hand pass through a window; give the units of room it makes."""
+    """Stream an operand of the current step; return the units that this frees."""
     tensor = lattice.tensor[slot]
     previous = work.previous[slot]
     work.streamed[slot] = 1
@@ -103,8 +102,8 @@ def _stream(slot: int, lattice: Lattice, work: Scratch) -> int:
 
 @compiled
 def _stream_score(slot: int, step: int, owing: bool, lattice: Lattice, work: Scratch) -> float:
-    """Return space and time that streaming an operand of the step frees by what it costs; negative if it
-    cannot stream beside others.
+    """Return the space and time that streaming an operand frees, divided by its cost; negative if it cannot
+    stream beside others.
     """
     if lattice.saved[slot] == 0 or lattice.alone[slot] == 1:
         return -1.0
@@ -123,10 +122,10 @@ def _stream_score(slot: int, step: int, owing: bool, lattice: Lattice, work: Scr
 def _make_room(
     step: int, lone: bool, over: int, windows: int, lattice: Lattice, work: Scratch
 ) -> tuple[int, int]:
-    """Let residents go as `_replay` does where they are many; give what is over then, and all windows.
+    """Evict as `_replay` does, for many residents; return the remaining excess, and all windows.
 
-    What speaks for one does not change by others' going: they are sorted once, not looked for each time.  To
-    compare each with all takes minutes where one step has thousands; of few it is faster.
+    Evictions do not change the score of other residents, so sorting once suffices.  A search for each
+    eviction takes minutes in steps with thousands of residents; with few it is faster.
     """
     many = work.resident[0]
     leaving = work.current[work.resident[1 : many + 1]]
@@ -155,7 +154,7 @@ def _make_room(
 
 @compiled
 def _replay(order: Integers, capacity: int, lattice: Lattice, work: Scratch) -> bool:
-    """Fill ``kept`` and ``streamed``; say whether every step fits."""
+    """Fill ``kept`` and ``streamed``; return whether every step fits."""
     set_all(work.spilled, 0)
     set_all(work.streamed, 0)
     work.resident[0] = 0
@@ -182,7 +181,7 @@ def _replay(order: Integers, capacity: int, lattice: Lattice, work: Scratch) -> 
         windows = 0
         lone = lattice.whole[operator] - together > capacity
         if lone:
-            # Only an operand that streams alone makes room enough.
+            # Only an operand that streams alone frees enough.
             if loner < 0 or lattice.whole[operator] - lattice.saved[loner] > capacity:
                 return False
             windows += lattice.size[lattice.tensor[loner]] - lattice.saved[loner]
@@ -218,7 +217,7 @@ def _replay(order: Integers, capacity: int, lattice: Lattice, work: Scratch) -> 
 
 @compiled
 def _measure(order: Integers, lattice: Lattice, work: Scratch) -> int:
-    """Fill ``used``, ``drops`` and ``dropped``; give the number of gaps that are not kept."""
+    """Fill ``used``, ``drops`` and ``dropped``; return the number of gaps that are not kept."""
     used = work.used
     set_all(used, 0)
     set_all(work.drops, 0)
@@ -267,7 +266,7 @@ def _take_back(slot: int, capacity: int, lattice: Lattice, work: Scratch) -> Non
 
 @compiled
 def evaluate(order: Integers, capacity: int, lattice: Lattice, work: Scratch) -> int:
-    """Return the avoidable units of an order with a good residency, which ``work`` then holds.
+    """Return the avoidable units of an order with a good residency, which is left in ``work``.
 
     ``order``: of shape (operators,); topological. ``capacity``: units of the scratchpad.
 
@@ -280,7 +279,7 @@ def evaluate(order: Integers, capacity: int, lattice: Lattice, work: Scratch) ->
     if not _replay(order, capacity, lattice, work):
         return IMPOSSIBLE
     lost = _measure(order, lattice, work)
-    # Gaps whose return saves the spill as well come first.
+    # Gaps that save the spill as well come first.
     for last_of_its_tensor in (True, False):
         for slot in work.dropped[:lost]:
             tensor = lattice.tensor[slot]
@@ -295,7 +294,7 @@ def evaluate(order: Integers, capacity: int, lattice: Lattice, work: Scratch) ->
 
 
 def avoidable_words(problem: Problem, order: Sequence[int], capacity: int, *, streaming: bool) -> int:
-    """Return avoidable words an order has a residency with; `IMPOSSIBLE` where some step does not fit."""
+    """Return the avoidable words of a residency of an order; `IMPOSSIBLE` if some step does not fit."""
     lattice = Lattice.of(problem, streaming=streaming)
     plain = np.array(order, dtype=np.int64)
     units = int(evaluate(plain, capacity // lattice.unit, lattice, Scratch.of(lattice)))

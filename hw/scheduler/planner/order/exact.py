@@ -1,9 +1,9 @@
 """The least avoidable traffic of a problem over all orders and residencies, with proof.
 
-All down-sets are listed first; the heaviest moment that is still to come bounds what is to be paid from
-each of them.  The search then works off what was executed level by level
-(`hw.scheduler.planner.order.exact_kernel`), and leaves out what is bound to cost a limit.  Limits rise up
-to a plan that is known: each is proven to be a bound, or passed by the best plan of all.
+All down-sets are listed first.  The heaviest later moment of each bounds the traffic that is still to be
+paid.  The search (`hw.scheduler.planner.order.exact_kernel`) then proceeds level by level, by the number of
+executed operators, and prunes states whose bound reaches a limit.  Limits rise up to a known plan: each limit
+is proven to be a bound, or the best plan of all is found below it.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ import numpy as np
 
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.order.downsets import DownSets, peaks_ahead, survey
-from hw.scheduler.planner.order.exact_kernel import EXHAUSTED, FOUND, Run, search
+from hw.scheduler.planner.order.exact_kernel import EXHAUSTED, FOUND, SearchState, search
 from hw.scheduler.planner.order.lattice import FoundOrder, Lattice
 from hw.scheduler.planner.watch import current
 
-#: States of a search at most.
+#: Most states of a search.
 NODE_LIMIT = 1_000_000
 
-#: Comparisons of states for each state: where they are many, their number is what takes the time.
+#: Most comparisons of states for each state: they dominate the time of large searches.
 _COMPARISONS = 200
 
-#: Down-sets for which there is room: where they are more, there is no use in a search.
+#: Most down-sets: with more, a search is hopeless.
 _DOWN_SETS = 250_000
 
-#: Limits below the known plan that are tried, that itself last: each is much less work than the next.
+#: Limits tried, the last of which is the known plan: each is much less work than the next.
 _LIMITS = 8
 
 
@@ -43,12 +43,13 @@ def solve_exact(
 ) -> FoundOrder:
     """Find the least avoidable traffic over all orders and residencies, or bound it.
 
-    The words are what the order costs with the best residency; of the hint, what it was said to cost.
+    The words returned are the order's cost with the best residency; for the hint they are ``upper``.
 
-    ``capacity``: words of the scratchpad. ``streaming``: whether a tensor may pass through a window instead
-    of lying whole in the scratchpad. ``upper``: avoidable words of a known plan: only plans that cost less
-    are searched for. ``order_hint``: the known plan's order. ``lower``: avoidable words that are known to be
-    paid by every plan. ``node_limit``: states to look at, and for which there is memory: some 100 bytes each.
+    * ``capacity``: words of the scratchpad.
+    * ``streaming``: whether a tensor may pass through a window instead of lying whole in the scratchpad.
+    * ``upper``, ``order_hint``: avoidable words and order of a known plan; only cheaper plans are searched.
+    * ``lower``: avoidable words that every plan pays.
+    * ``node_limit``: most states; each takes some 100 bytes of memory.
     """
     lattice = Lattice.of(problem, streaming=streaming)
     capacity //= lattice.unit
@@ -56,7 +57,7 @@ def solve_exact(
     sets = DownSets.of(lattice, _DOWN_SETS)
     flag = current().flag
     if survey(sets, lattice, flag):
-        run = Run.of(lattice, sets, capacity, node_limit)
+        run = SearchState.of(lattice, sets, capacity, node_limit)
         for price in (1, 2):
             heaviest = peaks_ahead(sets, lattice.weighed(price))
             run.ahead[:] = np.maximum(run.ahead, heaviest - price * capacity)

@@ -1,14 +1,14 @@
-"""Search over what was executed and what lies where, compiled; see `hw.scheduler.planner.order.exact`.
+"""Search over executed operators and resident tensors, compiled; see `hw.scheduler.planner.order.exact`.
 
 A **state** is a down-set with its debts and the units paid so far.  A debt is a live tensor that is absent
-from the scratchpad, or one that was written to memory.  A tensor is paid for when it leaves: its write, if it
-was never written, and its next read.
+from the scratchpad, or one that was written to memory.  A tensor is paid for when it is evicted: its write,
+if it was never written, and its next read.
 
 Rules that lose no optimum:
 
-* Tensors leave only when an operator needs the room, and no more than needed.
-* Of two states of one down-set one goes, when turning the other into it costs no more than the difference:
-  ``A`` becomes ``B`` by the writes and the next reads of the debts that only ``B`` has.
+* Tensors are evicted only when an operator needs the room, and no more than needed.
+* State ``B`` is dropped if ``A`` of the same down-set can become ``B`` for at most the difference in paid
+  units: by the writes and the next reads of the debts that only ``B`` has.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ from hw.scheduler.planner.order.lattice import (
     units_of,
 )
 
-#: Columns of a state: down-set, units paid, state before, operator taken, next state of the down-set, 1 while
-#: it counts, units paid less its debts.
+#: Columns of a state: down-set, units paid, previous state, operator executed, next state of the down-set, 1
+#: unless it was dropped, units paid less its debts.
 NUMBER, PAID, PARENT, OPERATOR, NEXT, COUNTS, SUNK = range(7)
 
-#: Places of a tally.
+#: Indices of ``tally``.
 STATES, COMPARISONS = range(2)
 
-#: What a search ends with.
+#: Outcomes of a search.
 EXHAUSTED, FOUND, NO_ROOM = range(3)
 
 
-class Run(NamedTuple):
-    """A search for plans of fewer than ``upper`` units."""
+class SearchState(NamedTuple):
+    """The arrays of a search for plans of fewer than ``upper`` units."""
 
     lattice: Lattice
-    sets: DownSets  #: All there are.
+    sets: DownSets  #: All down-sets.
     #: ``capacity``, ``upper``: units.
     capacity: int
     upper: int
-    #: Shape (down-sets,): units that are still to be paid at the least from each on, without debts.
+    #: Shape (down-sets,): a lower bound of the units that remain to be paid from each on, without debts.
     ahead: Integers
     newest: Integers  #: Shape (down-sets,): the newest state of each, or -1.
     #: Shape (states, twice the words of a set of tensors): absent tensors, then written activations.
@@ -59,17 +59,17 @@ class Run(NamedTuple):
     owed: Integers  #: Shape (members of two sets of tensors,): units of each debt.
     state: Integers  #: Shape (states, 7): see `NUMBER` and those after it.
     tally: Integers  #: Shape (2,)
-    #: Shape (3, tensors): what could make room for an operator: units of room, units to pay, and the tensor.
+    #: Shape (3, tensors): tensors that could make room for an operator: units of room, units to pay, tensor.
     choice: Integers
-    #: ``suffix``, ``chosen``: shape (tensors + 1,): units of room of a choice and all after it; the choices
+    #: ``suffix``, ``chosen``: shape (tensors + 1,): total room of a choice and all after it; the choices
     #: made.
     suffix: Integers
     chosen: Integers
-    here: Integers  #: Shape (words of a set of tensors,): residents of the state at hand.
+    here: Integers  #: Shape (words of a set of tensors,): residents of the current state.
 
     @classmethod
-    def of(cls, lattice: Lattice, sets: DownSets, capacity: int, states: int) -> Run:
-        """Make room to work in; memory is touched as it fills up."""
+    def of(cls, lattice: Lattice, sets: DownSets, capacity: int, states: int) -> SearchState:
+        """Allocate the arrays; the system commits memory as they fill."""
         tensors, width = len(lattice.size), sets.live.shape[1]
         owed = np.zeros((2, width * BITS), dtype=np.int64)
         owed[:, :tensors] = lattice.size
@@ -81,7 +81,7 @@ class Run(NamedTuple):
 
 @compiled
 def _turns(other: Integers, item: Integers, budget: int, owed: Integers) -> bool:
-    """Tell whether debts become others by writes and reads of no more units than a budget."""
+    """Whether the debts ``other`` can become the debts ``item`` by writes and reads within a budget."""
     for word in range(len(item)):
         left = item[word] & ~other[word]
         while left != 0:
@@ -93,10 +93,10 @@ def _turns(other: Integers, item: Integers, budget: int, owed: Integers) -> bool
 
 
 @compiled
-def _enter(item: int, run: Run) -> bool:
-    """Add a state to its down-set unless it cannot matter; say whether it does.
+def _enter(item: int, run: SearchState) -> bool:
+    """Add a state to its down-set unless another dominates it; return whether it was added.
 
-    What it makes superfluous counts no more.
+    States that it dominates are dropped.
     """
     state, debts, owed = run.state, run.debts, run.owed
     fact = state[item]
@@ -109,7 +109,7 @@ def _enter(item: int, run: Run) -> bool:
     while other >= 0:
         if state[other, COUNTS] == 1:
             run.tally[COMPARISONS] += 1
-            # Either can only make the other superfluous when it has paid and sunk less.
+            # A state can only dominate one that has paid and sunk at least as much.
             saved, lower = paid - state[other, PAID], sunk - state[other, SUNK]
             if saved >= 0 and lower >= 0 and _turns(debts[other], debts[item], saved, owed):
                 return False
@@ -123,24 +123,24 @@ def _enter(item: int, run: Run) -> bool:
 
 @compiled
 def _leaving(tensor: int, written: Integers, lattice: Lattice) -> int:
-    """Return what a resident tensor's leaving costs: its write, if it has none yet, and its next read."""
+    """Return the cost of evicting a resident tensor: its write, if it has none yet, and its next read."""
     if lattice.cheap[tensor] == 1 or contains(written, tensor):
         return lattice.size[tensor]
     return 2 * lattice.size[tensor]
 
 
 @compiled
-def _choices(alone: int, item: int, operator: int, run: Run) -> tuple[int, int]:
-    """List what could make room for an operator: other residents that leave, and operands that stream.
+def _choices(alone: int, item: int, operator: int, run: SearchState) -> tuple[int, int]:
+    """List the ways to make room for an operator: evictions of other residents, and streamed operands.
 
-    ``alone``: the operand that streams alone, or -1 when those do that need not. ``run``: whose ``choice`` is
-    filled in, the most room first: then a choice that is just enough has nothing to spare in it either.
+    ``alone``: the operand that streams alone, or -1 if the operands stream that can do so together. ``run``:
+    its ``choice`` is filled, sorted by falling room, so that the first sufficient choice is minimal.
 
     Returns
     -------
     count : int
     gained : int
-        Units of room that cost nothing.
+        Units of room without a cost.
     """
     lattice, number = run.lattice, run.state[item, NUMBER]
     done, live, written = run.sets.done[number], run.sets.live[number], run.debts[item, len(run.here) :]
@@ -174,8 +174,8 @@ def _choices(alone: int, item: int, operator: int, run: Run) -> tuple[int, int]:
 
 
 @compiled
-def _offer(room: int, pay: int, tensor: int, count: int, run: Run) -> None:
-    """Add a choice to those that there are, in its place."""
+def _offer(room: int, pay: int, tensor: int, count: int, run: SearchState) -> None:
+    """Insert a choice into the sorted list."""
     choice, place = run.choice, count
     while place > 0 and (
         choice[0, place - 1] < room or (choice[0, place - 1] == room and choice[2, place - 1] > tensor)
@@ -187,16 +187,16 @@ def _offer(room: int, pay: int, tensor: int, count: int, run: Run) -> None:
 
 
 @compiled
-def _residents(item: int, run: Run) -> None:
-    """Fill ``here`` with what lies in the scratchpad in a state."""
+def _residents(item: int, run: SearchState) -> None:
+    """Fill ``here`` with the residents of a state."""
     number = run.state[item, NUMBER]
     for word in range(len(run.here)):
         run.here[word] = run.sets.live[number, word] & ~run.debts[item, word]
 
 
 @compiled
-def _put(item: int, operator: int, reached: int, paid: int, depth: int, run: Run) -> bool:
-    """Enter the state after an operator with what was chosen absent; False without room."""
+def _put(item: int, operator: int, reached: int, paid: int, depth: int, run: SearchState) -> bool:
+    """Enter the state after an operator, without the chosen tensors; False when the table is full."""
     lattice, new, live = run.lattice, run.tally[STATES], run.sets.live[reached]
     if new == len(run.state):
         return False
@@ -221,8 +221,8 @@ def _put(item: int, operator: int, reached: int, paid: int, depth: int, run: Run
 
 
 @compiled
-def _branch(alone: int, item: int, operator: int, need: int, run: Run) -> bool:
-    """Enter a state for each choice of what makes ``need`` units of room and no more; False without room.
+def _branch(alone: int, item: int, operator: int, need: int, run: SearchState) -> bool:
+    """Enter a state for each minimal choice of at least ``need`` units of room; False when the table is full.
 
     For ``alone`` see `_choices`.
     """
@@ -254,8 +254,8 @@ def _branch(alone: int, item: int, operator: int, need: int, run: Run) -> bool:
 
 
 @compiled
-def _expand(item: int, run: Run) -> bool:
-    """Enter all states after one; False without room."""
+def _expand(item: int, run: SearchState) -> bool:
+    """Enter all successors of a state; False when the table is full."""
     lattice, ready = run.lattice, run.sets.ready[run.state[item, NUMBER]]
     for operator in range(len(lattice.before)):
         if not contains(ready, operator):
@@ -276,7 +276,7 @@ def _expand(item: int, run: Run) -> bool:
 
 
 @compiled
-def search(run: Run, effort: int, flag: Integers) -> tuple[int, Integers, int]:
+def search(run: SearchState, effort: int, flag: Integers) -> tuple[int, Integers, int]:
     """Search for the plan with the fewest avoidable units, if they are fewer than the run's limit.
 
     ``effort``: comparisons of states at most. ``flag``: of shape (1,); see
@@ -285,11 +285,11 @@ def search(run: Run, effort: int, flag: Integers) -> tuple[int, Integers, int]:
     Returns
     -------
     end : int
-        `FOUND`, `EXHAUSTED` when there is none, `NO_ROOM` when the search had to stop.
+        `FOUND`, `EXHAUSTED` when there is none, `NO_ROOM` when the table was full.
     order : shape (operators,)
         The plan's; empty without one.
     units : int
-        What it pays.
+        Its avoidable units.
     """
     nothing = np.empty(0, dtype=np.int64)
     set_all(run.newest, -1)
@@ -309,7 +309,7 @@ def search(run: Run, effort: int, flag: Integers) -> tuple[int, Integers, int]:
         item = run.state[item, NEXT]
     if item < 0:
         return EXHAUSTED, nothing, 0
-    # Without debts all states are alike, so that the only one that still counts pays the least.
+    # Without debts all states are alike, so the only one left pays the least.
     units, order = run.state[item, PAID], np.empty(len(run.lattice.before), dtype=np.int64)
     for step in range(len(order) - 1, -1, -1):
         order[step] = run.state[item, OPERATOR]

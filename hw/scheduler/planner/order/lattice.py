@@ -1,7 +1,7 @@
 """A problem as flat arrays and bit sets, for compiled searches over down-sets.
 
-A **down-set** is what has been executed at some moment of some order: a set of operators that contains, with
-each operator, all it depends on.  Sets are rows of 63-bit words (the sign bit stays clear).
+A **down-set** is the set of operators executed at some moment of some order: with each operator it contains
+all that it depends on.  Sets are rows of 63-bit words (the sign bit stays clear).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Integers = NDArray[np.int64]
 #: Members of a set in one word.
 BITS = 63
 
-#: Place of a single bit by its remainder: the powers of two below 2**66 have all different remainders by 67.
+#: Index of a single bit by its remainder: the powers of two below 2**66 have distinct remainders modulo 67.
 _PLACE = np.zeros(67, dtype=np.int64)
 for _bit in range(BITS):
     _PLACE[2**_bit % 67] = _bit
 
 
 class FoundOrder(NamedTuple):
-    """Operators by step, the words the order was judged by, and those that no order is below."""
+    """Operators by step, the order's words, and a lower bound of all orders."""
 
     order: tuple[int, ...]
     words: int
@@ -36,7 +36,7 @@ class FoundOrder(NamedTuple):
 
     @property
     def proven(self) -> bool:
-        """Whether no order is better."""
+        """Whether the order meets the bound."""
         return self.words == self.bound_words
 
 
@@ -52,17 +52,16 @@ class Lattice(NamedTuple):
     #: Shape (operators + 1,): where the operands of each operator begin, inputs before outputs.
     first: Integers
     #: ``owner``, ``tensor``, ``saved``, ``alone``: shape (operands,): the operator; the operand; units that
-    #: streaming it saves, 0 where it cannot be streamed; 1 where it streams only while nothing else of the
-    #: operator does.
+    #: streaming saves, 0 if it cannot stream; 1 if it streams only while no other operand does.
     owner: Integers
     tensor: Integers
     saved: Integers
     alone: Integers
-    #: ``fifo``, ``whole``: shape (operators,): units of first-in first-out buffers; units an operator needs
-    #: with all operands whole, these included.
+    #: ``fifo``, ``whole``: shape (operators,): units of FIFOs; units an operator needs with all operands
+    #: whole, FIFOs included.
     fifo: Integers
     whole: Integers
-    #: ``size``, ``source``, ``cheap``: shape (tensors,): units; 1 for what lies off chip first; 1 where a
+    #: ``size``, ``source``, ``cheap``: shape (tensors,): units; 1 for tensors that begin off chip; 1 if a
     #: write to memory is never avoidable: sources, outputs.
     size: Integers
     source: Integers
@@ -71,7 +70,7 @@ class Lattice(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem, *, streaming: bool = False) -> Lattice:
-        """Flatten a problem; without streaming nothing is saved by it."""
+        """Flatten a problem; without ``streaming`` all ``saved`` are 0."""
         operators, tensors = range(problem.operator_count), range(problem.tensor_count)
         operands = [(o, tensor) for o in operators for tensor in (*problem.inputs[o], *problem.outputs[o])]
         saved = [streaming * (problem.size[tensor] - problem.window(o, tensor)) for o, tensor in operands]
@@ -107,15 +106,15 @@ class Lattice(NamedTuple):
         )
 
     def weighed(self, price: int) -> Lattice:
-        """Return the problem with weights for sizes: the heaviest moment of an order bounds its traffic.
+        """Return the problem with weights as sizes: the heaviest moment of an order bounds its traffic.
 
-        What is alive at some moment and does not lie in the scratchpad was paid for: a unit once, or twice
-        where its write is avoidable, too.  So with a price of a unit in the scratchpad of 1 or 2 (in between
-        the bound is linear), and absent units weighing what they cost but no more than the price, the weight
-        above the price of the whole scratchpad is paid.
+        A live unit outside the scratchpad was paid for once, or twice if its write is avoidable, too.  Each
+        live unit weighs this cost, at most ``price``; a scratchpad unit holds a weight of ``price``.  Then
+        the weight beyond the whole scratchpad is paid in traffic.  Prices 1 and 2 suffice: in between the
+        bound is linear.
         """
         leaving = np.where(self.cheap == 1, 1, 2) * self.size
-        # What was there before or is needed again is paid for when it is streamed.
+        # A tensor that existed before or is needed again is paid for when it is streamed.
         uses = np.bitwise_count(self.users).sum(axis=1)
         paid = np.where(uses > self.source, leaving, 0)[self.tensor]
         gain = np.maximum(price * self.saved - paid, 0)
@@ -134,20 +133,20 @@ def _row(values: Sequence[int]) -> Integers:
 
 @compiled
 def contains(row: Integers, member: int) -> bool:
-    """Tell whether a set has a member."""
+    """Whether a set has a member."""
     return (row[member // BITS] >> (member % BITS)) & 1 == 1
 
 
 @compiled
 def copy_into(row: Integers, other: Integers) -> None:
-    """Make a row equal to another one: of ``row[:] = other`` Numba compiles the error, too, for seconds."""
+    """Copy a row.  For ``row[:] = other`` Numba would also compile its error path, for seconds."""
     for word in range(len(row)):
         row[word] = other[word]
 
 
 @compiled
 def set_all(row: Integers, value: int) -> None:
-    """Make all words of a row equal, without ``row[:] = value`` as in `copy_into`."""
+    """Set all words of a row, without ``row[:] = value``; see `copy_into`."""
     for word in range(len(row)):
         row[word] = value
 
@@ -160,13 +159,13 @@ def add(row: Integers, member: int) -> None:
 
 @compiled
 def remove(row: Integers, member: int) -> None:
-    """Take a member from a set."""
+    """Remove a member from a set."""
     row[member // BITS] &= ~(1 << member % BITS)
 
 
 @compiled
 def covers(row: Integers, other: Integers) -> bool:
-    """Tell whether a set contains another."""
+    """Whether a set contains another."""
     missing = 0
     for word in range(len(row)):
         missing |= other[word] & ~row[word]
@@ -175,7 +174,7 @@ def covers(row: Integers, other: Integers) -> bool:
 
 @compiled
 def lowest(word: int) -> int:
-    """Return the place of the lowest bit of a word that is not 0."""
+    """Return the index of the lowest set bit of a word that is not 0."""
     return _PLACE[(word & -word) % 67]
 
 

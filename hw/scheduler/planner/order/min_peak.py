@@ -1,8 +1,8 @@
 """The order with the least peak of live words (COSMA's MPMF, arXiv 2311.18246, equations 13 to 15).
 
-Nothing is ever spilled in this problem: with as many words as the peak a plan moves nothing avoidable.  A
-tensor is alive from the step that writes it (what lies off chip first: from its first use) to its last use.
-Orders are searched best first, and annealed where there are too many for that.
+This problem has no spills: in a scratchpad of the peak's size a plan moves no avoidable word.  A tensor is
+live from the step that writes it (a source from its first use) to its last use.  Orders are searched best
+first, and annealed if there are too many.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from hw.scheduler.planner.order.lattice import FoundOrder, Lattice
 from hw.scheduler.planner.residency.stays import events_of, steps_of
 from hw.scheduler.planner.watch import current
 
-#: Down-sets that are looked at in one part before the proof is given up.
+#: Most down-sets before the proof is abandoned.
 STATE_LIMIT = 400_000
 
-#: Operators up to which a part without a proof is annealed, and runs at one capacity that find nothing before
-#: a peak counts as the least.
+#: Most operators of an annealed problem, and successive failed runs at one capacity before a peak counts as
+#: the least.
 ANNEALED_OPERATORS, PATIENCE = 200, 6
 
 
@@ -35,11 +35,10 @@ def minimum_peak(
 ) -> FoundOrder:
     """Find the order with the least peak of live words.
 
-    ``seed``: of annealing, where a part is too wide for the proof. ``state_limit``: down-sets to look at in
-    each part, and for which there is memory. ``enough``: words below which no peak need be. Where no order is
-    as low as that, any will do.
+    ``seed``: of annealing, for a problem too wide for the proof. ``state_limit``: most down-sets in memory.
+    ``enough``: a peak that need not be lowered further.
     """
-    # The given order is often good; a search need not find one that is no better.
+    # The given order is often good; a search only looks for better ones.
     order = tuple(range(problem.operator_count))
     peak, bound = peak_of(problem, order), max(problem.working_set)
     target = max(bound, enough)
@@ -58,7 +57,7 @@ def minimum_peak(
 
 
 def peak_of(problem: Problem, order: Sequence[int]) -> int:
-    """Return the most words alive in one step of an order, first-in first-out buffers included."""
+    """Return the most live words in one step of an order, FIFOs included."""
     steps, words = steps_of(problem, order), [problem.fifo[operator] for operator in order]
     for tensor, size in enumerate(problem.size):
         events = events_of(problem, steps, tensor)
@@ -70,10 +69,10 @@ def peak_of(problem: Problem, order: Sequence[int]) -> int:
 def _anneal(
     problem: Problem, lattice: Lattice, order: tuple[int, ...], target: int, seed: int
 ) -> tuple[tuple[int, ...], int]:
-    """Lower the peak of an order as far as it goes.
+    """Lower the peak of an order as far as possible.
 
-    An order's peak is within a capacity exactly when no traffic is avoidable there.  So the search for
-    traffic, at a unit below the best peak so far, is a search for peaks by a measure that sees every step.
+    An order's peak is within a capacity exactly when its avoidable traffic there is 0.  So the search for
+    traffic, one unit below the best peak so far, also searches for peaks, by a measure over every step.
     """
     given, peak = order, peak_of(problem, order)
     while peak > target and not current().stopped:

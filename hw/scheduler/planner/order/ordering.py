@@ -1,8 +1,8 @@
-"""The order of operators: what is proven at once, and search for the rest.
+"""The order of operators: quick proofs, then search.
 
-Where the least peak fits nothing avoidable moves: that order is optimal.  An exact search decides most other
-problems at once.  What it leaves open is bounded, and searched for a good order, which a longer exact search
-then tries to beat or to prove.
+If the least peak fits, no avoidable word moves: that order is optimal.  A short exact search decides most
+other problems.  The rest is bounded and annealed; a longer exact search then tries to beat the annealed order
+or to prove it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from hw.scheduler.planner.order.min_peak import minimum_peak
 from hw.scheduler.planner.order.windows import LONG, improve_windows
 from hw.scheduler.planner.watch import current
 
-#: States of the exact search before there is a good order; enough for nearly every network.
+#: States of the first exact search, before annealing; enough for nearly every network.
 _GLANCE = 20_000
 
-#: Annealing runs at effort 1, and runs without a better order that end it.
+#: Most annealing runs at effort 1, and successive runs without a better order that end it.
 _RUNS, _PATIENCE = 24, 12
 
-#: The same of long orders, after their windows: runs times the square of operators; runs in vain.
+#: The same for long orders, after their windows: runs times the square of operators; runs without success.
 _LONG_WORK, _LONG_PATIENCE = 800_000, 4
 
 _EXACT = "exact search"
@@ -37,21 +37,21 @@ _EXACT = "exact search"
 
 @dataclass(frozen=True, kw_only=True)
 class Ordering:
-    """An order, and what is known of it."""
+    """An order, its bound and its certificates."""
 
     order: tuple[int, ...]  #: Operators by step.
-    bound_words: int  #: No order moves fewer avoidable words; 0 when nothing better is known.
-    stages: tuple[StageCertificate, ...]  #: How it was decided.
+    bound_words: int  #: No order moves fewer avoidable words; 0 when no better bound is known.
+    stages: tuple[StageCertificate, ...]  #: The stages that decided it.
 
 
 def find_orders(problem: Problem, options: PlanOptions, *, thorough: bool = True) -> list[Ordering]:
     """Return orders of operators that are good for a scratchpad, the most promising first.
 
-    There is one where it is proven or was asked for, and one of a long network.  Else there are those that a
-    means of the search began with, too: they are judged greedily, so that a later one may turn out worse.
+    A proven or requested order is the only one, and a long network has one.  Otherwise the intermediate
+    orders of the search are included: they are judged greedily, so that a later one may turn out worse.
 
-    ``thorough``: whether a good order is searched for at length, and to be beaten or proven by the long exact
-    search. Of a graph in bands that would prove little: other bands might do better.
+    ``thorough``: whether to run the long annealing and the long exact search. For a graph in bands its proof
+    means little: other bands might be better.
     """
     if options.order is OrderChoice.DEFAULT:
         order = tuple(range(problem.operator_count))
@@ -61,24 +61,24 @@ def find_orders(problem: Problem, options: PlanOptions, *, thorough: bool = True
         return [_certified(problem, peak, "least peak", proven=peak.proven, bound_words=0, unit="peak bytes")]
     if options.order is OrderChoice.COSMA:
         return [_published(problem, options)]
-    ways = _decide(problem, options, thorough)
-    (best, way), bound = ways[-1], ways[-1][0].bound_words
+    orders = _decide(problem, options, thorough)
+    (best, method), bound = orders[-1], orders[-1][0].bound_words
     if best.proven or problem.operator_count > LONG:
-        return [_certified(problem, best, way, proven=best.proven, bound_words=bound)]
+        return [_certified(problem, best, method, proven=best.proven, bound_words=bound)]
     known: dict[Order, Ordering] = {}
-    for found, way in reversed(ways):
+    for found, method in reversed(orders):
         bounded = found._replace(bound_words=bound)
-        known.setdefault(found.order, _certified(problem, bounded, way, proven=False, bound_words=bound))
+        known.setdefault(found.order, _certified(problem, bounded, method, proven=False, bound_words=bound))
     return list(known.values())
 
 
 def _certified(
-    problem: Problem, found: FoundOrder, way: str, *, proven: bool, bound_words: int, **more: str
+    problem: Problem, found: FoundOrder, method: str, *, proven: bool, bound_words: int, **more: str
 ) -> Ordering:
-    """Say how an order was found; ``bound_words`` are of the avoidable words of all orders."""
+    """Certify how an order was found; ``bound_words`` bounds the avoidable words of all orders."""
     stage = StageCertificate(
         stage="order",
-        solver=way,
+        solver=method,
         status="optimal" if proven else "heuristic",
         objective=found.words * problem.word_bytes,
         bound=found.bound_words * problem.word_bytes,
@@ -88,7 +88,7 @@ def _certified(
 
 
 def prove(problem: Problem, options: PlanOptions, avoidable_words: int) -> StageCertificate:
-    """Bound the avoidable bytes of all orders of a problem of which a plan is known.
+    """Bound the avoidable bytes of all orders of a problem with a known plan.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def prove(problem: Problem, options: PlanOptions, avoidable_words: int) -> Stage
 
 
 def _decide(problem: Problem, options: PlanOptions, thorough: bool) -> list[tuple[FoundOrder, str]]:
-    """Choose the order, and say how it was found: the last one; before it what the search went through."""
+    """Return the orders of the search, the chosen one last, each with its method."""
     peak = minimum_peak(problem, seed=options.seed, enough=options.capacity, techniques=options.techniques)
     if peak.words <= options.capacity:
         return [(FoundOrder(peak.order, 0, 0), "least peak")]
@@ -118,7 +118,7 @@ def _decide(problem: Problem, options: PlanOptions, thorough: bool) -> list[tupl
     exact = _exact(problem, options, units * lattice.unit, order, 0, _GLANCE)
     if exact.proven:
         return [(exact, _EXACT)]
-    ways = [(exact, "greedy replay")]
+    orders = [(exact, "greedy replay")]
     tell = partial(current().best, placed=False)
     tell(exact.words * problem.word_bytes, exact.bound_words * problem.word_bytes)
     if options.techniques.annealing:
@@ -133,17 +133,17 @@ def _decide(problem: Problem, options: PlanOptions, thorough: bool) -> list[tupl
         units, order = annealed(rounds=int(share * rounds), patience=int(share * patience), goal=goal)
     found = FoundOrder(order, units * lattice.unit, exact.bound_words)
     tell(found.words * problem.word_bytes, found.bound_words * problem.word_bytes)
-    ways.append((found, "annealing"))
+    orders.append((found, "annealing"))
     if thorough and options.techniques.long_exact_search:
         found = _exact(problem, options, found.words, order, exact.bound_words, NODE_LIMIT)
-        ways.append((found, "annealing" if found.order == order else _EXACT))
-    return ways
+        orders.append((found, "annealing" if found.order == order else _EXACT))
+    return orders
 
 
 def _exact(
     problem: Problem, options: PlanOptions, upper: int, hint: Order, lower: int, nodes: int
 ) -> FoundOrder:
-    """Search for the best plan, given a known one; and for a bound of all orders."""
+    """Search for a better plan than a known one, and for a bound of all orders."""
     if not options.techniques.exact_search:
         return FoundOrder(hint, upper, lower)
     return solve_exact(
@@ -158,9 +158,9 @@ def _exact(
 
 
 def _published(problem: Problem, options: PlanOptions) -> Ordering:
-    """Take the order that COSMA's program finds.
+    """Take the order of COSMA's program.
 
-    Its own bound is no bound of ours: a tensor of its model cannot move in the scratchpad between two steps.
+    Its bound does not hold for our plans: in its model a tensor keeps its address while it is preserved.
     """
     order, found = solve_published(problem, options.capacity, seconds=options.time_limit_s)
     if found.status == "infeasible":

@@ -1,10 +1,9 @@
 """Annealing of long orders, some steps at a time.
 
 An order of hundreds of operators takes long to evaluate, and a change in one place hardly matters elsewhere.
-So a window of neighbouring steps is annealed as a problem of its own: what is alive before or after it and
-stays on chip is written by an operator in front of the window and read by one behind it, which need no room
-themselves; what passes over it takes its words from the capacity.  The whole order is evaluated only to judge
-what came of it.
+So a window of neighbouring steps is annealed as a problem of its own.  An operator in front of it writes, and
+one behind it reads, the tensors that stay on chip across its borders; neither needs room itself.  Tensors
+that stay over the whole window reduce its capacity.  The whole order is evaluated only to judge the result.
 """
 
 from __future__ import annotations
@@ -16,23 +15,23 @@ from hw.scheduler.planner.order.evaluate import Scratch, evaluate
 from hw.scheduler.planner.order.lattice import Integers, Lattice
 from hw.scheduler.planner.watch import current
 
-#: Operators of an order above which it pays.
+#: Orders with more operators are annealed in windows.
 LONG = STEPS_OPERATORS
 
-#: Steps of a window, one length after the other; the next one begins in the middle of the one before.
+#: Steps of a window, one length after the other; a window begins in the middle of the previous one.
 LENGTHS = (64, 256)
 
-#: Orders of a window that are evaluated for each of its operators.
+#: Orders of a window evaluated for each of its operators.
 STEPS_PER_OPERATOR = 150
 
-#: Orders times operators of windows that are evaluated at most: a longer length is left out above it.
+#: Most orders times operators of windows: lengths that need more are left out.
 _WORK = 45_000_000
 
 
 def improve_windows(
     lattice: Lattice, capacity: int, start: Order, seed: int, *, goal: int = 0
 ) -> tuple[int, Order]:
-    """Return the order that annealing window by window finds, after its avoidable units.
+    """Anneal window by window; return the avoidable units, and the order.
 
     Parameters are as for `hw.scheduler.planner.order.anneal.improve`.
     """
@@ -79,8 +78,8 @@ def window(
 ) -> tuple[Lattice, int]:
     """Return the problem of the steps from ``begin`` to before ``end``, and its capacity.
 
-    Its operators are one in front, those of the steps as the order has them, and one behind.  ``work`` holds
-    the residency of the whole order.
+    Its operators are one in front, those of the steps in their order, and one behind.  ``work`` holds the
+    residency of the whole order.
     """
     members = order[begin:end]
     end = begin + len(members)
@@ -94,7 +93,7 @@ def window(
     over = gaps[kept & (since < begin) & (until >= end)]
     entering = number[lattice.tensor[gaps[kept & (since < begin) & (until >= begin) & (until < end)]]]
     leaving = number[lattice.tensor[gaps[kept & (since >= begin) & (since < end) & (until >= end)]]]
-    # What does not stay outside of the window is written to memory whatever happens inside.
+    # A tensor that does not stay beyond the window is written to memory in any case.
     cheap = lattice.cheap.copy()
     cheap[lattice.tensor[gaps[~kept & ((since < begin) | (until >= end))]]] = 1
     place = {int(operator): index + 1 for index, operator in enumerate(members)}

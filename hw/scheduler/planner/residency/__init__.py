@@ -1,1 +1,1 @@
-"""Which tensors stay in the scratchpad between their uses."""
+"""Residency: the tensors that stay in the scratchpad between their uses."""

@@ -1,4 +1,4 @@
-"""The integer program of a residency, over what the model leaves open."""
+"""The integer program of a residency, over the gaps and events that need a decision."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pulp
 from hw.scheduler.planner.residency.model import Choice, Model
 
 
-class Program:
-    """What is to be decided where steps could need too much; the objective is to be set.
+class GapProgram:
+    """The decisions at steps that could exceed the capacity; the caller sets the objective.
 
-    ``capacity``: units that no step may exceed. ``floor``: steps that cannot exceed it whatever is decided
-    need no row: the capacity when only traffic counts, less when the peak does. ``budget``, ``moves_budget``:
-    units of avoidable traffic, and avoidable transfers, that may not be exceeded.
+    ``capacity``: limit of every step, in units. ``floor``: a step that never exceeds it needs no row: the
+    capacity when only traffic counts, less when the peak does. ``budget``, ``moves_budget``: limits of
+    avoidable units and of avoidable transfers.
     """
 
     def __init__(
@@ -37,8 +37,8 @@ class Program:
         gaps |= {gap for step in self.tight for gap in model.over[step]}
         if budget is not None:
             gaps = {gap for gap in gaps if model.cost(gap) <= budget}
-        #: ``keep``, ``stream``, ``spill``: what is to be decided: gaps, events in tight steps, and tensors
-        #: that may be spilled.
+        #: ``keep``, ``stream``, ``spill``: the binaries: gaps, events in tight steps, and tensors that may be
+        #: spilled.
         self.keep = self._binaries("keep", gaps)
         self.stream = self._binaries("stream", events)
         self.spill = self._binaries("spill", filter(model.spills, {model.gaps[gap].tensor for gap in gaps}))
@@ -52,26 +52,26 @@ class Program:
 
     @property
     def decided(self) -> bool:
-        """Whether there is nothing to decide."""
+        """Whether no decision is open."""
         return not self.keep and not self.stream
 
     def _binaries(self, name: str, indices: Iterable[int]) -> dict[int, pulp.LpVariable]:
         return {index: self.lp.add_variable(f"{name}{index:06d}", cat="Binary") for index in sorted(indices)}
 
     def _most(self, step: int) -> int:
-        """Units in use when everything is kept over a step."""
+        """Units in use in a step if every gap over it is kept."""
         model = self._model
         return model.whole[step] + sum(model.size[model.gaps[gap].tensor] for gap in model.over[step])
 
     def choice(self, values: Mapping[str, int]) -> Choice:
-        """Read a solver's values, or none when everything is decided; what needs no decision is kept."""
+        """Convert a solver's values (empty if no decision is open); gaps without a decision are kept."""
         return Choice(
             lost=frozenset(gap for gap, kept in self.keep.items() if not values[kept.name]),
             streamed=frozenset(index for index, passes in self.stream.items() if values[passes.name]),
         )
 
     def values(self, choice: Choice) -> dict[str, int]:
-        """Return the variables' values of a choice: a start for a solver."""
+        """Convert a choice into values of the variables: a start for a solver."""
         spilled = {self._model.gaps[gap].tensor for gap in choice.lost}
         return {
             **{variable.name: int(gap not in choice.lost) for gap, variable in self.keep.items()},
@@ -80,7 +80,7 @@ class Program:
         }
 
     def _weighted(self, weight: Sequence[int]) -> pulp.LpAffineExpression:
-        """Weigh what is avoidable: each gap that is not kept, and each spill."""
+        """Return the weighted sum of gaps that are not kept and of spills."""
         weights = {gap: weight[self._model.gaps[gap].tensor] for gap in self.keep}
         terms = {variable: -weights[gap] for gap, variable in self.keep.items()}
         terms |= {variable: weight[tensor] for tensor, variable in self.spill.items()}

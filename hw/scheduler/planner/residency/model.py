@@ -1,8 +1,8 @@
-"""The gap-variable integer program of residency: which tensors stay in the scratchpad between their uses.
+"""The gap-variable integer program of residency, which decides the tensors that stay between their uses.
 
 For a given order each tensor has **events** (the step that writes it, the steps that use it) and **gaps**
-between neighbouring events.  Keeping a tensor over a part of a gap saves nothing, so one binary a gap says
-all: kept, or not.  A gap that is not kept costs a fetch at its end and, once for the tensor, a spill.
+between neighbouring events.  Keeping a tensor over a part of a gap saves nothing, so one binary for each gap
+suffices: kept, or not.  A gap that is not kept costs a fetch at its end and, once for the tensor, a spill.
 
     minimise    sum size (1 - keep[gap]) + sum size spill[tensor]
     subject to  spill[tensor] >= 1 - keep[gap]                            for the gaps of an activation
@@ -10,8 +10,8 @@ all: kept, or not.  A gap that is not kept costs a fetch at its end and, once fo
                     <= capacity - whole operands of the step              for each step
                 stream[event] <= 1 - keep[gap]                            for the gaps beside the event
 
-COSMA's model (arXiv 2311.18246, equations 2 to 9 and 12) with the schedule fixed has a binary a tensor and
-step instead; the optima are the same, the program is thirty times smaller.
+COSMA's model (arXiv 2311.18246, equations 2 to 9 and 12) with a fixed schedule has a binary for each tensor
+and step instead.  The optima are the same, and this program is thirty times smaller.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ class Gap(NamedTuple):
 class Event(NamedTuple):
     """A tensor that a step writes or uses, with the gaps beside it.
 
-    ``saved`` are the units that streaming it saves, 0 when it saves nothing; ``alone`` as of
-    `Problem.streams_alone`.
+    ``saved``: units that streaming it saves, or 0. ``alone``: as of `Problem.streams_alone`.
     """
 
     tensor: int
@@ -52,9 +51,9 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """Everything about one problem in one order that does not depend on the capacity.
+    """One problem in one order, independent of the capacity.
 
-    Words are counted in ``unit``, the greatest common divisor of all sizes: a solver's rows are tighter so.
+    Words are counted in ``unit``, the greatest common divisor of all sizes, for tighter rows in the solver.
     """
 
     problem: Problem
@@ -63,12 +62,12 @@ class Model:
 
     @cached_property
     def unit(self) -> int:
-        """Words that everything is a multiple of."""
+        """Words of a unit; every size is a multiple of it."""
         return math.gcd(*self.problem.size, *self.problem.fifo, *self._saved.values())
 
     @cached_property
     def _saved(self) -> dict[tuple[int, int], int]:
-        """Words that streaming saves, by operator and operand; nothing where it is not allowed."""
+        """Words that streaming saves, by operator and operand; empty if it is not allowed."""
         problem = self.problem
         return {
             (operator, tensor): problem.size[tensor] - problem.window(operator, tensor)
@@ -121,7 +120,7 @@ class Model:
 
     @cached_property
     def over(self) -> tuple[tuple[int, ...], ...]:
-        """Gaps that pass over each step: whose tensor the step does not touch."""
+        """Gaps that span each step without touching it."""
         found: list[list[int]] = [[] for _ in self.order]
         for index, gap in enumerate(self.gaps):
             for step in range(gap.begin + 1, gap.end):
@@ -134,7 +133,7 @@ class Model:
         return tuple(self.problem.working_set[operator] // self.unit for operator in self.order)
 
     def cost(self, gap: int) -> int:
-        """Units that not keeping a gap costs, when it is the only one of its tensor."""
+        """Units paid for a gap that is not kept, if it is the only one of its tensor."""
         tensor = self.gaps[gap].tensor
         return self.size[tensor] * (2 if self.spills(tensor) else 1)
 
@@ -145,13 +144,13 @@ class Model:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """A decision on every gap and event: which are not kept, and which are streamed."""
+    """A decision on every gap and event: the gaps that are not kept, and the streamed events."""
 
     lost: frozenset[int]
     streamed: frozenset[int]
 
     def plain(self, model: Model) -> tuple[tuple[Stay, ...], tuple[StreamUse, ...]]:
-        """Return the stays and streams that the decision means."""
+        """Convert the decision into stays and streams."""
         stays: list[Stay] = []
         streams: list[StreamUse] = []
         opened: dict[int, int] = {}

@@ -1,8 +1,8 @@
-"""Residency: which tensors stay in the scratchpad between their uses, decided exactly for one order.
+"""Residency, decided exactly for one order: the tensors that stay in the scratchpad between their uses.
 
 Criteria are minimised one after the other (avoidable words, then peak words and transfers in either order),
-each under the best values of those before it; at the fewest transfers, streams are the fewest.  Where nothing
-is to be decided no solver is asked.
+each under the best values of those before it.  At the fewest transfers, streams are the fewest.  A program
+without open decisions needs no solver.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import pulp
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.order.evaluate import IMPOSSIBLE, Scratch, evaluate
 from hw.scheduler.planner.order.lattice import Lattice
+from hw.scheduler.planner.residency.gap_program import GapProgram
 from hw.scheduler.planner.residency.model import Choice, Model
-from hw.scheduler.planner.residency.program import Program
-from hw.scheduler.planner.residency.stays import Measured, Residency, Stay, StreamUse, measure
+from hw.scheduler.planner.residency.stays import Residency, Stay, StayCosts, StreamUse, measure
 from hw.scheduler.planner.solvers import milp
 from hw.scheduler.planner.watch import STOPPED, current
 
-#: What can be minimised: the first one first, the others in any order.
+#: The criteria: the first one always comes first, the others in any order.
 CRITERIA = ("bytes", "peak", "transfers")
 
-#: Nodes for the criteria after the first, as a share of the limit: a tie-break is not worth minutes.
+#: Divisor of the node limit for the criteria after the first: a tie-break is not worth minutes.
 _TIE_BREAK_SHARE = 20
 
 
@@ -39,46 +39,45 @@ def solve_residency(
     node_limit: int = milp.NODE_LIMIT,
     minimise: Sequence[str] = CRITERIA,
 ) -> Residency:
-    """Decide which tensors stay in the scratchpad when, for one order of operators.
+    """Decide which tensors stay in the scratchpad in which steps, for one order of operators.
 
     * ``order``: operators by step, topological. ``capacity``: words of the scratchpad, at least
       `least_capacity`.
-    * ``streaming``: whether an operand may pass through a window where that helps; COSMA's model has none of
-      it.
+    * ``streaming``: whether an operand may pass through a window; COSMA's model has no windows.
     * ``time_limit_s``: safety net for each solver call. ``node_limit``: branch-and-bound nodes for the words,
       twenty times as many as for each criterion after them.
-    * ``minimise``: ``bytes``, then ``peak`` and ``transfers`` as far as wanted, the weightier first.
+    * ``minimise``: ``bytes``, then ``peak``, ``transfers``, or both, the weightier first.
 
     Raises
     ------
     SolverError
-        When HiGHS gives no answer.
+        When HiGHS returns no answer.
     """
     model = Model(problem=problem, order=tuple(order), streaming=streaming)
-    return _Search(model, node_limit, time_limit_s).run(capacity // model.unit, minimise)
+    return _ResidencySearch(model, node_limit, time_limit_s).run(capacity // model.unit, minimise)
 
 
 def keep_nothing(
     problem: Problem, order: Sequence[int], capacity: int, *, streaming: bool = True
 ) -> Residency:
-    """Return the residency that keeps nothing between two uses: the most words, and always placeable.
+    """Return the residency that keeps no tensor between two uses: the most words, and always placeable.
 
     Parameters are as for `solve_residency`.
     """
     model = Model(problem=problem, order=tuple(order), streaming=streaming)
-    search = _Search(model)
+    search = _ResidencySearch(model)
     return search.residency(search.found(_nothing(model, capacity // model.unit)), 0)
 
 
 def keep_greedily(
     problem: Problem, order: Sequence[int], capacity: int, *, streaming: bool = True
 ) -> Residency:
-    """Return the residency that orders are judged by: hardly any work, and not proven to be good.
+    """Return the greedy residency that judges orders: fast, without a bound.
 
     Parameters are as for `solve_residency`.
     """
     model = Model(problem=problem, order=tuple(order), streaming=streaming)
-    search = _Search(model)
+    search = _ResidencySearch(model)
     choice = _written_at_once(model, _replayed(model, capacity // model.unit))
     return search.residency(search.found(choice), 0)
 
@@ -89,15 +88,15 @@ def least_capacity(problem: Problem, order: Sequence[int], *, streaming: bool = 
 
 
 class _Found(NamedTuple):
-    """A choice, what it means, and what that costs in words."""
+    """A choice, its stays and streams, and its costs."""
 
     choice: Choice
     stays: tuple[Stay, ...]
     streams: tuple[StreamUse, ...]
-    measured: Measured
+    measured: StayCosts
 
 
-class _Search:
+class _ResidencySearch:
     """The criteria one after the other; capacities and bounds are in units."""
 
     def __init__(self, model: Model, nodes: int = 0, seconds: float | None = None) -> None:
@@ -121,7 +120,7 @@ class _Search:
         return self.residency(found, bound)
 
     def residency(self, found: _Found, bound: int) -> Residency:
-        """Say in words what was found."""
+        """Convert a result from units to words."""
         words, measured = bound * self._model.unit, found.measured
         return Residency(
             order=self._model.order,
@@ -137,14 +136,16 @@ class _Search:
         )
 
     def found(self, choice: Choice) -> _Found:
-        """Say what a choice means."""
+        """Add stays, streams and costs to a choice."""
         stays, streams = choice.plain(self._model)
         return _Found(choice, stays, streams, measure(self._model.problem, self._model.order, stays, streams))
 
     def _units(self, words: int) -> int:
         return words // self._model.unit
 
-    def _solve(self, program: Program, what: str, start: Mapping[str, int] | None = None) -> milp.MilpResult:
+    def _solve(
+        self, program: GapProgram, what: str, start: Mapping[str, int] | None = None
+    ) -> milp.MilpResult:
         nodes = self._nodes if what == "words" else max(1, self._nodes // _TIE_BREAK_SHARE)
         result = milp.solve(program.lp, nodes=nodes, seconds=self._seconds, start=start)
         self._solver = result.solver
@@ -153,15 +154,15 @@ class _Search:
         return result
 
     def _stopped(self) -> bool:
-        """Tell whether no solver is to be asked any more, and take a note of it."""
+        """Whether the run should end without another solver call, which is then noted."""
         self._notes += [STOPPED] * current().stopped
         return current().stopped
 
     def _words(self, capacity: int) -> tuple[_Found, int]:
-        """Lower the avoidable words; give their bound in units, too."""
+        """Minimise the avoidable words; also return their bound, in units."""
         if self._stopped():
             return self.found(_written_at_once(self._model, _replayed(self._model, capacity))), 0
-        program = Program(self._model, capacity)
+        program = GapProgram(self._model, capacity)
         if program.decided:
             return self.found(program.choice({})), 0
         program.lp.setObjective(program.words)
@@ -171,13 +172,13 @@ class _Search:
         return self.found(_written_at_once(self._model, choice)), result.bound
 
     def _peak(self, found: _Found, moves: int | None) -> _Found:
-        """Lower the peak, at no more avoidable transfers than given, if any."""
+        """Minimise the peak, with at most ``moves`` avoidable transfers unless that is None."""
         model, budget = self._model, self._units(found.measured.avoidable_words)
         peak = self._units(found.measured.peak_words)
         floor = self._units(least_capacity(model.problem, model.order, streaming=model.streaming))
         if peak == floor:
             return found
-        program = Program(model, peak - 1, floor=floor, budget=budget, moves_budget=moves)
+        program = GapProgram(model, peak - 1, floor=floor, budget=budget, moves_budget=moves)
         if program.decided:
             return found
         top = program.lp.add_variable("top", floor, peak - 1, "Integer")
@@ -188,9 +189,9 @@ class _Search:
         return self.found(program.choice(result.values)) if result.values else found
 
     def _transfers(self, found: _Found, capacity: int) -> _Found:
-        """Lower the transfers."""
+        """Minimise the transfers."""
         budget = self._units(found.measured.avoidable_words)
-        program = Program(self._model, capacity, budget=budget)
+        program = GapProgram(self._model, capacity, budget=budget)
         if program.decided:
             return found
         streams = pulp.lpSum(program.stream.values())
@@ -200,7 +201,7 @@ class _Search:
 
 
 def _written_at_once(model: Model, choice: Choice) -> Choice:
-    """Stream what a step writes and does not keep: no more words, and they leave while it computes."""
+    """Stream the results that a step writes and does not keep: same words, and they leave during the step."""
     alone = {model.events[index].step for index in choice.streamed if model.events[index].alone}
     leave = {
         index
@@ -212,11 +213,11 @@ def _written_at_once(model: Model, choice: Choice) -> Choice:
 
 
 def _replayed(model: Model, capacity: int) -> Choice:
-    """Decide greedily, as orders are judged; the capacity is in units."""
+    """Decide greedily, by the replay that judges orders; the capacity is in units."""
     lattice, order = Lattice.of(model.problem, streaming=model.streaming), np.array(model.order)
     work = Scratch.of(lattice)
     if evaluate(order, capacity * model.unit // lattice.unit, lattice, work) == IMPOSSIBLE:
-        return _nothing(model, capacity)  # always possible: each step was checked to fit alone
+        return _nothing(model, capacity)  # always possible: each step fits alone
     slots = [slot for o in order for slot in range(lattice.first[o], lattice.first[o + 1])]
     kept = {
         (event.tensor, event.step) for event, slot in zip(model.events, slots, strict=True) if work.kept[slot]
@@ -228,7 +229,7 @@ def _replayed(model: Model, capacity: int) -> Choice:
 
 
 def _nothing(model: Model, capacity: int) -> Choice:
-    """Keep nothing, and stream what each step must; the capacity is in units."""
+    """Keep no gap, and stream only operands that do not fit; the capacity is in units."""
     streamed: set[int] = set()
     for step, indices in enumerate(model.events_at):
         if model.whole[step] > capacity:

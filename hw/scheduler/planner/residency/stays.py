@@ -1,6 +1,6 @@
-"""A residency as plain data, and what it costs: who lies in the scratchpad when, for one order of operators.
+"""A residency as plain data (tensors in the scratchpad by step, for one order of operators), and its costs.
 
-`measure` computes traffic and peak from the stays alone; it knows nothing of how they were found.
+`measure` computes traffic and peak from the stays alone, independent of the solver.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hw.scheduler.plan.problem import Problem
 class Stay:
     """A tensor whole in the scratchpad from ``first_step`` to ``last_step``, both included.
 
-    It begins where the tensor is written, or where it is used after a fetch, and ends at a use.
+    It begins at the tensor's writer, or at a use after a fetch, and ends at a use.
     """
 
     tensor: int
@@ -36,14 +36,14 @@ class StreamUse:
 
 @dataclass(frozen=True, kw_only=True)
 class Residency:
-    """Which tensors lie in the scratchpad when, for one order of operators by step."""
+    """The tensors in the scratchpad in each step, for one order of operators."""
 
     order: tuple[int, ...]
     #: ``stays``, ``streams``: by tensor, then step.
     stays: tuple[Stay, ...]
     streams: tuple[StreamUse, ...]
-    #: ``avoidable_words``, ``bound_words``: off-chip words beyond the compulsory ones, and what no residency
-    #: of this order is below.
+    #: ``avoidable_words``, ``bound_words``: off-chip words beyond the compulsory ones, and a lower bound of
+    #: all residencies of this order.
     avoidable_words: int
     bound_words: int
     #: ``peak_words``, ``transfers``: most words in use in one step; reads and writes, compulsory ones
@@ -51,13 +51,13 @@ class Residency:
     peak_words: int
     transfers: int
     status: str  #: Of the words: ``optimal`` when they equal the bound, else ``feasible``.
-    #: ``solver``, ``note``: what decided, version included; a fallback, a limit that stopped it.
+    #: ``solver``, ``note``: the solver with its version; a fallback, a limit that stopped it.
     solver: str
     note: str = ""
 
 
-class Measured(NamedTuple):
-    """What stays and streams cost, as of a `Residency`."""
+class StayCosts(NamedTuple):
+    """Costs of stays and streams, as of a `Residency`."""
 
     avoidable_words: int
     peak_words: int
@@ -78,8 +78,8 @@ def events_of(problem: Problem, steps: Sequence[int], tensor: int) -> tuple[int,
 
 def measure(
     problem: Problem, order: Sequence[int], stays: Sequence[Stay], streams: Sequence[StreamUse]
-) -> Measured:
-    """Compute what stays and streams cost."""
+) -> StayCosts:
+    """Compute the costs of stays and streams."""
     steps = steps_of(problem, order)
     used = [problem.fifo[operator] for operator in order]
     begins: list[list[int]] = [[] for _ in problem.size]
@@ -101,4 +101,4 @@ def measure(
         words += size * (reads - is_source)
         if must_write and not problem.written[tensor]:
             words += size
-    return Measured(words, max(used), transfers)
+    return StayCosts(words, max(used), transfers)

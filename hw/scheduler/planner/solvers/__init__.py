@@ -1,7 +1,7 @@
-"""Solvers behind one door each: integer programs (`milp`), and CP-SAT in a process of its own (`cpsat`).
+"""Solvers: integer programs (`milp`), and CP-SAT in a process of its own (`cpsat`).
 
-The two must not meet: highspy and OR-tools bring different builds of the same library, and whichever is
-imported second fails to load.  So OR-tools is imported only by `packing`, which that process runs.
+The two must not share a process: highspy and OR-tools bring different builds of the same library, and the
+second import fails.  So only `packing` imports OR-tools, and it runs in that process.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from hw.errors import ToolError
 
 
 class SolverError(ToolError):
-    """A solver is missing, crashed, or gave no answer."""
+    """A solver is missing, crashed, or returned no answer."""
 
 
 __all__ = ["SolverError"]

@@ -16,21 +16,21 @@ from typing import Any
 from hw.scheduler.planner.solvers import SolverError
 from hw.scheduler.planner.watch import STOPPED, current
 
-#: What the process runs.
+#: Module that the process runs.
 _MODULE = "hw.scheduler.planner.solvers.packing"
 
-#: Seconds between two looks at whether an answer is still wanted.
+#: Seconds between two checks whether an answer is still wanted.
 _GLANCE_S = 0.2
 
-#: Characters of a crashed process's last words that an error repeats.
+#: Last characters of a crashed process's output that an error repeats.
 _TAIL = 300
 
 
 class Worker:
     """A process that packs, started at the first request and kept for further ones.
 
-    A context manager: leaving it ends the process.  One that crashed or did not answer in time is not started
-    again: all further requests fail at once, so that whoever asks often does not wait as often.
+    A context manager: leaving it ends the process.  A process that crashed or timed out is not started again.
+    Further requests then fail at once, without another wait.
     """
 
     def __init__(self, *, python: str = sys.executable) -> None:
@@ -53,7 +53,7 @@ class Worker:
     def pack(self, payload: dict[str, Any], *, seconds: float) -> dict[str, Any]:
         """Return the answer of `hw.scheduler.planner.solvers.packing.pack`.
 
-        ``seconds``: safety net of wall-clock time; limits that decide results belong into the payload.
+        ``seconds``: safety net of wall-clock time; limits that decide results belong in the payload.
 
         Raises
         ------
@@ -65,7 +65,7 @@ class Worker:
         try:
             return self._exchange(payload, seconds)
         except BaseException as error:
-            # Half an exchange leaves the process in an unknown state, whatever interrupted it.
+            # An interrupted exchange leaves the process in an unknown state.
             self._failed = str(error) or "interrupted"
             raise
 
@@ -79,7 +79,7 @@ class Worker:
                     stderr=self._said,
                     text=True,
                     env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-                    start_new_session=True,  # an interrupt is the planner's to handle
+                    start_new_session=True,  # the planner handles interrupts
                 )
             except OSError as error:
                 raise SolverError(f"solver process does not start: {error}") from None

@@ -13,11 +13,11 @@ import pulp
 from hw.scheduler.planner.solvers import SolverError
 from hw.scheduler.planner.watch import STOPPED, current
 
-#: Branch-and-bound nodes after which the solver stops: the limit is counted, not timed, so that a slow
-#: machine gives the same plan.
+#: Branch-and-bound nodes after which the solver stops: counted, not timed, so that a slow machine makes the
+#: same plan.
 NODE_LIMIT = 20_000
 
-#: What HiGHS says at the end, and what it means.
+#: Final states of HiGHS, and their meaning.
 _ENDS = {
     "Optimal": "optimal",
     "Empty": "optimal",
@@ -31,16 +31,16 @@ _ENDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class MilpResult:
-    """What the solver found."""
+    """The solver's result."""
 
-    #: ``optimal``, ``feasible`` (a limit was met), ``infeasible``, or ``unknown`` (a limit was met before
-    #: anything was found).
+    #: ``optimal``, ``feasible`` (a limit was met), ``infeasible``, or ``unknown`` (a limit was met before a
+    #: solution was found).
     status: str
-    values: Mapping[str, int]  #: By variable name; empty when nothing was found.
-    objective: int  #: Of ``values``; 0 when nothing was found.
-    bound: int  #: No solution is below it; 0 when nothing was proven.
+    values: Mapping[str, int]  #: By variable name; empty without a solution.
+    objective: int  #: Of ``values``; 0 without a solution.
+    bound: int  #: No solution is below it; 0 without a proof.
     solver: str  #: Name and version.
-    note: str = ""  #: The limit that stopped it; empty when there is nothing to say.
+    note: str = ""  #: The limit that stopped it, or empty.
 
 
 def solve(
@@ -50,15 +50,15 @@ def solve(
     seconds: float | None = None,
     start: Mapping[str, int] | None = None,
 ) -> MilpResult:
-    """Minimise a problem whose variables and coefficients are integers, and whose objective is at least 0.
+    """Minimise a problem with integer variables and coefficients, and an objective of at least 0.
 
-    ``nodes``: branch-and-bound nodes at most. ``seconds``: safety net of wall-clock time; None for none. A
-    result that met it says so. ``start``: a known solution, by variable name; may be incomplete.
+    ``nodes``: most branch-and-bound nodes. ``seconds``: safety net of wall-clock time, or None; a result that
+    met it says so. ``start``: a known solution, by variable name; may be incomplete.
 
     Raises
     ------
     SolverError
-        When HiGHS is missing or gives no answer.
+        When HiGHS is missing or returns no answer.
     """
     solver = pulp.HiGHS(
         msg=False,
@@ -73,7 +73,7 @@ def solve(
     )
     if not solver.available():
         raise SolverError("HiGHS is not installed")
-    # PuLP's own reading of the answer knows neither the bound nor the node limit, so only its model is used.
+    # PuLP's own result has neither the bound nor the node limit, so only its model is used.
     solver.createAndConfigureSolver(problem)
     solver.buildSolverModel(problem)
     model = problem.solverModel

@@ -1,9 +1,8 @@
-"""Rectangles at heights, by CP-SAT: a process that answers a line of JSON with another.
+"""Packing of rectangles by CP-SAT: a process that answers a line of JSON with another.
 
-One search a time, on one thread, stopped after a counted number of conflicts or a counted amount of work:
-what is found does not depend on the machine.  The search takes the rectangle that can lie lowest, among
-equals the first of a list, and puts it there (as MiniMalloc's canonical solutions do), so the list decides:
-each attempt has its own.
+One search at a time runs on one thread.  It stops after a counted number of conflicts or amount of work, so
+the result does not depend on the machine.  The search places the rectangle with the lowest possible height,
+among equals the first of a list (as in MiniMalloc's canonical solutions).  Each attempt has its own list.
 """
 
 from __future__ import annotations
@@ -82,14 +81,14 @@ def _attempt(
 
 
 def _listen(requests: queue.SimpleQueue[str]) -> None:
-    """Pass on requests, and end this program when whoever asks has ended: nobody waits for the answer."""
+    """Pass on requests, and end this program when the requesting process has ended."""
     for line in sys.stdin:
         requests.put(line)
     os._exit(0)
 
 
 if __name__ == "__main__":
-    # What a library prints must not be taken for an answer.
+    # Output printed by a library must not be taken for an answer.
     with os.fdopen(os.dup(sys.stdout.fileno()), "w") as answers:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         requests: queue.SimpleQueue[str] = queue.SimpleQueue()

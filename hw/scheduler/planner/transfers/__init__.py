@@ -1,1 +1,1 @@
-"""Which bytes move between memory and scratchpad, and when."""
+"""Transfers between memory and scratchpad, and their steps."""

@@ -1,8 +1,8 @@
-"""Transfers behind computation: fetches start early and writes end late where their region is free anyway.
+"""Transfers that overlap with computation: early fetches and late writes, while their words are free.
 
-Neither moves more words, needs a higher peak, nor changes an address: an episode only grows into steps in
-which nobody else has its words of the scratchpad.  What a step waits for longest is hidden first, each change
-kept only when the whole plan becomes shorter by `Timing`, a model of the two in-order transfer queues.
+This adds no words and no peak, and changes no address: an episode only grows into steps in which its words of
+the scratchpad are free.  The longest wait of a step is hidden first.  A change is kept only if the whole plan
+becomes shorter by `QueueTiming`, a model of the two in-order transfer queues.
 """
 
 from __future__ import annotations
@@ -13,22 +13,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hw.scheduler.planner.address.blocks import Block
+from hw.scheduler.planner.address.blocks import AddressBlock
 from hw.scheduler.planner.watch import current
 
-#: From the moment a transfer may run to its first word, where no memory says another.
+#: Cycles from the start of a transfer to its first word, without a memory model.
 LATENCY_CYCLES = 100
 #: Steps and transfers visited before the search ends, some seconds in all.
 _WORK = 4_000_000
-#: Passes over what is still exposed.
+#: Passes over the transfers that are still exposed.
 _PASSES = 3
 
 
 @dataclass
 class Move:
-    """A transfer whose steps may change; ``block`` is the index of what it fills or saves, or of its window.
-
-    A transfer engine moves a word a cycle.
+    """A transfer whose steps may change; ``block`` is the index of the block it fills or saves, or of its
+    window.  A transfer engine moves a word a cycle.
     """
 
     words: int
@@ -39,7 +38,7 @@ class Move:
     block: int
 
 
-class Timing(NamedTuple):
+class QueueTiming(NamedTuple):
     """Cycles of a simulation of the two queues.
 
     The total is from the first slot to the end of the last transfer; each step waits for its reads, and
@@ -52,8 +51,9 @@ class Timing(NamedTuple):
 
 
 def queue_key(move: Move) -> tuple[int, int, int]:
-    """Return the place of a move in its queue, by rising key: streams behind the reads their step waits for,
-    before the writes that start when it is computed.
+    """Return the sort key of a move in its queue.
+
+    Streams come after the reads that their step waits for, and before the writes that start after it.
     """
     if move.reads:
         return move.start, move.deadline, not move.streams
@@ -62,11 +62,11 @@ def queue_key(move: Move) -> tuple[int, int, int]:
 
 def simulate(
     moves: Sequence[Move], step_cycles: Sequence[int], latency_cycles: int = LATENCY_CYCLES
-) -> Timing:
+) -> QueueTiming:
     """Run both queues against steps of known length.
 
-    The moves are in any order, and queued by `queue_key`; ``step_cycles`` are what each step takes once its
-    operands are there, ``latency_cycles`` pass from the moment a transfer may run to its first word.
+    The moves may be in any order; `queue_key` sorts them. ``step_cycles``: cycles of each step once its
+    operands have arrived. ``latency_cycles``: from the start of a transfer to its first word.
     """
     steps = len(step_cycles)
     reads: list[list[Move]] = [[] for _ in range(steps)]
@@ -75,13 +75,13 @@ def simulate(
         (reads if move.reads else writes)[move.start].append(move)
     readable, saved = [0] * (steps + 1), [0] * (steps + 1)
     read_waits, write_waits = [], []
-    now = reading = writing = 0  # when the step before is computed; until when each engine is busy
+    now = reading = writing = 0  # end of the previous step; end of each engine's last transfer
     for step in range(steps):
         slot = max(now, saved[step])
         write_waits.append(slot - now)
         streamed = 0
         for move in reads[step]:
-            # A queue that is busy asks for the next data meanwhile: only an idle one shows its latency.
+            # A busy queue prefetches the next data: only an idle one exposes its latency.
             reading = max(reading, slot + latency_cycles) + move.words
             if move.streams:
                 streamed = reading
@@ -98,25 +98,26 @@ def simulate(
                 writing = max(writing, now) + move.words
             end = writing + latency_cycles
             saved[move.deadline] = max(saved[move.deadline], end)
-    return Timing(
+    return QueueTiming(
         total=max(now, reading, max(saved)), read_waits=tuple(read_waits), write_waits=tuple(write_waits)
     )
 
 
 class Hiding:
-    """Moves starts and deadlines so that less is waited for, the longest wait first.
+    """Moves starts and deadlines to shorten waits, the longest wait first.
 
     A read's block begins with its start, a write's ends before its deadline.
 
-    ``blocks``: everything in the scratchpad; the sum of sizes in any step never exceeds today's maximum.
-    ``addresses``, ``owners``: words of each block; its tensor, which is never in two places at once, or -1
-    for a buffer. ``step_cycles``, ``latency_cycles``: as for `simulate`.
+    * ``blocks``: all blocks in the scratchpad; their total in any step never exceeds the present maximum.
+    * ``addresses``, ``owners``: each block's address in words, and its tensor, or -1 for a buffer. A tensor
+      is never at two addresses at once.
+    * ``step_cycles``, ``latency_cycles``: as for `simulate`.
     """
 
     def __init__(
         self,
         moves: Sequence[Move],
-        blocks: Sequence[Block],
+        blocks: Sequence[AddressBlock],
         addresses: Sequence[int],
         owners: Sequence[int],
         step_cycles: Sequence[int],
@@ -137,7 +138,7 @@ class Hiding:
         self._work = 0
         self._timing = self._simulate()
 
-    def _simulate(self) -> Timing:
+    def _simulate(self) -> QueueTiming:
         self._work += len(self._moves) + len(self._step_cycles)
         return simulate(self._moves, self._step_cycles, self._latency_cycles)
 
@@ -149,7 +150,7 @@ class Hiding:
         return self._moves
 
     def _improve(self) -> bool:
-        """Try each exposed transfer once; tell whether the plan became shorter."""
+        """Try each exposed transfer once; return whether the plan became shorter."""
         waits = self._timing
         exposed = []
         for index, move in enumerate(self._moves):
@@ -165,7 +166,7 @@ class Hiding:
         return self._timing.total < waits.total
 
     def _hide(self, move: Move) -> None:
-        """Try to give a transfer as many steps as there are."""
+        """Try to extend a transfer over as many steps as possible."""
         before, limit = move.start if move.reads else move.deadline, self._limit(move)
         if limit != before:
             self._set(move, limit)
@@ -189,7 +190,7 @@ class Hiding:
         self._used[self._first[block] : self._last[block] + 1] += size
 
     def _limit(self, move: Move) -> int:
-        """Return the first step a read could start in, or the last deadline a write could have.
+        """Return the earliest start of a read, or the latest deadline of a write.
 
         The block must not share a step with others that have the same words or tensor.
         """

@@ -1,8 +1,7 @@
 """The last stage of a plan: episodes, streams and their transfers, with steps and addresses.
 
-A residency says who lies in the scratchpad when, addresses say where.  What remains is in which step each
-transfer may start and by which it is complete, in which order the two queues run, and where in memory each
-tensor has its home.
+Residency and addresses are decided before.  This stage decides the first step and the deadline of each
+transfer, the order of the two queues, and each tensor's DRAM address.
 """
 
 from __future__ import annotations
@@ -14,15 +13,15 @@ from hw.scheduler.graph.graph import Operator
 from hw.scheduler.plan.array import compute_cycles
 from hw.scheduler.plan.plan import Direction, Episode, Fifo, Stream, Transfer
 from hw.scheduler.plan.problem import Problem
-from hw.scheduler.planner.address.blocks import Block
+from hw.scheduler.planner.address.blocks import AddressBlock
 from hw.scheduler.planner.residency.stays import Residency, steps_of
 from hw.scheduler.planner.transfers.hiding import LATENCY_CYCLES, Hiding, Move, queue_key
 
 
 class Movements(NamedTuple):
-    """The fields of a `Plan` that `make_transfers` decides, as they are there.
+    """The fields of a `Plan` that `make_transfers` decides.
 
-    Transfers are all reads in the order of their queue, then all writes in that of theirs.
+    Transfers are all reads in their queue's order, then all writes in theirs.
     """
 
     episodes: tuple[Episode, ...]
@@ -33,9 +32,9 @@ class Movements(NamedTuple):
     memory_bytes: int
 
 
-def blocks_of(problem: Problem, order: Sequence[int], residency: Residency) -> list[Block]:
-    """Return what needs an address, in words: the stays, then the streams, as the residency lists them; then
-    the buffers of the steps that execute a pipelined group.
+def blocks_of(problem: Problem, order: Sequence[int], residency: Residency) -> list[AddressBlock]:
+    """Return the blocks that need an address, in words: the residency's stays, then its streams, then the
+    buffers of steps that execute a pipelined group.
     """
     spans = [(stay.first_step, stay.last_step, problem.size[stay.tensor]) for stay in residency.stays]
     spans += [
@@ -44,13 +43,13 @@ def blocks_of(problem: Problem, order: Sequence[int], residency: Residency) -> l
     ]
     buffers = [problem.fifo[operator] for operator in order]
     spans += [(step, step, words) for step, words in enumerate(buffers) if words]
-    return [Block(first=first, last=last, size=size) for first, last, size in spans]
+    return [AddressBlock(first=first, last=last, size=size) for first, last, size in spans]
 
 
 def least_step_cycles(problem: Problem, order: Sequence[int], macs_per_cycle: int) -> tuple[int, ...]:
-    """Return the cycles each step takes with all its operands there: its arithmetic, or a word a cycle.
+    """Return the cycles of each step once its operands have arrived: its arithmetic, or a word a cycle.
 
-    The members of a pipelined group run at once, each from the first word it gets from the member before.
+    The members of a pipelined group overlap, each from the first word of the member before.
     """
     return tuple(
         max(_word_cycles(problem, index), compute_cycles(problem.graph.operators[index], macs_per_cycle))
@@ -59,7 +58,7 @@ def least_step_cycles(problem: Problem, order: Sequence[int], macs_per_cycle: in
 
 
 def _word_cycles(problem: Problem, index: int) -> int:
-    """Return the cycles for the words of an operator, one of its inputs and one of its outputs a cycle."""
+    """Return the cycles to move an operator's words: one of its inputs and one of its outputs a cycle."""
     operator = problem.graph.operators[index]
     inner = {tensor.name: problem.words(tensor.size_bytes) for tensor in operator.inner}
     tensors = (*problem.inputs[index], *problem.outputs[index])
@@ -68,7 +67,7 @@ def _word_cycles(problem: Problem, index: int) -> int:
     for member in operator.chain:
         own = sum(words[name] for name in member.inputs if name not in inner)
         handed_on = sum(words[name] for name in member.inputs if name in inner)
-        # A member takes one input after the other: what is its own, before or after what is handed on to it.
+        # A member takes one input after the other: its own, before or after those from the member before.
         cycles = max(own + max(cycles, handed_on), sum(words[name] for name in member.outputs))
     return cycles
 
@@ -82,12 +81,12 @@ def make_transfers(
     step_cycles: Sequence[int] | None = None,
     latency_cycles: int = LATENCY_CYCLES,
 ) -> Movements:
-    """Decide steps, queues and homes of all transfers.
+    """Decide steps, queues and DRAM addresses of all transfers.
 
-    ``addresses``: in words, of `blocks_of` in their order. ``step_cycles``: cycles of each step with its
-    operands there. When given, fetches start early and writes end late where that shortens the plan: with the
-    same addresses, words, peak and transfers. Without, every transfer keeps to the steps the residency gives
-    it. ``latency_cycles``: as for `hw.scheduler.planner.transfers.hiding.simulate`.
+    ``addresses``: in words, of `blocks_of` in their order. ``step_cycles``: cycles of each step once its
+    operands have arrived. With them, fetches start early and writes end late where that shortens the plan;
+    addresses, words, peak and number of transfers stay. Without them, every transfer keeps the steps of the
+    residency. ``latency_cycles``: as for `hw.scheduler.planner.transfers.hiding.simulate`.
     """
     blocks = blocks_of(problem, order, residency)
     owners = [stay.tensor for stay in residency.stays] + [stream.tensor for stream in residency.streams]
@@ -155,7 +154,7 @@ def make_transfers(
 
 
 def latest_moves(problem: Problem, order: Sequence[int], residency: Residency) -> list[Move]:
-    """Return all transfers at their latest start and earliest deadline, streams in the order they are used.
+    """Return all transfers at their latest start and earliest deadline, streams in the order of use.
 
     A move's block is the index of its stay, or the number of stays plus the index of its stream.
     """
@@ -182,7 +181,7 @@ def latest_moves(problem: Problem, order: Sequence[int], residency: Residency) -
 
 
 def _ranks(problem: Problem, index: int) -> dict[int, int]:
-    """Return the order in which an operator takes and makes its tensors."""
+    """Return the order in which an operator reads and writes its tensors."""
     operator = problem.graph.operators[index]
     names = {problem.graph.tensors[tensor].name: tensor for tensor in problem.inputs[index]}
     sequence = [names[name] for name in reading_order(operator)] + list(problem.outputs[index])
@@ -190,10 +189,10 @@ def _ranks(problem: Problem, index: int) -> dict[int, int]:
 
 
 def reading_order(operator: Operator) -> tuple[str, ...]:
-    """Return the inputs of an operator in the order it takes them, when all come through queues.
+    """Return the inputs of an operator in the order it reads them.
 
-    An operator takes one input after the other, as listed.  A member of a pipelined group takes what it lists
-    before the buffer it shares with the member before it ahead of that member's inputs, the rest after them.
+    An operator reads one input after the other, as listed.  In a pipelined group a member's inputs listed
+    before its buffer come ahead of the inputs of the member before, the others after them.
     """
     sequence: list[str] = []
     made: set[str] = set()

@@ -9,7 +9,7 @@ from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind
 from hw.scheduler.plan.documents import plan_to_json
 from hw.scheduler.plan.plan import Direction
 from hw.scheduler.plan.problem import Problem
-from hw.scheduler.planner.address.blocks import Block
+from hw.scheduler.planner.address.blocks import AddressBlock
 from hw.scheduler.planner.residency.stays import Stay, StreamUse
 from hw.scheduler.planner.transfers.hiding import Hiding, Move, simulate
 from hw.scheduler.planner.transfers.transfers import (
@@ -146,14 +146,14 @@ def test_hiding_is_never_worse_and_close_to_the_best_of_all_choices(data):
     steps = data.draw(st.integers(3, 5))
     cycles = data.draw(st.lists(st.integers(0, 300), min_size=steps, max_size=steps))
     count = data.draw(st.integers(1, 3))
-    moves, blocks = [], [Block(first=0, last=steps - 1, size=500)]
+    moves, blocks = [], [AddressBlock(first=0, last=steps - 1, size=500)]
     for index in range(count):
         use = data.draw(st.integers(0, steps - 1))
         words = data.draw(st.integers(1, 200))
         moves.append(Move(words=words, start=use, deadline=use, reads=True, streams=False, block=index + 1))
-        blocks.append(Block(first=use, last=use, size=words))
+        blocks.append(AddressBlock(first=use, last=use, size=words))
     # A block of its own gives the peak room for all.
-    blocks.append(Block(first=steps - 1, last=steps - 1, size=600))
+    blocks.append(AddressBlock(first=steps - 1, last=steps - 1, size=600))
     addresses = [10_000, *(1000 * index for index in range(count)), 5000]
     owners = range(count + 2)
     latency_cycles = 20

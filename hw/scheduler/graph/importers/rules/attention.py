@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from hw.scheduler.graph.importers.rules.call import Call, Misfit, Shape, fits_into
+from hw.scheduler.graph.importers.rules.call import Misfit, NodeCall, Shape, fits_into
 
 
-def _parted(call: Call, width: int, heads: int, position: int) -> int:
+def _parted(call: NodeCall, width: int, heads: int, position: int) -> int:
     if width % heads:
         raise Misfit(f"columns of {call.label(position)}", width, f"a multiple of {heads} heads")
     return width // heads
 
 
-def _heads(call: Call, position: int, count: str) -> Shape:
+def _heads(call: NodeCall, position: int, count: str) -> Shape:
     """Return (B, heads, L, D) of an operand of that form, or of (B, L, heads * D)."""
     shape = call.shape(position)
     if len(shape) == 4:
@@ -22,7 +22,7 @@ def _heads(call: Call, position: int, count: str) -> Shape:
     return shape[0], heads, shape[1], _parted(call, shape[2], heads, position)
 
 
-def _refuse_other_keys(call: Call, query: Shape, key: Shape, value: Shape) -> None:
+def _refuse_other_keys(call: NodeCall, query: Shape, key: Shape, value: Shape) -> None:
     if key[0] != query[0] or key[3] != query[3]:
         legal = f"of batch {query[0]} and {query[3]} columns a head, as {call.label(0)}"
         raise Misfit(f"shape of {call.label(1)}", call.shapes[1], legal)
@@ -30,7 +30,7 @@ def _refuse_other_keys(call: Call, query: Shape, key: Shape, value: Shape) -> No
         raise Misfit(f"shape of {call.label(2)}", call.shapes[2], f"as {call.label(1)} {call.shapes[1]}")
 
 
-def attention(call: Call) -> list[Shape]:
+def attention(call: NodeCall) -> list[Shape]:
     """Attention: queries, keys and values, each (B, heads, L, D) or (B, L, heads * D), a mask, and keys and
     values of earlier runs.
     """
@@ -55,7 +55,7 @@ def attention(call: Call) -> list[Shape]:
     return [result, (*key[:2], length, key[3]), (*value[:2], length, value[3]), (*query[:3], length)]
 
 
-def rotary_embedding(call: Call) -> list[Shape]:
+def rotary_embedding(call: NodeCall) -> list[Shape]:
     """RotaryEmbedding: (B, heads, S, D) or (B, S, heads * D); tables of cosines and sines of half of what is
     rotated, by token or by position.
     """
@@ -82,7 +82,7 @@ def rotary_embedding(call: Call) -> list[Shape]:
     return [shape]
 
 
-def projected_attention(call: Call) -> list[Shape]:
+def projected_attention(call: NodeCall) -> list[Shape]:
     """onnxruntime's Attention with its projections: input (B, S, C), weights (C, columns), bias, mask, past
     (2, B, heads, P, D).
     """
@@ -102,7 +102,7 @@ def projected_attention(call: Call) -> list[Shape]:
     return [(batch, tokens, widths[2]), (2, batch, heads, past + tokens, width)]
 
 
-def several_heads(call: Call) -> list[Shape]:
+def several_heads(call: NodeCall) -> list[Shape]:
     """onnxruntime's MultiHeadAttention: query (B, S, C), key and value the same or (B, heads, L, D); behind
     bias, padding mask and attention bias come keys and values of earlier runs.
     """
@@ -127,7 +127,7 @@ def several_heads(call: Call) -> list[Shape]:
     ]  # fmt: skip
 
 
-def grouped_heads(call: Call) -> list[Shape]:
+def grouped_heads(call: NodeCall) -> list[Shape]:
     """onnxruntime's GroupQueryAttention, whose heads share keys: query (B, S, C), with keys and values behind
     it where these are left out, and keys and values of earlier runs (B, key heads, P, D).
     """

@@ -28,7 +28,7 @@ class Unknown(Exception):  # noqa: N818  (another source of shapes is asked then
 
 
 @dataclass(frozen=True, kw_only=True)
-class Call:
+class NodeCall:
     """An operator with everything about its operands that is known before the network runs."""
 
     op: str  #: Name in ONNX's own domain; in another with the domain before it.
@@ -145,7 +145,7 @@ def bounded(shape: Sequence[int]) -> Shape:
     return found
 
 
-def broadcast(call: Call, *positions: int) -> Shape:
+def broadcast(call: NodeCall, *positions: int) -> Shape:
     """Return the shape that operands have together: from the last dimension on, extents are equal or 1."""
     result: list[int] = []
     for position in positions:
@@ -159,7 +159,7 @@ def broadcast(call: Call, *positions: int) -> Shape:
     return tuple(result)
 
 
-def fits_into(call: Call, position: int, shape: Shape) -> None:
+def fits_into(call: NodeCall, position: int, shape: Shape) -> None:
     """Refuse an operand, if given, that cannot be broadcast into this shape without making it larger."""
     if not call.has(position):
         return

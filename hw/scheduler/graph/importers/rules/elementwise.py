@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 
-from hw.scheduler.graph.importers.rules.call import MAX_EXTENT, Call, Misfit, Shape, broadcast, fits_into
+from hw.scheduler.graph.importers.rules.call import MAX_EXTENT, Misfit, NodeCall, Shape, broadcast, fits_into
 
 
-def same(call: Call) -> list[Shape]:
+def same(call: NodeCall) -> list[Shape]:
     """One operand, and a result of its shape."""
     return [call.shape(0)]
 
 
-def together(call: Call) -> list[Shape]:
+def together(call: NodeCall) -> list[Shape]:
     """Operands that are broadcast together; before version 7 the second into the first, from ``axis`` on."""
     if call.op in _TWO and call.opset < 7:
         return [_broadcast_from(call)]
@@ -22,7 +22,7 @@ def together(call: Call) -> list[Shape]:
 _TWO = frozenset(["Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less"])
 
 
-def _broadcast_from(call: Call) -> Shape:
+def _broadcast_from(call: NodeCall) -> Shape:
     shape, other = call.shape(0), call.shape(1)
     if not call.number("broadcast", 0):
         call.expect(1, shape)
@@ -36,14 +36,14 @@ def _broadcast_from(call: Call) -> Shape:
     return shape
 
 
-def clip(call: Call) -> list[Shape]:
+def clip(call: NodeCall) -> list[Shape]:
     """Clip: between two values."""
     for position in (1, 2):
         call.one(position)
     return [call.shape(0)]
 
 
-def slopes(call: Call) -> list[Shape]:
+def slopes(call: NodeCall) -> list[Shape]:
     """PRelu: slopes that are broadcast into the operand; before version 7 one, or one a channel."""
     shape = call.shape(0)
     if call.opset < 7 and call.has(1) and call.shape(1) in ((1,), shape[1:2]):
@@ -53,14 +53,14 @@ def slopes(call: Call) -> list[Shape]:
     return [shape]
 
 
-def dropout(call: Call) -> list[Shape]:
+def dropout(call: NodeCall) -> list[Shape]:
     """Dropout: the operand, and a mask of its shape."""
     for position in (1, 2):
         call.one(position)
     return [call.shape(0), call.shape(0)]
 
 
-def triangle(call: Call) -> list[Shape]:
+def triangle(call: NodeCall) -> list[Shape]:
     """Trilu: the last two dimensions are a matrix."""
     shape = call.shape(0)
     if len(shape) < 2:
@@ -69,7 +69,7 @@ def triangle(call: Call) -> list[Shape]:
     return [shape]
 
 
-def quantization(call: Call) -> list[Shape]:
+def quantization(call: NodeCall) -> list[Shape]:
     """QuantizeLinear, DequantizeLinear: one scale, one an index of ``axis``, or one a block along it."""
     shape, scale = call.shape(0), call.shape(1)
     if call.has(2):
@@ -87,12 +87,12 @@ def quantization(call: Call) -> list[Shape]:
     return [shape]
 
 
-def measured_quantization(call: Call) -> list[Shape]:
+def measured_quantization(call: NodeCall) -> list[Shape]:
     """DynamicQuantizeLinear: numbers, their scale, their zero point."""
     return [call.shape(0), (), ()]
 
 
-def values_like(call: Call) -> list[Shape]:
+def values_like(call: NodeCall) -> list[Shape]:
     """ConstantOfShape: the shape is the operand's values."""
     sizes = call.whole(0) or []
     if sizes and min(sizes) < 0:
@@ -100,7 +100,7 @@ def values_like(call: Call) -> list[Shape]:
     return [tuple(sizes)]
 
 
-def counting(call: Call) -> list[Shape]:
+def counting(call: NodeCall) -> list[Shape]:
     """Range: from a start up to a limit in steps."""
     start, limit, step = (call.numbers(position)[0] for position in range(3))
     if not step or not all(map(math.isfinite, (start, limit, step))):
@@ -108,12 +108,12 @@ def counting(call: Call) -> list[Shape]:
     return [(max(0, math.ceil((limit - start) / step)),)]
 
 
-def matrix_like(call: Call) -> list[Shape]:
+def matrix_like(call: NodeCall) -> list[Shape]:
     """EyeLike: ones along a diagonal."""
     return [call.shape(0, 2)]
 
 
-def marked(call: Call) -> list[Shape]:
+def marked(call: NodeCall) -> list[Shape]:
     """OneHot: a dimension more, as long as ``depth``."""
     indices, depth = call.shape(0), call.numbers(1)
     if len(depth) != 1 or not 0 <= depth[0] <= MAX_EXTENT:

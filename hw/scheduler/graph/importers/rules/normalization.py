@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hw.scheduler.graph.importers.rules.call import Call, Misfit, Shape, fits_into
+from hw.scheduler.graph.importers.rules.call import Misfit, NodeCall, Shape, fits_into
 
 
-def batch_normalization(call: Call) -> list[Shape]:
+def batch_normalization(call: NodeCall) -> list[Shape]:
     """BatchNormalization: (N, C, ...), or (N) of one channel; four parameters of (C)."""
     shape = call.shape(0)
     if not shape:
@@ -19,7 +19,7 @@ def batch_normalization(call: Call) -> list[Shape]:
     return [shape, *[channels] * 4]
 
 
-def instance_normalization(call: Call) -> list[Shape]:
+def instance_normalization(call: NodeCall) -> list[Shape]:
     """InstanceNormalization: (N, C, D1 ...), scale and bias of (C)."""
     shape = call.spatial()
     for position in (1, 2):
@@ -28,7 +28,7 @@ def instance_normalization(call: Call) -> list[Shape]:
     return [shape]
 
 
-def group_normalization(call: Call) -> list[Shape]:
+def group_normalization(call: NodeCall) -> list[Shape]:
     """GroupNormalization: (N, C, D1 ...); scale and bias of a value a group before version 21, and of a value
     a channel since.
     """
@@ -42,7 +42,7 @@ def group_normalization(call: Call) -> list[Shape]:
     return [shape]
 
 
-def layer_normalization(call: Call) -> list[Shape]:
+def layer_normalization(call: NodeCall) -> list[Shape]:
     """LayerNormalization, RMSNormalization, SimplifiedLayerNormalization: over all dimensions from ``axis``
     on; scale and bias are broadcast into these.
     """
@@ -54,7 +54,7 @@ def layer_normalization(call: Call) -> list[Shape]:
     return [shape, row, row]
 
 
-def skip_normalization(call: Call) -> list[Shape]:
+def skip_normalization(call: NodeCall) -> list[Shape]:
     """onnxruntime's SkipLayerNormalization and SkipSimplifiedLayerNormalization: (B, S, C) or (T, C) with a
     skip of the same, or one for all of the batch; behind it vectors of (C).
     """
@@ -69,14 +69,14 @@ def skip_normalization(call: Call) -> list[Shape]:
     return [shape, row, row, shape]
 
 
-def response_normalization(call: Call) -> list[Shape]:
+def response_normalization(call: NodeCall) -> list[Shape]:
     """LRN: (N, C, D1 ...)."""
     shape = call.spatial()
     call.number("size", None, 1)
     return [shape]
 
 
-def along_axis(call: Call) -> list[Shape]:
+def along_axis(call: NodeCall) -> list[Shape]:
     """Softmax, LogSoftmax: along an axis, from it on before version 13."""
     shape = call.shape(0)
     # Of one dimension, version 12 and earlier have no axis 1.

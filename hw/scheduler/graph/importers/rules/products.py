@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from hw.scheduler.graph.importers.rules.call import Call, Misfit, Shape, fits_into
+from hw.scheduler.graph.importers.rules.call import Misfit, NodeCall, Shape, fits_into
 
 
-def _batches(call: Call, left: Shape, right: Shape) -> Shape:
+def _batches(call: NodeCall, left: Shape, right: Shape) -> Shape:
     result: list[int] = []
     for one, other in zip(
         ((1,) * (len(right) - len(left)) + left), ((1,) * (len(left) - len(right)) + right), strict=True
@@ -19,7 +19,7 @@ def _batches(call: Call, left: Shape, right: Shape) -> Shape:
     return tuple(result)
 
 
-def product(call: Call) -> list[Shape]:
+def product(call: NodeCall) -> list[Shape]:
     """MatMul: the last two dimensions are matrices, the others batches; a vector is a row, or a column."""
     left, right = call.shape(0), call.shape(1)
     for position, shape in enumerate((left, right)):
@@ -34,7 +34,7 @@ def product(call: Call) -> list[Shape]:
     return [(*outside, *rows[-2:-1][: len(left) > 1], *columns[-1:][: len(right) > 1])]
 
 
-def general_product(call: Call) -> list[Shape]:
+def general_product(call: NodeCall) -> list[Shape]:
     """Gemm: two matrices, each perhaps transposed, and a third that is broadcast into the result."""
     left, right = call.shape(0, 2), call.shape(1, 2)
     rows, inner = left[::-1] if call.number("transA", 0) else left
@@ -48,7 +48,7 @@ def general_product(call: Call) -> list[Shape]:
     return [(rows, columns)]
 
 
-def turned_product(call: Call) -> list[Shape]:
+def turned_product(call: NodeCall) -> list[Shape]:
     """onnxruntime's FusedMatMul: a product whose operands may be transposed."""
     for name in ("transBatchA", "transBatchB"):
         if call.number(name, 0):
@@ -58,13 +58,13 @@ def turned_product(call: Call) -> list[Shape]:
         shape = call.shape(position)
         turned = call.number(name, 0) and len(shape) > 1
         shapes.append((*shape[:-2], shape[-1], shape[-2]) if turned else shape)
-    plain = Call(
+    plain = NodeCall(
         op="MatMul", shapes=tuple(shapes), values=(None, None), attributes={}, opset=13, labels=call.labels
     )
     return product(plain)
 
 
-def packed_product(call: Call) -> list[Shape]:
+def packed_product(call: NodeCall) -> list[Shape]:
     """onnxruntime's MatMulNBits: a right operand of few bits an element, several in a byte, by blocks."""
     shape, packed = call.shape(0), call.shape(1)
     inner, columns = call.number("K", None, 1), call.number("N", None, 1)
@@ -90,7 +90,7 @@ _TERM = r"[A-Za-z]*(\.\.\.[A-Za-z]*)?"
 _EQUATION = re.compile(_TERM + r"(," + _TERM + r")*(->" + _TERM + r")?")
 
 
-def summation(call: Call) -> list[Shape]:
+def summation(call: NodeCall) -> list[Shape]:
     """Einsum: a letter a dimension, "..." for those of the batch."""
     text = call.text("equation", "")
     equation = text.replace(" ", "")

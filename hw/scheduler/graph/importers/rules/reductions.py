@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hw.scheduler.graph.importers.rules.call import Call, Misfit, Shape, counted
+from hw.scheduler.graph.importers.rules.call import Misfit, NodeCall, Shape, counted
 
 
-def reduction(call: Call) -> list[Shape]:
+def reduction(call: NodeCall) -> list[Shape]:
     """ReduceSum and its like: over some axes, or all."""
     shape, rank = call.shape(0), len(call.shape(0))
     axes = call.whole(1, "axes")
@@ -17,14 +17,14 @@ def reduction(call: Call) -> list[Shape]:
     return [tuple(extent for index, extent in enumerate(kept) if keep or index not in reduced)]
 
 
-def largest(call: Call) -> list[Shape]:
+def largest(call: NodeCall) -> list[Shape]:
     """ArgMax, ArgMin: the index along an axis."""
     shape = call.shape(0)
     axis = call.axis(len(shape))
     return [(*shape[:axis], *(1,) * (call.number("keepdims", 1) == 1), *shape[axis + 1 :])]
 
 
-def largest_few(call: Call) -> list[Shape]:
+def largest_few(call: NodeCall) -> list[Shape]:
     """TopK: the largest along an axis, and their indices."""
     shape = call.shape(0)
     axis = call.axis(len(shape), -1)

@@ -14,9 +14,9 @@ from hw.scheduler.graph.importers.rules import (
     views,
     windows,
 )  # fmt: skip
-from hw.scheduler.graph.importers.rules.call import Call, Shape
+from hw.scheduler.graph.importers.rules.call import NodeCall, Shape
 
-Rule = Callable[[Call], list[Shape]]
+Rule = Callable[[NodeCall], list[Shape]]
 
 _SAME = (
     "Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Cast CastLike Ceil Celu Cos Cosh Elu Erf Exp Floor Gelu "

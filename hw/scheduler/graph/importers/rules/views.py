@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from hw.scheduler.graph.importers.rules.call import Call, Misfit, Shape, bounded, counted
+from hw.scheduler.graph.importers.rules.call import Misfit, NodeCall, Shape, bounded, counted
 
 
-def reshaped(call: Call) -> list[Shape]:
+def reshaped(call: NodeCall) -> list[Shape]:
     """Reshape: 0 keeps an extent unless ``allowzero``, -1 takes what is left."""
     shape, sizes = call.shape(0), call.whole(1, "shape")
     if sizes is None:
@@ -34,7 +34,7 @@ def reshaped(call: Call) -> list[Shape]:
     return [bounded(sizes)]
 
 
-def flattened(call: Call) -> list[Shape]:
+def flattened(call: NodeCall) -> list[Shape]:
     """Flatten: two dimensions, from ``axis`` on the second."""
     shape = call.shape(0)
     axis = call.number("axis", 1)
@@ -45,7 +45,7 @@ def flattened(call: Call) -> list[Shape]:
     return [(math.prod(shape[:axis]), math.prod(shape[axis:]))]
 
 
-def squeezed(call: Call) -> list[Shape]:
+def squeezed(call: NodeCall) -> list[Shape]:
     """Squeeze: dimensions of 1 left out, all or those named."""
     shape, named = call.shape(0), call.whole(1, "axes")
     if not named:
@@ -56,7 +56,7 @@ def squeezed(call: Call) -> list[Shape]:
     return [tuple(extent for index, extent in enumerate(shape) if index not in axes)]
 
 
-def unsqueezed(call: Call) -> list[Shape]:
+def unsqueezed(call: NodeCall) -> list[Shape]:
     """Unsqueeze: dimensions of 1 put in where the result has the axes."""
     shape, named = call.shape(0), call.whole(1, "axes")
     if named is None:

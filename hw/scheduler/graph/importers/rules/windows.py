@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from hw.scheduler.graph.importers.rules.call import Call, Misfit, Shape, bounded
+from hw.scheduler.graph.importers.rules.call import Misfit, NodeCall, Shape, bounded
 
 _SAME = ("SAME_UPPER", "SAME_LOWER")
 
 
-def _window(call: Call, count: int, kernel: Sequence[int]) -> tuple[list[int], list[int], list[int], str]:
+def _window(call: NodeCall, count: int, kernel: Sequence[int]) -> tuple[list[int], list[int], list[int], str]:
     """Return strides, pads and the extents of the dilated kernel, each checked, and how padding is found."""
     automatic = call.text("auto_pad", "NOTSET") or "NOTSET"
     if automatic not in ("NOTSET", "VALID", *_SAME):
@@ -50,14 +50,14 @@ def _slide(image: Shape, strides: list[int], pads: list[int], reach: list[int], 
     return found
 
 
-def _groups(call: Call, channels: int, shape: Shape) -> int:
+def _groups(call: NodeCall, channels: int, shape: Shape) -> int:
     group = call.number("group", 1, 1)
     if channels % group:
         raise Misfit("group", group, f"a divisor of {channels}, the channels of {call.label(0)} {shape}")
     return group
 
 
-def _kernel(call: Call, image: Shape) -> Shape:
+def _kernel(call: NodeCall, image: Shape) -> Shape:
     """Return the shape of the weights of a convolution, which has as many dimensions as the image."""
     weights = call.shape(1, len(image))
     stated = tuple(call.ints("kernel_shape", weights[2:]))
@@ -67,7 +67,7 @@ def _kernel(call: Call, image: Shape) -> Shape:
     return weights
 
 
-def convolution(call: Call) -> list[Shape]:
+def convolution(call: NodeCall) -> list[Shape]:
     """Conv: image (N, C, D1 ...), weights (M, C / group, k1 ...), bias (M)."""
     image = call.spatial()
     weights, group = _kernel(call, image), _groups(call, image[1], image)
@@ -85,7 +85,7 @@ def convolution(call: Call) -> list[Shape]:
     return [bounded((image[0], weights[0], *places))]
 
 
-def transposed_convolution(call: Call) -> list[Shape]:
+def transposed_convolution(call: NodeCall) -> list[Shape]:
     """ConvTranspose: image (N, C, D1 ...), weights (C, M / group, k1 ...), bias (M)."""
     image = call.spatial()
     weights, group, count = _kernel(call, image), _groups(call, image[1], image), len(image) - 2
@@ -124,11 +124,11 @@ def transposed_convolution(call: Call) -> list[Shape]:
     return [bounded((image[0], filters, *places))]
 
 
-def deformable_convolution(call: Call) -> list[Shape]:
+def deformable_convolution(call: NodeCall) -> list[Shape]:
     """DeformConv: image, weights, offsets of two a tap and group, bias, a mask of one a tap and group."""
     image, weights, offset = call.shape(0, 4), call.shape(1, 4), call.shape(2, 4)
     (result,) = convolution(
-        Call(
+        NodeCall(
             op=call.op,
             shapes=(image, weights, call.shapes[3] if call.has(3) else None),
             values=(None,) * 3,
@@ -147,7 +147,7 @@ def deformable_convolution(call: Call) -> list[Shape]:
     return [result]
 
 
-def pooling(call: Call) -> list[Shape]:
+def pooling(call: NodeCall) -> list[Shape]:
     """MaxPool, AveragePool, LpPool: the largest, mean or norm of each window of (N, C, D1 ...)."""
     image = call.spatial()
     count = len(image) - 2
@@ -164,7 +164,7 @@ def pooling(call: Call) -> list[Shape]:
     return [shape, shape]
 
 
-def global_pooling(call: Call) -> list[Shape]:
+def global_pooling(call: NodeCall) -> list[Shape]:
     """GlobalAveragePool, GlobalMaxPool: one value a channel."""
     image = call.spatial()
     return [(*image[:2], *(1 for _ in image[2:]))]

@@ -2,7 +2,7 @@ import pytest
 
 from hw.scheduler.planner.address import address
 from hw.scheduler.planner.address.address import place
-from hw.scheduler.planner.address.blocks import Block, live_in_steps, squeeze
+from hw.scheduler.planner.address.blocks import AddressBlock, live_in_steps, squeeze
 from hw.scheduler.planner.address.fitting import NOWHERE, first_fit
 from hw.scheduler.planner.solvers.cpsat import Worker
 from tests.support.planner.packing_blocks import (
@@ -88,14 +88,18 @@ UNPACKABLE = (64, 76, 96)
 
 
 def test_too_many_words_in_one_step_need_no_solver(worker):
-    blocks = [Block(first=0, last=3, size=5), Block(first=3, last=4, size=6)]
+    blocks = [AddressBlock(first=0, last=3, size=5), AddressBlock(first=3, last=4, size=6)]
     found = place(blocks, 10, worker=worker)
     assert (found.status, found.live, found.solver) == ("infeasible", 11, "live words")
     assert place([], 0, worker=worker).status == "placed"
 
 
 def test_parts_without_a_common_step_are_placed_apart(worker):
-    blocks = [Block(first=0, last=1, size=7), Block(first=2, last=3, size=7), Block(first=3, last=3, size=3)]
+    blocks = [
+        AddressBlock(first=0, last=1, size=7),
+        AddressBlock(first=2, last=3, size=7),
+        AddressBlock(first=3, last=3, size=3),
+    ]
     found = place(blocks, 10, worker=worker)
     assert found.status == "placed"
     assert lie_apart(blocks, found.addresses, 10)
@@ -104,9 +108,9 @@ def test_parts_without_a_common_step_are_placed_apart(worker):
 
 def test_sizes_with_a_common_divisor_keep_it(worker):
     blocks = [
-        Block(first=0, last=2, size=96),
-        Block(first=1, last=3, size=64),
-        Block(first=3, last=3, size=32),
+        AddressBlock(first=0, last=2, size=96),
+        AddressBlock(first=1, last=3, size=64),
+        AddressBlock(first=3, last=3, size=32),
     ]
     found = place(blocks, 175, worker=worker)
     assert found.status == "placed"
@@ -125,10 +129,10 @@ def test_without_or_tools_the_other_packings_do_what_they_can(only_cpsat):
 
 def test_first_fit_fills_the_lowest_gap():
     blocks = [
-        Block(first=0, last=1, size=4),
-        Block(first=0, last=3, size=3),
-        Block(first=2, last=3, size=2),
-        Block(first=2, last=3, size=3),
+        AddressBlock(first=0, last=1, size=4),
+        AddressBlock(first=0, last=3, size=3),
+        AddressBlock(first=2, last=3, size=2),
+        AddressBlock(first=2, last=3, size=3),
     ]
     assert first_fit(blocks, (0, 1, 2, 3), 10) == (0, 4, 0, 7)
     assert first_fit(blocks, (0, 1, 2, 3), 9) == (0, 4, 0, NOWHERE)
