@@ -73,6 +73,10 @@ DOORS = {
         "hw.lib", "hw.scheduler.config", "hw.scheduler.program", "hw.scheduler.core",
         "hw.scheduler.operators",
     ],
+    "hw.scheduler.driver": [
+        "hw.errors", "hw.launch", "hw.scheduler.config", "hw.scheduler.default_plan", "hw.scheduler.graph",
+        "hw.scheduler.plan", "hw.scheduler.program",
+    ],
     "sim.host": ["hw.errors", "hw.board"],
     "sim.golden": ["hw.errors", "hw.scheduler.program.dataflow"],
     "sim.golden.attention": [

@@ -12,9 +12,10 @@ from hw.lib.arguments import ArgumentTable
 from hw.lib.place import Placer
 from hw.prediction import Prediction
 from hw.scheduler.config import SchedulerConfig
+from hw.scheduler.driver.workload import SchedulerWorkload
 from hw.scheduler.kernel.arguments import argument_table
 from hw.scheduler.kernel.body import SchedulerBody
-from hw.scheduler.predict import SchedulerWorkload, predict
+from hw.scheduler.predict import predict
 from hw.scheduler.resources import estimate
 
 #: Scratchpad of the default configuration, where the device has twice as much RAM of its kind.

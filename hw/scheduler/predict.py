@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hw.board import Board
 from hw.prediction import Prediction
 from hw.scheduler.config import SchedulerConfig
+from hw.scheduler.driver.workload import SchedulerWorkload
 from hw.scheduler.graph.graph import TensorKind
 from hw.scheduler.program.image import encode
-from hw.scheduler.program.program import Program
 from hw.scheduler.program.timing.memory import TimingModel
-
-
-@dataclass(frozen=True, kw_only=True)
-class SchedulerWorkload:
-    """One launch of the scheduler engine, of a program with a dataflow."""
-
-    program: Program
 
 
 def predict(workload: SchedulerWorkload, config: SchedulerConfig, board: Board) -> Prediction:

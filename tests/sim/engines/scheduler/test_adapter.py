@@ -83,9 +83,9 @@ def test_given_sources_are_used_and_others_are_random_by_seed():
     config = frozen(example_program(32))
     x = np.arange(96 * 32, dtype=np.uint8)
     one, same, other = (ADAPTER.job({"x": x, "seed": np.asarray(seed)}, config) for seed in (1, 1, 2))
-    assert one.region[: x.size].tobytes() == x.tobytes()
-    assert (one.region == same.region).all()
-    assert (one.sources["w"] != other.sources["w"]).any()
+    assert one.content[: x.size].tobytes() == x.tobytes()
+    assert (one.content == same.content).all()
+    assert (one.content != other.content).any()
 
 
 @pytest.mark.parametrize(
