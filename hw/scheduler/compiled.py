@@ -84,7 +84,7 @@ def compiled(function: Callable[..., Any]) -> Any:
     return made
 
 
-class Compiling(event.Listener):
+class CompileListener(event.Listener):
     """Hears of every function that is compiled because the cache has it not."""
 
     def __init__(self, tell: Callable[[bool], None]) -> None:
@@ -107,9 +107,9 @@ class Compiling(event.Listener):
 
 
 @contextmanager
-def told_of_compiling(tell: Callable[[bool], None]) -> Iterator[Compiling]:
+def reported_compiling(tell: Callable[[bool], None]) -> Iterator[CompileListener]:
     """Call ``tell`` with True whenever a function is compiled because the cache has it not, with False after
     it.
     """
-    with event.install_listener("numba:compile", listener := Compiling(tell)):
+    with event.install_listener("numba:compile", listener := CompileListener(tell)):
         yield listener

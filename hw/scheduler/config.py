@@ -13,10 +13,10 @@ from hw.scheduler.program.image import (
     INDEX_BITS,
     SCRATCHPAD_ADDRESS_BITS,
     WORDS_BITS,
-    Table,
+    TableNumber,
     table_rows,
 )
-from hw.scheduler.program.program import MAX_CORES, Program
+from hw.scheduler.program.program import MAX_CORES, SchedulerProgram
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class SchedulerConfig:
     max_operator_bytes: int = 1 << 27
     max_region_bytes: int = 1 << 32  #: Most bytes of a program's region of the memory.
     #: A program that is fixed before synthesis, in ROMs; None for a kernel that loads one at each launch.
-    program: Program | None = None
+    program: SchedulerProgram | None = None
 
     def __post_init__(self) -> None:
         check_field_types(self)
@@ -66,7 +66,7 @@ class SchedulerConfig:
         if self.program is not None:
             self.check_program(self.program)
 
-    def check_program(self, program: Program) -> None:
+    def check_program(self, program: SchedulerProgram) -> None:
         """Raise `InputError` for the first limit that a program exceeds."""
         if program.word_bytes != self.word_bytes:
             legal = f"{self.word_bytes}, as of the hardware: plan for its board, with loomwork plan --board"
@@ -118,11 +118,11 @@ class SchedulerConfig:
         return bits_for(self.max_transfers)
 
 
-def needs(program: Program) -> dict[str, int]:
+def needs(program: SchedulerProgram) -> dict[str, int]:
     """Return the least of each limit of `SchedulerConfig` that a program fits."""
     words = [transfer.words for transfer in (*program.reads, *program.writes)]
     words += [max(core.words_in, core.words_out) for step in program.steps for core in step.cores]
-    operands = [len(rows) for number, rows in table_rows(program).items() if number >= Table.INPUTS]
+    operands = [len(rows) for number, rows in table_rows(program).items() if number >= TableNumber.INPUTS]
     size = program.word_bytes
     return {
         "cores": program.cores,
@@ -136,7 +136,7 @@ def needs(program: Program) -> dict[str, int]:
 
 
 def frozen(
-    program: Program, *, scratchpad_bytes: int = 0, memory: Literal["ultra", "block"] = "ultra"
+    program: SchedulerProgram, *, scratchpad_bytes: int = 0, memory: Literal["ultra", "block"] = "ultra"
 ) -> SchedulerConfig:
     """Return the smallest shape for a program, with the program in it, and a scratchpad of at least a
     size.

@@ -9,7 +9,7 @@ from operator import attrgetter
 import plotly.graph_objects as go
 
 from sim.plans.curve import Curve
-from sim.plans.facts import CurvePoint, Edge, Path, PlanFacts
+from sim.plans.facts import CurvePoint, Delivery, Edge, PlanFacts
 from sim.report.style import INK, RUNS, byte_axis, hover, styled
 from sim.report.text import sized
 
@@ -19,7 +19,7 @@ _size = attrgetter("scratchpad_bytes")
 _LISTED = 6
 #: From so many steps on, operators are drawn smaller.
 _CROWDED = 150
-PATHS = {Path.STAYED: "#a9c4cb", Path.FETCHED: AVOIDABLE_READ, Path.STREAMED: "#d9a521"}
+DELIVERIES = {Delivery.STAYED: "#a9c4cb", Delivery.FETCHED: AVOIDABLE_READ, Delivery.STREAMED: "#d9a521"}
 
 
 def listed(names: Sequence[str]) -> str:
@@ -37,17 +37,17 @@ def graph_by_step(facts: PlanFacts) -> go.Figure:
     """Draw the operators in the order they run and how each tensor came from one to the next."""
     figure = go.Figure()
     lanes = _lanes(facts)
-    for path, colour in PATHS.items():
+    for delivery, colour in DELIVERIES.items():
         x: list[float | None] = []
         y: list[float | None] = []
         for edge in facts.edges:
-            if edge.path is path:
+            if edge.delivery is delivery:
                 points = _curve(edge, lanes)
                 x += [point[0] for point in points] + [None]
                 y += [point[1] for point in points] + [None]
         if x:
-            line = {"color": colour, "width": 1.4 if path is Path.STAYED else 1.8}
-            figure.add_scatter(x=x, y=y, mode="lines", name=path.value, line=line, hoverinfo="skip")
+            line = {"color": colour, "width": 1.4 if delivery is Delivery.STAYED else 1.8}
+            figure.add_scatter(x=x, y=y, mode="lines", name=delivery.value, line=line, hoverinfo="skip")
     kinds = list(dict.fromkeys(operator.kind for operator in facts.operators))
     kinds.sort(key=lambda kind: -sum(operator.kind == kind for operator in facts.operators))
     for number, kind in enumerate(kinds):

@@ -13,7 +13,7 @@ from hw.scheduler.plan.plan import Direction, Episode, Plan
 from hw.scheduler.plan.problem import Problem
 
 
-class Why(enum.StrEnum):
+class TransferReason(enum.StrEnum):
     """Why a transfer is made."""
 
     FIRST_FETCH = "first fetch"
@@ -22,7 +22,7 @@ class Why(enum.StrEnum):
     OUTPUT = "output"
 
 
-class Path(enum.StrEnum):
+class Delivery(enum.StrEnum):
     """How a tensor came from where it was made to one use."""
 
     STAYED = "stayed on chip"
@@ -70,7 +70,7 @@ class Edge:
     tensor: str
     made: int
     used: int
-    path: Path
+    delivery: Delivery
 
 
 @dataclass(frozen=True)
@@ -100,17 +100,19 @@ class PlanFacts:
         return {name: tuple(steps) for name, steps in found.items()}
 
     @cached_property
-    def reasons(self) -> tuple[Why, ...]:
+    def reasons(self) -> tuple[TransferReason, ...]:
         """Why each transfer is made."""
         seen: set[str] = set()
         found = []
         for transfer in self.plan.transfers:
             tensor = self.plan.graph.tensor[transfer.tensor]
             if transfer.direction is Direction.WRITE:
-                found.append(Why.OUTPUT if tensor.kind is TensorKind.OUTPUT else Why.SPILL)
+                found.append(
+                    TransferReason.OUTPUT if tensor.kind is TensorKind.OUTPUT else TransferReason.SPILL
+                )
                 continue
             first = tensor.off_chip_first and tensor.name not in seen
-            found.append(Why.FIRST_FETCH if first else Why.REFETCH)
+            found.append(TransferReason.FIRST_FETCH if first else TransferReason.REFETCH)
             seen.add(tensor.name)
         return tuple(found)
 
@@ -135,18 +137,18 @@ class PlanFacts:
             if episode.first_step == self.made_at.get(episode.tensor)
         }
 
-        def path(tensor: str, used: int) -> Path:
+        def delivery(tensor: str, used: int) -> Delivery:
             if (tensor, used) in streamed:
-                return Path.STREAMED
-            return Path.STAYED if used <= kept.get(tensor, -1) else Path.FETCHED
+                return Delivery.STREAMED
+            return Delivery.STAYED if used <= kept.get(tensor, -1) else Delivery.FETCHED
 
         return tuple(
-            Edge(tensor=tensor, made=made, used=used, path=path(tensor, used))
+            Edge(tensor=tensor, made=made, used=used, delivery=delivery(tensor, used))
             for tensor, made in self.made_at.items()
             for used in self.used_at[tensor]
         )
 
-    def bytes_by_step(self, why: Why) -> list[int]:
+    def bytes_by_step(self, why: TransferReason) -> list[int]:
         """Bytes moved for a reason, by the step from which they may move."""
         total: Counter[int] = Counter()
         for transfer, reason in zip(self.plan.transfers, self.reasons, strict=True):

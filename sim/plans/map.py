@@ -13,16 +13,16 @@ from plotly.subplots import make_subplots
 from hw.scheduler.graph.graph import TensorKind
 from hw.scheduler.plan.plan import Direction
 from sim.plans.charts import AVOIDABLE_READ, AVOIDABLE_WRITE, listed, step_axis
-from sim.plans.facts import PlanFacts, Why
+from sim.plans.facts import PlanFacts, TransferReason
 from sim.report.style import INK, ON_MARK, byte_axis, hover, styled
 
 SOURCE, ACTIVATION, OUTPUT, WINDOW, BUFFER = "#8fa3d6", "#7fb8c0", "#b4c37a", "#e9c46a", "#b98aa5"
 #: Of each reason to move: its mark, the mark's colour and name, and the colour of its bar.
 _MOVES = {
-    Why.FIRST_FETCH: ("triangle-right-open", "#5f6caf", "first fetch", SOURCE),
-    Why.REFETCH: ("triangle-right", AVOIDABLE_READ, "fetched again", AVOIDABLE_READ),
-    Why.SPILL: ("triangle-down", AVOIDABLE_WRITE, "spilled", AVOIDABLE_WRITE),
-    Why.OUTPUT: ("triangle-down-open", "#5d6d1e", "output written", OUTPUT),
+    TransferReason.FIRST_FETCH: ("triangle-right-open", "#5f6caf", "first fetch", SOURCE),
+    TransferReason.REFETCH: ("triangle-right", AVOIDABLE_READ, "fetched again", AVOIDABLE_READ),
+    TransferReason.SPILL: ("triangle-down", AVOIDABLE_WRITE, "spilled", AVOIDABLE_WRITE),
+    TransferReason.OUTPUT: ("triangle-down-open", "#5d6d1e", "output written", OUTPUT),
 }
 #: A rectangle's name is drawn when it takes these shares of the picture.
 _NAMED_WIDTH, _NAMED_HEIGHT = 0.045, 0.035
@@ -206,7 +206,10 @@ def _move_marks(facts: PlanFacts) -> Iterable[go.Scatter]:
 def _moved_bars(facts: PlanFacts) -> list[go.Bar]:
     """Return bars of bytes by step: reads upwards, writes downwards, compulsory ones pale."""
     bars = []
-    for sign, reasons in ((1, (Why.FIRST_FETCH, Why.REFETCH)), (-1, (Why.OUTPUT, Why.SPILL))):
+    for sign, reasons in (
+        (1, (TransferReason.FIRST_FETCH, TransferReason.REFETCH)),
+        (-1, (TransferReason.OUTPUT, TransferReason.SPILL)),
+    ):
         base = [0] * len(facts.plan.steps)
         for why in reasons:
             amounts = facts.bytes_by_step(why)

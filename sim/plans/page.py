@@ -7,7 +7,7 @@ from pathlib import Path
 from hw.scheduler.plan.plan import Plan, StageCertificate
 from sim.plans.charts import graph_by_step, traffic_curve
 from sim.plans.curve import Curve
-from sim.plans.facts import PlanFacts, Why
+from sim.plans.facts import PlanFacts, TransferReason
 from sim.plans.map import address_map
 from sim.report.parts import Tile, chart, write_page
 from sim.report.text import percent, sized, whole
@@ -59,8 +59,8 @@ def _tiles(facts: PlanFacts) -> list[Tile]:
     proven = plan.certificate.claim == "optimal"
     moved = totals.offchip_read_bytes + totals.offchip_write_bytes
     hidden = totals.predicted_cycles - totals.exposed_cycles
-    spills = sum(why is Why.SPILL for why in facts.reasons)
-    refetches = sum(why is Why.REFETCH for why in facts.reasons)
+    spills = sum(why is TransferReason.SPILL for why in facts.reasons)
+    refetches = sum(why is TransferReason.REFETCH for why in facts.reasons)
     spilled = f"{_counted(spills, 'spill')}, {_counted(refetches, 'repeated fetch', 'repeated fetches')}"
     early = _counted(facts.early_fetches, "fetch starts", "fetches start")
     return [
@@ -109,7 +109,7 @@ def _stage_cells(stage: StageCertificate) -> list[str]:
 
 
 def _step_rows(facts: PlanFacts) -> list[list[str]]:
-    order = (Why.FIRST_FETCH, Why.REFETCH, Why.SPILL, Why.OUTPUT)
+    order = (TransferReason.FIRST_FETCH, TransferReason.REFETCH, TransferReason.SPILL, TransferReason.OUTPUT)
     moved = [facts.bytes_by_step(why) for why in order]
     return [
         [

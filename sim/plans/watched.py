@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from hw.scheduler.compiled import told_of_compiling
+from hw.scheduler.compiled import reported_compiling
 from hw.scheduler.planner.watch import Watch
 from sim.host.background import in_background
 from sim.host.progress import Activity
@@ -29,7 +29,7 @@ def watched_work(
     told = ["beginning"]
     watch = Watch(partial(told.__setitem__, 0), within_s)
     interrupted = False
-    with told_of_compiling(watch.compiling) as compiling, Activity(title) as activity:
+    with reported_compiling(watch.compiling) as compiling, Activity(title) as activity:
         future = in_background(partial(work, watch))
         while True:
             try:

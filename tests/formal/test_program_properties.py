@@ -8,7 +8,7 @@ from amaranth.lib import data
 
 from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.core.loader import Loader
-from hw.scheduler.core.table import Table
+from hw.scheduler.core.table import ProgramTable
 from tests.formal.stream_properties import stream_rule
 from tests.support.proofs.formal import PropertyFailure, check, constant, cover, free, prove, reach, suppose
 from tests.support.proofs.mutants import mutant
@@ -19,7 +19,7 @@ class TableSpec(Elaboratable):
 
     DEPTH = 3
 
-    def __init__(self, cls=Table):
+    def __init__(self, cls=ProgramTable):
         self.dut = cls(data.StructLayout({"value": 2}), depth=self.DEPTH)
 
     def elaborate(self, platform):
@@ -77,7 +77,7 @@ TABLE_BUGS = {
 def test_seeded_bug_in_table_is_found(bug):
     old, new, words = TABLE_BUGS[bug]
     with pytest.raises(PropertyFailure, match=words):
-        prove(TableSpec(mutant(Table, old, new)), depth=12, pdr=False)
+        prove(TableSpec(mutant(ProgramTable, old, new)), depth=12, pdr=False)
 
 
 class LoaderSpec(Elaboratable):

@@ -7,10 +7,10 @@ from amaranth.hdl import Cat, Elaboratable, Module, Signal
 from amaranth.lib.wiring import connect
 
 from hw.scheduler.config import SchedulerConfig
+from hw.scheduler.core.address_generator import AddressGenerator
 from hw.scheduler.core.bank_arbiter import BankArbiter
 from hw.scheduler.core.gate import ReadGate, WriteGate
 from hw.scheduler.core.ring import Ring
-from hw.scheduler.core.walker import Walker
 from tests.formal.stream_properties import free_input
 from tests.support.proofs.formal import PropertyFailure, check, constant, cover, free, prove, reach, suppose
 from tests.support.proofs.mutants import mutant
@@ -118,7 +118,7 @@ class RingSpec(Elaboratable):
 
     WORDS, RING = 5, 3
 
-    def __init__(self, ring=Ring, walker=Walker, *, window=False):
+    def __init__(self, ring=Ring, walker=AddressGenerator, *, window=False):
         self.window = window
         config = ring_config(7)
         self.ring = ring(config.size_bits)
@@ -299,4 +299,4 @@ def test_seeded_bug_in_ring_is_found(bug):
 def test_seeded_bug_in_walker_is_found(bug):
     old, new, words = WALKER_BUGS[bug]
     with pytest.raises(PropertyFailure, match=words):
-        prove(RingSpec(walker=mutant(Walker, old, new)), depth=12, reset="low", pdr=False)
+        prove(RingSpec(walker=mutant(AddressGenerator, old, new)), depth=12, reset="low", pdr=False)

@@ -6,7 +6,7 @@ import pytest
 from amaranth.hdl import Elaboratable, Module, Mux, Signal
 
 from hw.scheduler.config import SchedulerConfig
-from hw.scheduler.core.sequencer import Phase, Sequencer
+from hw.scheduler.core.sequencer import SequencerPhase, StepSequencer
 from tests.formal.stream_properties import free_input
 from tests.support.proofs.formal import PropertyFailure, check, cover, free, prove, reach, suppose
 from tests.support.proofs.mutants import mutant
@@ -29,7 +29,7 @@ class SequencerSpec(Elaboratable):
 
     TRANSFERS = 2
 
-    def __init__(self, cls=Sequencer):
+    def __init__(self, cls=StepSequencer):
         self.dut = cls(SEQUENCER_SHAPE)
 
     def elaborate(self, platform):
@@ -38,7 +38,7 @@ class SequencerSpec(Elaboratable):
         step = dut.steps.payload
         free_input(m, dut.steps, "steps")
         free(m, dut.start)
-        idle = dut.phase == Phase.IDLE
+        idle = dut.phase == SequencerPhase.IDLE
         suppose(m, ~dut.start | idle, "no start before done")
         suppose(m, step.active.any(), "some core takes part")
 
@@ -112,9 +112,13 @@ class SequencerSpec(Elaboratable):
         phase = Signal.like(dut.phase, name="phase_before")
         all_done = (commanded == step.active) & (finished == step.active)
         m.d.comb += stuck.eq(
-            ((dut.phase == Phase.SLOT) & dut.steps.valid & (dut.writes_completed >= step.wait_writes))
-            | ((dut.phase == Phase.READS) & (dut.reads_completed >= step.wait_reads))
-            | ((dut.phase == Phase.COMPUTE) & all_done)
+            (
+                (dut.phase == SequencerPhase.SLOT)
+                & dut.steps.valid
+                & (dut.writes_completed >= step.wait_writes)
+            )
+            | ((dut.phase == SequencerPhase.READS) & (dut.reads_completed >= step.wait_reads))
+            | ((dut.phase == SequencerPhase.COMPUTE) & all_done)
         )
         could = Signal(name="could")
         m.d.sync += [phase.eq(dut.phase), could.eq(stuck)]
@@ -173,4 +177,4 @@ SEQUENCER_BUGS = {
 def test_seeded_bug_in_sequencer_is_found(bug):
     old, new, words = SEQUENCER_BUGS[bug]
     with pytest.raises(PropertyFailure, match=words):
-        prove(SequencerSpec(mutant(Sequencer, old, new)), depth=14, pdr=False)
+        prove(SequencerSpec(mutant(StepSequencer, old, new)), depth=14, pdr=False)

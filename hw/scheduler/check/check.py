@@ -26,7 +26,7 @@ def totals_of(plan: Plan) -> dict[str, int]:
     moved, change = Counter[str](), Counter[int]()
     for transfer in plan.transfers:
         moved[transfer.direction] += transfer.size_bytes
-    for block in space.blocks(plan):
+    for block in space.occupied(plan):
         change[block.begin] += block.high - block.low
         change[block.end] -= block.high - block.low
     compulsory = sum(plan.size[each.name] for each in plan.graph.tensors if each.kind != "activation")

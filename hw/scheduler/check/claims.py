@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 
 from hw.scheduler.check.bounds import bound_bytes, order_bound_bytes
-from hw.scheduler.check.form import Plan, Stage
-from hw.scheduler.check.space import blocks
+from hw.scheduler.check.form import Plan, StageCertificate
+from hw.scheduler.check.space import occupied
 
 
 def claim_problems(plan: Plan) -> Iterator[str]:
@@ -35,7 +35,7 @@ def claim_problems(plan: Plan) -> Iterator[str]:
         yield f"certificate: claims {claim!r} with bound {proven[claim]} for {moved} avoidable bytes"
 
 
-def bearing(plan: Plan) -> Stage | None:
+def bearing(plan: Plan) -> StageCertificate | None:
     """Return the stage that states the bound over all orders; None when there is none that can.
 
     The stage ``order`` states it of the graph without groups, and COSMA's program of a narrower model.
@@ -48,7 +48,7 @@ def bearing(plan: Plan) -> Stage | None:
     return None
 
 
-def order_bearing(plan: Plan) -> Stage | None:
+def order_bearing(plan: Plan) -> StageCertificate | None:
     """Return the stage that states the bound of this order; None when there is none."""
     return next((stage for stage in plan.certificate.stages if stage.stage == "residency"), None)
 
@@ -64,7 +64,7 @@ def bearing_problems(plan: Plan) -> Iterator[str]:
         if bound and bound != (stage.bound if stage else 0) and bound > own(plan):
             found = f"stage {stage.stage!r} states {stage.bound}" if stage else "no stage states one"
             yield f"certificate: bound {bound}{of}, but {found}"
-    height = max(block.high for block in blocks(plan))
+    height = max(block.high for block in occupied(plan))
     facts = {
         "residency": (plan.totals.avoidable_bytes, order_bound, "bytes"),
         "address": (height, plan.totals.peak_bytes, "bytes"),

@@ -93,7 +93,7 @@ class Graph(BaseModel):
     made_by: str = ""
 
 
-class _Step(BaseModel):
+class _PlanStep(BaseModel):
     operator: str
     mode: Literal["sequential", "pipelined"]
     compute_cycles: int
@@ -130,7 +130,7 @@ class Stream(_Listed):
     window_bytes: int
 
 
-class _Fifo(_Listed):
+class _GroupFifo(_Listed):
     step: int
     address: int
     size_bytes: int
@@ -167,7 +167,7 @@ class _Totals(BaseModel):
     exposed_cycles: int
 
 
-class Stage(BaseModel):
+class StageCertificate(BaseModel):
     """What a stage of the planner states that it proved."""
 
     stage: Literal["order", "bound", "residency", "address", "search"]
@@ -183,7 +183,7 @@ class _Certificate(BaseModel):
     claim: str
     bound_avoidable_bytes: int
     order_bound_avoidable_bytes: int
-    stages: list[Stage]
+    stages: list[StageCertificate]
 
 
 class Options(BaseModel):
@@ -211,10 +211,10 @@ class Plan(BaseModel):
     graph: Graph
     scratchpad_bytes: Positive
     word_bytes: Positive
-    steps: list[_Step]
+    steps: list[_PlanStep]
     episodes: list[Episode]
     streams: list[Stream]
-    fifos: list[_Fifo]
+    fifos: list[_GroupFifo]
     transfers: list[Transfer]
     homes: dict[str, int]
     memory_bytes: int

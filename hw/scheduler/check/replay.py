@@ -11,7 +11,7 @@ import bisect
 from collections.abc import Iterator
 
 from hw.scheduler.check.form import Plan
-from hw.scheduler.check.space import Block, overlapping, windows
+from hw.scheduler.check.space import Occupancy, overlapping, windows
 
 #: Content of bytes nobody may read: not yet complete, or a window.
 _NOTHING = ""
@@ -27,7 +27,7 @@ def replay_problems(plan: Plan) -> Iterator[str]:
         yield from (f"{place}: {problem}" for problem in _replay(uses))
 
 
-def _operands(plan: Plan) -> Iterator[Block]:
+def _operands(plan: Plan) -> Iterator[Occupancy]:
     """Return the operators' uses of what lies whole in the scratchpad."""
     for episode in plan.episodes:
         tensor, made = episode.tensor, plan.made_at[episode.tensor]
@@ -35,22 +35,22 @@ def _operands(plan: Plan) -> Iterator[Block]:
             if episode.first_step <= step <= episode.last_step:
                 label = f"{'writing' if step == made else 'reading'} of {tensor!r} in step {step}"
                 begin, low = 3 * step + 1, episode.address
-                yield Block(begin, begin + 1, low, low + plan.size[tensor], label, tensor, step == made)
+                yield Occupancy(begin, begin + 1, low, low + plan.size[tensor], label, tensor, step == made)
 
 
-def _ends(plan: Plan) -> Iterator[Block]:
+def _ends(plan: Plan) -> Iterator[Occupancy]:
     """Return what is written to memory before the first moment and read from it after the last."""
     end = 3 * len(plan.steps) + 1
     for name, tensor in plan.tensor.items():
         low = plan.homes.get(name, 0)
         high = low + plan.size[name]
         if tensor.kind == "output":
-            yield Block(end, end + 1, low, high, f"what is left of output {name!r}", name, writes=False)
+            yield Occupancy(end, end + 1, low, high, f"what is left of output {name!r}", name, writes=False)
         elif tensor.is_source and name in plan.homes:
-            yield Block(-2, -1, low, high, name, name)
+            yield Occupancy(-2, -1, low, high, name, name)
 
 
-def _transfers(plan: Plan, *, memory: bool) -> Iterator[Block]:
+def _transfers(plan: Plan, *, memory: bool) -> Iterator[Occupancy]:
     """Return the transfers' uses of memory, or those of the scratchpad outside of windows."""
     for transfer in plan.transfers:
         start, deadline = 3 * transfer.start_step, 3 * transfer.deadline_step
@@ -62,10 +62,10 @@ def _transfers(plan: Plan, *, memory: bool) -> Iterator[Block]:
         if memory or not streams:
             low = transfer.dram_address if memory else transfer.scratchpad_address
             high = low + transfer.size_bytes
-            yield Block(begin, end, low, high, transfer.label, transfer.tensor, writes=reads != memory)
+            yield Occupancy(begin, end, low, high, transfer.label, transfer.tensor, writes=reads != memory)
 
 
-def _replay(uses: list[Block]) -> Iterator[str]:
+def _replay(uses: list[Occupancy]) -> Iterator[str]:
     """Find uses that collide; when there are none, the ones that read something else than they should."""
     races = [
         f"{one.label} and {other.label} use bytes {max(one.low, other.low)} at once"

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from hw.scheduler.check.form import UNKNOWN_WINDOW_BYTES, Operator, Plan
 
 
-class Block(NamedTuple):
+class Occupancy(NamedTuple):
     """Bytes ``low`` to ``high`` from time ``begin`` to ``end``, the ends excluded.
 
     What ``writes`` puts its content there, and else looks for it: ``tensor``, from its first byte on, or
@@ -31,19 +31,19 @@ class Block(NamedTuple):
     writes: bool = True
 
 
-def overlapping(found: Iterable[Block]) -> Iterator[tuple[Block, Block]]:
+def overlapping(found: Iterable[Occupancy]) -> Iterator[tuple[Occupancy, Occupancy]]:
     """Return each two blocks that share a time and a byte, the one that begins earlier first."""
     ordered = sorted(found, key=lambda block: (block.begin, block.low))
     pairs = _in_places(ordered)
     yield from _one_by_one(ordered) if pairs is None else pairs
 
 
-def _in_places(ordered: Sequence[Block]) -> list[tuple[Block, Block]] | None:
+def _in_places(ordered: Sequence[Occupancy]) -> list[tuple[Occupancy, Occupancy]] | None:
     """Return the pairs where any two blocks at one time have all their bytes in common, or none, as in a good
     plan; else None.  So thousands at one time are not compared each with each.
     """
     lows: list[int] = []
-    places: dict[int, tuple[int, dict[int, Block]]] = {}  # by the first byte: the end, and who is there
+    places: dict[int, tuple[int, dict[int, Occupancy]]] = {}  # by the first byte: the end, and who is there
     ends: list[tuple[int, int, int]] = []
     pairs = []
     for number, block in enumerate(ordered):
@@ -70,33 +70,33 @@ def _in_places(ordered: Sequence[Block]) -> list[tuple[Block, Block]] | None:
     return pairs
 
 
-def _one_by_one(ordered: Sequence[Block]) -> Iterator[tuple[Block, Block]]:
-    active: list[Block] = []
+def _one_by_one(ordered: Sequence[Occupancy]) -> Iterator[tuple[Occupancy, Occupancy]]:
+    active: list[Occupancy] = []
     for block in ordered:
         active = [other for other in active if other.end > block.begin]
         yield from ((other, block) for other in active if other.low < block.high and block.low < other.high)
         active.append(block)
 
 
-def blocks(plan: Plan) -> Iterator[Block]:
+def occupied(plan: Plan) -> Iterator[Occupancy]:
     """Return everything that takes room in the scratchpad; times are steps."""
     for stay in plan.episodes:
         high = stay.address + stay.size_bytes
-        yield Block(stay.first_step, stay.last_step + 1, stay.address, high, stay.label)
+        yield Occupancy(stay.first_step, stay.last_step + 1, stay.address, high, stay.label)
     yield from windows(plan)
 
 
-def windows(plan: Plan) -> Iterator[Block]:
+def windows(plan: Plan) -> Iterator[Occupancy]:
     """Return the windows of streams and the buffers of groups; times are steps."""
     places = [(each.step, each.address, each.window_bytes, each.label) for each in plan.streams]
     places += [(each.step, each.address, each.size_bytes, each.label) for each in plan.fifos]
     for step, low, size, label in places:
-        yield Block(step, step + 1, low, low + size, label)
+        yield Occupancy(step, step + 1, low, low + size, label)
 
 
 def address_problems(plan: Plan) -> Iterator[str]:
     """Find what lies between words or outside of the scratchpad."""
-    for block in blocks(plan):
+    for block in occupied(plan):
         size = block.high - block.low
         if block.low % plan.word_bytes or size % plan.word_bytes:
             yield f"{block.label}: address {block.low} and {size} bytes are not whole words"
@@ -202,7 +202,7 @@ def operand_place_problems(plan: Plan) -> Iterator[str]:
 
 def overlap_problems(plan: Plan) -> Iterator[str]:
     """Find bytes of the scratchpad that two things take in one step."""
-    for one, other in overlapping(blocks(plan)):
+    for one, other in overlapping(occupied(plan)):
         yield (
             f"{one.label} and {other.label} overlap in steps {other.begin} to {min(one.end, other.end) - 1}, "
             f"bytes {max(one.low, other.low)} to {min(one.high, other.high)}"

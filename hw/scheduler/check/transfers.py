@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from hw.scheduler.check.form import Episode, Operator, Plan, Stream, Transfer
-from hw.scheduler.check.space import Block, overlapping
+from hw.scheduler.check.space import Occupancy, overlapping
 
 
 def home_problems(plan: Plan) -> Iterator[str]:
@@ -31,7 +31,9 @@ def home_problems(plan: Plan) -> Iterator[str]:
 
 def memory_problems(plan: Plan) -> Iterator[str]:
     """Find tensors that overlap in DRAM, and a size of it that is not theirs."""
-    placed = [Block(0, 1, low, low + plan.size[tensor], repr(tensor)) for tensor, low in plan.homes.items()]
+    placed = [
+        Occupancy(0, 1, low, low + plan.size[tensor], repr(tensor)) for tensor, low in plan.homes.items()
+    ]
     for one, other in overlapping(placed):
         last = min(one.high, other.high)
         yield f"homes of {one.label} and {other.label} overlap from {other.low} to {last}"

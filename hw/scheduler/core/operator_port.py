@@ -10,7 +10,7 @@ from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.core.gate import ReadGate, WriteGate, fetch_layout, fill_layout
 from hw.scheduler.core.layouts import command_layout, operand_layout
 from hw.scheduler.core.ring import RingReader, RingWriter
-from hw.scheduler.core.scratchpad import ReadPort, write_layout
+from hw.scheduler.core.scratchpad import ScratchpadReadPort, write_layout
 
 
 class OperatorSignature(wiring.Signature):
@@ -63,7 +63,7 @@ class OperatorPort(wiring.Component):
                 "i_done": In(1),
                 "o_response": Out(stream.Signature(config.word_bits)),
                 "done": Out(1),  #: One-cycle pulse: the operator is done, and its last word is granted.
-                "read": Out(ReadPort(config)),
+                "read": Out(ScratchpadReadPort(config)),
                 "write": Out(stream.Signature(write_layout(config))),  #: To the scratchpad.
                 "inputs": Out(RingReader()).array(2),
                 #: The rings of operands that come by way of memory, and of those shared with the neighbouring

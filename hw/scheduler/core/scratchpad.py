@@ -26,7 +26,7 @@ def write_layout(config: SchedulerConfig) -> data.StructLayout:
     return data.StructLayout({"address": config.address_bits, "data": config.word_bits})
 
 
-class ReadPort(wiring.Signature):
+class ScratchpadReadPort(wiring.Signature):
     """A read port, seen from its user."""
 
     def __init__(self, config: SchedulerConfig) -> None:
@@ -39,7 +39,7 @@ class ReadPort(wiring.Signature):
         )
 
 
-class Tile(wiring.Component):
+class RamTile(wiring.Component):
     """One RAM with a read and a write port: the piece that is converted once and placed many times."""
 
     def __init__(self, *, width: int, rows: int, ram_style: RamStyle) -> None:
@@ -119,7 +119,7 @@ class Bank(wiring.Component):
                 m,
                 f"tile_{index}",
                 "scheduler_tile",
-                lambda: Tile(width=config.word_bits, rows=rows, ram_style=config.memory),
+                lambda: RamTile(width=config.word_bits, rows=rows, ram_style=config.memory),
             )
             for arbiter, enable, row in (
                 (reads, tile.read, tile.read_row),
@@ -157,7 +157,9 @@ class Scratchpad(wiring.Component):
         ports = config.cores + 1
         super().__init__(
             {
-                "read": In(ReadPort(config)).array(ports),  #: Of the cores, then of the write engine.
+                "read": In(ScratchpadReadPort(config)).array(
+                    ports
+                ),  #: Of the cores, then of the write engine.
                 #: Of the read engine, then of the cores.  In both directions words flow from lower to higher
                 #: ports, so that the earlier of two who meet goes first.
                 "write": In(stream.Signature(write_layout(config))).array(ports),

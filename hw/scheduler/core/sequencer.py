@@ -12,7 +12,7 @@ from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.core.layouts import command_layout, step_layout
 
 
-class Phase(enum.IntEnum):
+class SequencerPhase(enum.IntEnum):
     """What the sequencer waits for."""
 
     IDLE = 0  #: For a start.
@@ -22,7 +22,7 @@ class Phase(enum.IntEnum):
     DRAIN = 4  #: For the last transfers.
 
 
-class Sequencer(wiring.Component):
+class StepSequencer(wiring.Component):
     """Starts cores and lets transfers run, by counts alone.
 
     Behaviour
@@ -49,7 +49,7 @@ class Sequencer(wiring.Component):
                 "computed": Out(config.step_bits),
                 "commands": Out(stream.Signature(command_layout(config))).array(config.cores),
                 "cores_done": In(config.cores),  #: One-cycle pulse each.
-                "phase": Out(Phase),
+                "phase": Out(SequencerPhase),
                 "ready": Out(1),  #: The transfers the phase waits for are complete.
                 "done": Out(1),  #: One-cycle pulse: all steps are computed and all transfers complete.
             }
@@ -76,26 +76,30 @@ class Sequencer(wiring.Component):
         m.d.sync += asked.eq(asked & ~accepted)
 
         with m.Switch(self.phase):
-            with m.Case(Phase.IDLE), m.If(self.start):
-                m.d.sync += [self.phase.eq(Phase.SLOT), self.begun.eq(0), self.computed.eq(0)]
-            with m.Case(Phase.SLOT):
+            with m.Case(SequencerPhase.IDLE), m.If(self.start):
+                m.d.sync += [self.phase.eq(SequencerPhase.SLOT), self.begun.eq(0), self.computed.eq(0)]
+            with m.Case(SequencerPhase.SLOT):
                 m.d.comb += self.ready.eq(self.writes_completed >= step.wait_writes)
                 with m.If(self.steps.valid & self.ready):
-                    m.d.sync += [self.phase.eq(Phase.READS), self.begun.eq(self.begun + 1)]
-            with m.Case(Phase.READS):
+                    m.d.sync += [self.phase.eq(SequencerPhase.READS), self.begun.eq(self.begun + 1)]
+            with m.Case(SequencerPhase.READS):
                 m.d.comb += self.ready.eq(self.reads_completed >= step.wait_reads)
                 with m.If(self.ready):
-                    m.d.sync += [self.phase.eq(Phase.COMPUTE), asked.eq(step.active), awaited.eq(step.active)]
-            with m.Case(Phase.COMPUTE):
+                    m.d.sync += [
+                        self.phase.eq(SequencerPhase.COMPUTE),
+                        asked.eq(step.active),
+                        awaited.eq(step.active),
+                    ]
+            with m.Case(SequencerPhase.COMPUTE):
                 m.d.sync += awaited.eq(awaited & ~self.cores_done)
                 with m.If((awaited & ~self.cores_done) == 0):
                     m.d.comb += self.steps.ready.eq(1)
-                    m.d.sync += [self.phase.eq(Phase.SLOT), self.computed.eq(self.computed + 1)]
+                    m.d.sync += [self.phase.eq(SequencerPhase.SLOT), self.computed.eq(self.computed + 1)]
                     with m.If(step.last):
-                        m.d.sync += self.phase.eq(Phase.DRAIN)
-            with m.Case(Phase.DRAIN):
+                        m.d.sync += self.phase.eq(SequencerPhase.DRAIN)
+            with m.Case(SequencerPhase.DRAIN):
                 m.d.comb += self.ready.eq(drained)
                 with m.If(self.ready):
                     m.d.comb += self.done.eq(1)
-                    m.d.sync += self.phase.eq(Phase.IDLE)
+                    m.d.sync += self.phase.eq(SequencerPhase.IDLE)
         return m

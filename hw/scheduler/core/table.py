@@ -13,7 +13,7 @@ from hw.lib.skid import Skid
 from hw.scheduler.program.image import Row
 
 
-class Table(wiring.Component):
+class ProgramTable(wiring.Component):
     """Sends its rows, once after every ``start``.
 
     ``layout``: of a row. ``depth``: most rows, at least 1. ``rows``: field values of a table that is frozen,

@@ -17,15 +17,15 @@ from hw.lib.dma.write import WriteDMA
 from hw.lib.fifo import Fifo
 from hw.lib.skid import Skid
 from hw.scheduler.config import SchedulerConfig
+from hw.scheduler.core.address_generator import AddressGenerator
 from hw.scheduler.core.gate import ReadGate, WriteGate
 from hw.scheduler.core.layouts import MEMORY_ADDRESS_BITS, piece_layout, place_layout, transfer_layout
 from hw.scheduler.core.ring import RingReader, RingWriter
-from hw.scheduler.core.scratchpad import ReadPort, write_layout
-from hw.scheduler.core.walker import Walker
+from hw.scheduler.core.scratchpad import ScratchpadReadPort, write_layout
 from hw.scheduler.program.latency import TRANSFERS_AHEAD
 
 
-class Issue(wiring.Component):
+class TransferIssue(wiring.Component):
     """Lets transfers run when their step has come: to the DMA and, word by word, to the scratchpad.
 
     Behaviour
@@ -58,7 +58,7 @@ class Issue(wiring.Component):
         low = Const(0, exact_log2(self._config.word_bytes))
         m.submodules.commands = commands = Skid(self.command.payload.shape())
         m.submodules.pieces = pieces = Fifo(piece_layout(self._config, cores), depth=TRANSFERS_AHEAD)
-        m.submodules.walker = walker = Walker(self._config, cores)
+        m.submodules.walker = walker = AddressGenerator(self._config, cores)
         may_run = (self.computed > row.start_step) | (streams & (self.begun > row.start_step))
         go = self.i.valid & may_run & commands.i.ready & pieces.i.ready
         m.d.comb += [
@@ -93,7 +93,7 @@ class TransferEngine(wiring.Component):
                 "start": In(1),  #: ``completed`` goes to 0.
                 "i": In(stream.Signature(transfer_layout(config))),  #: The transfers, in order.
                 "base": In(MEMORY_ADDRESS_BITS),
-                #: ``begun``, ``computed``: as of `Issue`.
+                #: ``begun``, ``computed``: as of `TransferIssue`.
                 "begun": In(config.step_bits),
                 "computed": In(config.step_bits),
                 "completed": Out(config.transfer_bits),  #: Transfers that are complete.
@@ -102,10 +102,10 @@ class TransferEngine(wiring.Component):
             }
         )
 
-    def _begin(self, completes: Any) -> tuple[Module, Issue]:
-        """Make the module with `Issue`, and count what is complete."""
+    def _begin(self, completes: Any) -> tuple[Module, TransferIssue]:
+        """Make the module with `TransferIssue`, and count what is complete."""
         m = Module()
-        m.submodules.issue = issue = Issue(self._config)
+        m.submodules.issue = issue = TransferIssue(self._config)
         connect(m, flipped(self.i), issue.i)
         m.d.comb += [
             issue.base.eq(self.base),
@@ -147,7 +147,7 @@ class ReadEngine(TransferEngine):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Issue -> DMA; its words and their places -> gate."""
+        """TransferIssue -> DMA; its words and their places -> gate."""
         gate = WriteGate(self._config, rings=self._config.cores)
         dma = ReadDMA(data_width=self._config.word_bits, addr_width=MEMORY_ADDRESS_BITS)
         m, issue = self._begin(gate.finished)
@@ -190,14 +190,14 @@ class WriteEngine(TransferEngine):
         super().__init__(
             config,
             {
-                "read": Out(ReadPort(config)),
+                "read": Out(ScratchpadReadPort(config)),
                 "rings": Out(RingReader()).array(config.cores),  #: The ring each core writes a stream into.
                 "axi": Out(axi.WriteSignature(data_width=config.word_bits, addr_width=MEMORY_ADDRESS_BITS)),
             },
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Issue -> DMA; places -> gate -> words -> DMA."""
+        """TransferIssue -> DMA; places -> gate -> words -> DMA."""
         gate = ReadGate(self._config, rings=self._config.cores)
         dma = WriteDMA(data_width=self._config.word_bits, addr_width=MEMORY_ADDRESS_BITS)
         m, issue = self._begin(dma.done.valid)

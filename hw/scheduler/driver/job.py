@@ -15,14 +15,14 @@ from hw.scheduler.driver.region import Bytes, MemoryRegion
 from hw.scheduler.plan.plan import Plan
 from hw.scheduler.program.image import encode, record_bytes
 from hw.scheduler.program.lower import lower
-from hw.scheduler.program.program import Program
+from hw.scheduler.program.program import SchedulerProgram
 
 
 @dataclass(frozen=True, kw_only=True)
 class SchedulerJob:
     """One launch."""
 
-    program: Program
+    program: SchedulerProgram
     region: MemoryRegion
     content: Bytes  #: The region before the launch.
     image: bytes  #: The program image; empty where the program is frozen in the kernel.
@@ -40,7 +40,7 @@ class SchedulerJob:
         )
 
 
-def launch_program(config: SchedulerConfig, plan: Plan | None = None) -> Program:
+def launch_program(config: SchedulerConfig, plan: Plan | None = None) -> SchedulerProgram:
     """Return the program of a launch: the frozen one, or a plan lowered (`default_plan` when None).
 
     Raises `InputError` for a plan that does not fit the configuration, or that meets a frozen program.

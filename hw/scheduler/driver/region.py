@@ -12,7 +12,7 @@ from hw.errors import InputError
 from hw.launch import Tensor
 from hw.scheduler.graph import graph
 from hw.scheduler.program.dataflow import Dataflow
-from hw.scheduler.program.program import Program
+from hw.scheduler.program.program import SchedulerProgram
 
 Bytes = NDArray[np.uint8]
 
@@ -24,7 +24,7 @@ _LISTED = 8
 class MemoryRegion:
     """The layout of a program's region: each tensor begins a word and fills whole words."""
 
-    program: Program
+    program: SchedulerProgram
 
     def __post_init__(self) -> None:
         if self.program.dataflow is None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hw.scheduler.program.program import Program
+from hw.scheduler.program.program import SchedulerProgram
 
 
 @dataclass(frozen=True, kw_only=True)
 class SchedulerWorkload:
     """One launch of the scheduler engine; the program has a dataflow."""
 
-    program: Program
+    program: SchedulerProgram

@@ -18,8 +18,8 @@ from hw.scheduler.core.loader import Loader
 from hw.scheduler.core.operator_port import OperatorPort
 from hw.scheduler.core.ring import Ring
 from hw.scheduler.core.scratchpad import Scratchpad
-from hw.scheduler.core.sequencer import Phase, Sequencer
-from hw.scheduler.core.table import Table
+from hw.scheduler.core.sequencer import SequencerPhase, StepSequencer
+from hw.scheduler.core.table import ProgramTable
 from hw.scheduler.core.transfer_engine import ReadEngine, WriteEngine
 from hw.scheduler.kernel.arguments import CAUSES, argument_table
 from hw.scheduler.operators.traffic import TrafficEngine
@@ -47,13 +47,13 @@ class SchedulerBody(wiring.Component):
         m = Module()
         config = self._config
         m.submodules.scratchpad = scratchpad = Scratchpad(config, self._placer)
-        m.submodules.sequencer = sequencer = Sequencer(config)
+        m.submodules.sequencer = sequencer = StepSequencer(config)
         m.submodules.reader = reader = ReadEngine(config)
         m.submodules.writer = writer = WriteEngine(config)
         axi.connect(m, read=reader.axi, write=writer.axi, port=self.gmem0)
         loader = self._loader(m, reader)
         tables = _Tables(m, config, loader, start=self.start if loader is None else loader.done)
-        tables.place("steps", image.Table.STEPS, step_layout(config), config.max_steps, sequencer.steps)
+        tables.place("steps", image.TableNumber.STEPS, step_layout(config), config.max_steps, sequencer.steps)
         m.d.comb += [
             sequencer.start.eq(tables.start),
             sequencer.reads_completed.eq(reader.completed),
@@ -63,8 +63,8 @@ class SchedulerBody(wiring.Component):
             self.done.eq(sequencer.done),
         ]
         for name, engine, number, total in (
-            ("reads", reader, image.Table.READS, sequencer.reads_total),
-            ("writes", writer, image.Table.WRITES, sequencer.writes_total),
+            ("reads", reader, image.TableNumber.READS, sequencer.reads_total),
+            ("writes", writer, image.TableNumber.WRITES, sequencer.writes_total),
         ):
             count = tables.place(name, number, transfer_layout(config), config.max_transfers, engine.i)
             m.d.comb += [
@@ -99,7 +99,7 @@ class SchedulerBody(wiring.Component):
         m: Module,
         tables: _Tables,
         scratchpad: Scratchpad,
-        sequencer: Sequencer,
+        sequencer: StepSequencer,
         reader: ReadEngine,
         writer: WriteEngine,
     ) -> tuple[list[OperatorPort], Any]:
@@ -111,9 +111,15 @@ class SchedulerBody(wiring.Component):
             m.submodules[f"operator_{core}"] = operator = TrafficEngine(config)
             m.submodules[f"port_{core}"] = port = OperatorPort(config)
             for name, number, layout, depth, target in (
-                ("commands", image.Table.COMMANDS, command_layout, config.max_steps, sequencer.rows[core]),
-                ("inputs", image.Table.INPUTS, operand_layout, config.max_operands, operator.inputs),
-                ("outputs", image.Table.OUTPUTS, operand_layout, config.max_operands, operator.outputs),
+                (
+                    "commands",
+                    image.TableNumber.COMMANDS,
+                    command_layout,
+                    config.max_steps,
+                    sequencer.rows[core],
+                ),
+                ("inputs", image.TableNumber.INPUTS, operand_layout, config.max_operands, operator.inputs),
+                ("outputs", image.TableNumber.OUTPUTS, operand_layout, config.max_operands, operator.outputs),
             ):
                 tables.place(f"{name}_{core}", number + core, layout(config), depth, target)
             connect(m, sequencer.commands[core], operator.command)
@@ -139,7 +145,7 @@ class SchedulerBody(wiring.Component):
     def _count(
         self,
         m: Module,
-        sequencer: Sequencer,
+        sequencer: StepSequencer,
         reader: ReadEngine,
         writer: WriteEngine,
         ports: list[OperatorPort],
@@ -147,19 +153,19 @@ class SchedulerBody(wiring.Component):
     ) -> None:
         """Count cycles by what happened in them, bytes, and steps."""
         m.submodules.counters = counters = Counters(CAUSES)
-        computing = sequencer.phase == Phase.COMPUTE
+        computing = sequencer.phase == SequencerPhase.COMPUTE
         m.d.comb += [
             counters.start.eq(self.start),
             counters.done.eq(self.done),
             counters.busy.eq(computing & busy),
             counters.stall.load.eq(reader.loading),
             counters.stall.write.eq(
-                (sequencer.phase == Phase.SLOT) & sequencer.steps.valid & ~sequencer.ready
+                (sequencer.phase == SequencerPhase.SLOT) & sequencer.steps.valid & ~sequencer.ready
             ),
-            counters.stall.read.eq((sequencer.phase == Phase.READS) & ~sequencer.ready),
+            counters.stall.read.eq((sequencer.phase == SequencerPhase.READS) & ~sequencer.ready),
             counters.stall.ring.eq(computing & Cat(port.starved for port in ports).any()),
             counters.stall.bank.eq(computing & Cat(port.blocked for port in ports).any()),
-            counters.stall.drain.eq((sequencer.phase == Phase.DRAIN) & ~sequencer.ready),
+            counters.stall.drain.eq((sequencer.phase == SequencerPhase.DRAIN) & ~sequencer.ready),
             *(self.counters[name].eq(counters.counters[name]) for name in counter_names(CAUSES)),
             self.counters.steps_total.eq(sequencer.computed),
         ]
@@ -179,7 +185,7 @@ class _Tables:
         """Place a table that feeds a stream; gives the number of its rows."""
         m, loader = self._m, self._loader
         rows = None if self._frozen is None else self._frozen.get(number, [])
-        m.submodules[f"{name}_table"] = table = Table(layout, depth=depth, rows=rows)
+        m.submodules[f"{name}_table"] = table = ProgramTable(layout, depth=depth, rows=rows)
         m.d.comb += table.start.eq(self.start)
         connect(m, table.o, target)
         if loader is not None:

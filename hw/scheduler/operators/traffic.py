@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.hdl import Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 
 from hw.scheduler.config import SchedulerConfig
+from hw.scheduler.core.address_generator import AddressGenerator
 from hw.scheduler.core.operator_port import OperatorSignature
-from hw.scheduler.core.walker import Walker
 from hw.scheduler.operators.digest import (
     LANE_BITS,
     OUTPUT_STEP,
@@ -39,12 +39,41 @@ class TrafficEngine(wiring.Component):
         super().__init__(OperatorSignature(config))
 
     def elaborate(self, platform: Any) -> Module:
-        """Walker -> read -> located word -> digest -> mixed word, at the other walker's place -> write."""
+        """Source places -> read -> located word -> digest -> output word -> write, at the target places."""
         m = Module()
-        config = self._config
+        command = self.command.payload
+        arrived, take, give = Signal(), Signal(), Signal()
+        left, some_left = Signal(self._config.size_bits), Signal()  # words still to be made
+        begin, computing = self._run(m, some_left)
+
+        m.submodules.sources = sources = AddressGenerator(self._config, Via)
+        m.submodules.targets = targets = AddressGenerator(self._config, Via)
+        self._feed(m, sources, self.inputs, begin, command.inputs)
+        self._feed(m, targets, self.outputs, begin, command.outputs)
+        source = sources.o.payload
+        m.d.comb += [
+            self.read.payload.address.eq(source.address),
+            self.read.payload.acquire.eq(source.tag),
+            self.read.payload.release.eq(source.tag),
+            self.read.valid.eq(sources.o.valid),
+            sources.o.ready.eq(self.read.ready),
+        ]
+        word = self._locate(m, begin, arrived, take)
+        free = ~self.write.valid | self.write.ready
+        owed, given = self._spread(m, begin, take, give, left, some_left)
+        m.d.comb += [
+            give.eq(owed & some_left & targets.o.valid & free),
+            take.eq(arrived & (~owed | (give & (given < 0)))),
+            targets.o.ready.eq(give),
+            self.busy.eq(take | give | computing),
+        ]
+        self._digest(m, begin, take, give, free, word, targets.o.payload)
+        return m
+
+    def _run(self, m: Module, some_left: Signal) -> tuple[Signal, Signal]:
+        """Accept a command, count its least cycles, report done; return its first cycle and the count's."""
         command = self.command.payload
         begin, running = Signal(), Signal()
-        left, some_left = Signal(config.size_bits), Signal()  # words still to be made
         cycles, computing = Signal(CYCLES_BITS), Signal()  # of the least, from this one on
         m.d.comb += [
             self.command.ready.eq(~running),
@@ -62,23 +91,11 @@ class TrafficEngine(wiring.Component):
             m.d.sync += [cycles.eq(cycles - 1), computing.eq(cycles != 2)]
         with m.If(self.done):
             m.d.sync += running.eq(0)
+        return begin, computing
 
-        m.submodules.sources = sources = Walker(config, Via)
-        m.submodules.targets = targets = Walker(config, Via)
-        self._feed(m, sources, self.inputs, begin, command.inputs)
-        self._feed(m, targets, self.outputs, begin, command.outputs)
-        source, target = sources.o.payload, targets.o.payload
-        m.d.comb += [
-            self.read.payload.address.eq(source.address),
-            self.read.payload.acquire.eq(source.tag),
-            self.read.payload.release.eq(source.tag),
-            self.read.valid.eq(sources.o.valid),
-            sources.o.ready.eq(self.read.ready),
-        ]
-
-        # A word is told its position one register before the digest.
-        word = Signal(config.word_bits)
-        arrived, take, give = Signal(), Signal(), Signal()
+    def _locate(self, m: Module, begin: Signal, arrived: Signal, take: Signal) -> Signal:
+        """Add its position to each word read, one register before the digest; return the register."""
+        word = Signal(self._config.word_bits)
         position = Signal(LANE_BITS)
         m.d.comb += self.response.ready.eq(~arrived | take)
         with m.If(self.response.ready):
@@ -87,23 +104,25 @@ class TrafficEngine(wiring.Component):
             m.d.sync += position.eq(POSITION_STEP)
         with m.Elif(self.response.valid & self.response.ready):
             m.d.sync += position.eq(position + POSITION_STEP)
+        return word
 
-        # I words in are spread over O words out as a line is drawn: `lead` is in * O - (out + 1) * I, and a
-        # word is owed while it is not negative.
-        total_in, total_out = Signal(config.size_bits), Signal(config.size_bits)
-        lead = Signal(signed(config.size_bits + 2))
-        difference = Signal(signed(config.size_bits + 1))  # of O and I
+    def _spread(
+        self, m: Module, begin: Signal, take: Signal, give: Signal, left: Signal, some_left: Signal
+    ) -> tuple[Value, Signal]:
+        """Spread I words in over O words out; return whether a word is owed, and the lead after one leaves.
+
+        As Bresenham draws a line: the lead is ``in * O - (out + 1) * I``, and a word is owed while it is not
+        negative.
+        """
+        command, bits = self.command.payload, self._config.size_bits
+        total_in, total_out = Signal(bits), Signal(bits)
+        lead = Signal(signed(bits + 2))
+        difference = Signal(signed(bits + 1))  # of O and I
         taken, given, both = (Signal.like(lead, name=name) for name in ("taken", "given", "both"))
-        owed = lead >= 0
-        free = ~self.write.valid | self.write.ready
         m.d.comb += [
             taken.eq(lead + total_out),
             given.eq(lead - total_in),
             both.eq(lead + difference),
-            give.eq(owed & some_left & targets.o.valid & free),
-            take.eq(arrived & (~owed | (give & (given < 0)))),
-            targets.o.ready.eq(give),
-            self.busy.eq(take | give | computing),
         ]
         with m.If(begin):
             m.d.sync += [
@@ -118,9 +137,15 @@ class TrafficEngine(wiring.Component):
             m.d.sync += lead.eq(Mux(take, Mux(give, both, taken), Mux(give, given, lead)))
             with m.If(give):
                 m.d.sync += [left.eq(left - 1), some_left.eq(left != 1)]
+        return lead >= 0, given
 
-        # Digest, and what makes equal digests different words.
+    def _digest(
+        self, m: Module, begin: Signal, take: Signal, give: Signal, free: Value, word: Signal, target: Any
+    ) -> None:
+        """Fold each word taken into the digest, and write one output word for each ``give``."""
+        command, config = self.command.payload, self._config
         digest = Signal(config.word_bits)
+        # Keys make different words of equal digests.
         head, key = Signal(LANE_BITS), Signal(LANE_BITS)
         first_head = command.operator << LANE_BITS - OPERATOR_BITS
         with m.If(begin):
@@ -141,10 +166,9 @@ class TrafficEngine(wiring.Component):
                 self.write.payload.place.eq(target),
                 self.write.payload.data.eq(output_word(digest, key)),
             ]
-        return m
 
     @staticmethod
-    def _feed(m: Module, walker: Walker, operands: Any, begin: Signal, count: Any) -> None:
+    def _feed(m: Module, walker: AddressGenerator, operands: Any, begin: Signal, count: Any) -> None:
         """Return a walker the operands of the step, and none of the next before its command."""
         left = Signal(COUNT_BITS)
         m.d.comb += [

@@ -35,7 +35,7 @@ class Mode(enum.StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class PlanStep:
     """One step: the operator it executes, in which mode, and the least cycles its arithmetic takes."""
 
     operator: str
@@ -74,7 +74,7 @@ class Stream:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fifo:
+class GroupFifo:
     """The buffers between the members of the pipelined group that ``step`` executes."""
 
     step: int
@@ -160,10 +160,10 @@ class Plan:
     graph: Graph  #: The graph that is executed: after fusing, tiling and grouping.
     scratchpad_bytes: int
     word_bytes: int
-    steps: tuple[Step, ...]  #: In order of execution; each operator of the graph once.
+    steps: tuple[PlanStep, ...]  #: In order of execution; each operator of the graph once.
     episodes: tuple[Episode, ...]
     streams: tuple[Stream, ...]
-    fifos: tuple[Fifo, ...]
+    fifos: tuple[GroupFifo, ...]
     transfers: tuple[Transfer, ...]  #: In the order their engine runs them, reads and writes apart.
     #: Off-chip address of each tensor that is ever off chip, by name, in bytes from the plan's base.
     homes: Mapping[str, int]

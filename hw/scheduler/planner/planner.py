@@ -11,7 +11,7 @@ from hw.scheduler.graph.graph import Graph
 from hw.scheduler.plan.array import compute_cycles
 from hw.scheduler.plan.diagnose import diagnose, refuse
 from hw.scheduler.plan.options import PlanOptions, Techniques, When
-from hw.scheduler.plan.plan import Certificate, Direction, Mode, Plan, StageCertificate, Step, Totals
+from hw.scheduler.plan.plan import Certificate, Direction, Mode, Plan, PlanStep, StageCertificate, Totals
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.bands.tile import tile
 from hw.scheduler.planner.groups.pipeline import improve, weigh
@@ -244,7 +244,7 @@ class _Planner:
             scratchpad_bytes=self._options.scratchpad_bytes,
             word_bytes=problem.word_bytes,
             steps=tuple(
-                Step(
+                PlanStep(
                     operator=operator.name,
                     mode=Mode.PIPELINED if operator.members else Mode.SEQUENTIAL,
                     compute_cycles=compute_cycles(operator, self._options.macs_per_cycle),

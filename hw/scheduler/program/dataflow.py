@@ -14,7 +14,7 @@ from hw.scheduler.graph.graph import Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
-class Call:
+class OperatorCall:
     """One execution of an operator: its number, and the indices of its tensors in the order it takes them."""
 
     operator: int
@@ -28,7 +28,7 @@ class Dataflow:
 
     tensors: tuple[Tensor, ...]  #: In the scratchpad and in memory each takes whole words.
     #: In order of execution; the members of a pipelined step in the order of its cores.
-    calls: tuple[Call, ...]
+    calls: tuple[OperatorCall, ...]
     #: First word, in the program's region of the memory, of each tensor that is ever there, by name.
     homes: Mapping[str, int]
     name: str = ""  #: Of the network, for reports; may be empty.

@@ -2,8 +2,8 @@
 
 An image is a sequence of records.  A record is 16 bytes; where the memory port's words are wider, each
 record begins a word and the rest of the word is 0.  Fields follow each other from bit 0 of the record,
-little-endian.  The first four bits say which table the record is the next row of (`Table`); record 0 is the
-header.
+little-endian.  The first four bits are the number of the table whose next row the record is (`TableNumber`).
+Record 0 is the header.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hw.scheduler.program.program import (
     OPERATOR_BITS,
     CoreWord,
     OperandWord,
-    Program,
+    SchedulerProgram,
     TransferWord,
 )
 
@@ -36,7 +36,7 @@ INDEX_BITS = 16
 Row = Mapping[str, int]
 
 
-class Table(enum.IntEnum):
+class TableNumber(enum.IntEnum):
     """Tables of the sequencer; of the last three there is one a core, at the number plus the core's."""
 
     HEADER = 0
@@ -76,25 +76,25 @@ COMMAND_FIELDS = {
 OPERAND_FIELDS = {"address": SCRATCHPAD_ADDRESS_BITS, "words": WORDS_BITS, "ring": WORDS_BITS, "tag": 2}
 _HEADER_FIELDS = {"version": 12, "magic": 32, "word_bytes": 16, "records": 32, "scratchpad_words": 32}
 _FIELDS = {
-    Table.HEADER: _HEADER_FIELDS,
-    Table.STEPS: STEP_FIELDS,
-    Table.READS: TRANSFER_FIELDS,
-    Table.WRITES: TRANSFER_FIELDS,
-    Table.COMMANDS: COMMAND_FIELDS,
-    Table.INPUTS: OPERAND_FIELDS,
-    Table.OUTPUTS: OPERAND_FIELDS,
+    TableNumber.HEADER: _HEADER_FIELDS,
+    TableNumber.STEPS: STEP_FIELDS,
+    TableNumber.READS: TRANSFER_FIELDS,
+    TableNumber.WRITES: TRANSFER_FIELDS,
+    TableNumber.COMMANDS: COMMAND_FIELDS,
+    TableNumber.INPUTS: OPERAND_FIELDS,
+    TableNumber.OUTPUTS: OPERAND_FIELDS,
 }
 
 
 def fields(number: int) -> dict[str, int]:
     """Return the fields of a table's records, and their bits, by the table's number."""
-    return _FIELDS[Table(number if number < Table.COMMANDS else number - number % MAX_CORES)]
+    return _FIELDS[TableNumber(number if number < TableNumber.COMMANDS else number - number % MAX_CORES)]
 
 
-def table_rows(program: Program) -> dict[int, list[Row]]:
+def table_rows(program: SchedulerProgram) -> dict[int, list[Row]]:
     """Return the rows of each table, by its number, in the order in which they are executed."""
     tables: dict[int, list[Row]] = {
-        Table.STEPS: [
+        TableNumber.STEPS: [
             {
                 "wait_writes": step.wait_writes,
                 "wait_reads": step.wait_reads,
@@ -103,14 +103,14 @@ def table_rows(program: Program) -> dict[int, list[Row]]:
             }
             for number, step in enumerate(program.steps, 1)
         ],
-        Table.READS: _transfers(program.reads),
-        Table.WRITES: _transfers(program.writes),
+        TableNumber.READS: _transfers(program.reads),
+        TableNumber.WRITES: _transfers(program.writes),
     }
     for core in range(program.cores):
         words = [step.cores[core] for step in program.steps if core < len(step.cores)]
-        tables[Table.COMMANDS + core] = [_command(word) for word in words]
-        tables[Table.INPUTS + core] = [_operand(each) for word in words for each in word.inputs]
-        tables[Table.OUTPUTS + core] = [_operand(each) for word in words for each in word.outputs]
+        tables[TableNumber.COMMANDS + core] = [_command(word) for word in words]
+        tables[TableNumber.INPUTS + core] = [_operand(each) for word in words for each in word.inputs]
+        tables[TableNumber.OUTPUTS + core] = [_operand(each) for word in words for each in word.outputs]
     return tables
 
 
@@ -119,7 +119,7 @@ def record_bytes(word_bytes: int) -> int:
     return max(RECORD_BITS // 8, word_bytes)
 
 
-def encode(program: Program) -> bytes:
+def encode(program: SchedulerProgram) -> bytes:
     """Return the image of a program that fits `hw.scheduler.config.SchedulerConfig.check_program`."""
     tables = table_rows(program)
     header = {
@@ -132,7 +132,7 @@ def encode(program: Program) -> bytes:
     size = record_bytes(program.word_bytes)
     return b"".join(
         _record(number, row).to_bytes(size, "little")
-        for number, rows in ({Table.HEADER: [header]} | tables).items()
+        for number, rows in ({TableNumber.HEADER: [header]} | tables).items()
         for row in rows
     )
 

@@ -10,11 +10,11 @@ import itertools
 from hw.scheduler.graph.graph import Operator, Tensor
 from hw.scheduler.graph.groups import buffer_bytes
 from hw.scheduler.plan.plan import Direction, Episode, Plan, Transfer
-from hw.scheduler.program.dataflow import Call, Dataflow
-from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
+from hw.scheduler.program.dataflow import Dataflow, OperatorCall
+from hw.scheduler.program.program import CoreWord, OperandWord, SchedulerProgram, StepWord, TransferWord, Via
 
 
-def lower(plan: Plan) -> Program:
+def lower(plan: Plan) -> SchedulerProgram:
     """Turn a plan into a program; a pipelined group takes a core a member.
 
     The plan is one that `hw.scheduler.check` accepts.  InputError when it needs more cores, operators or
@@ -23,7 +23,7 @@ def lower(plan: Plan) -> Program:
     lowering = _Lowering(plan)
     reads, wait_reads = lowering.queue(Direction.READ)
     writes, wait_writes = lowering.queue(Direction.WRITE)
-    return Program(
+    return SchedulerProgram(
         word_bytes=plan.word_bytes,
         steps=tuple(
             StepWord(cores=tuple(core for core, _ in members), wait_reads=read, wait_writes=write)
@@ -69,7 +69,7 @@ class _Lowering:
     def _size(self, name: str) -> int:
         return -(-self.tensors[name].size_bytes // self._plan.word_bytes)
 
-    def _lower_step(self, number: int) -> list[tuple[CoreWord, Call]]:
+    def _lower_step(self, number: int) -> list[tuple[CoreWord, OperatorCall]]:
         step = self._plan.steps[number]
         group = self._by_name[step.operator]
         between = self._buffers(number, group)
@@ -85,7 +85,7 @@ class _Lowering:
                 outputs=tuple(outputs.values()),
                 compute_cycles=step.compute_cycles,
             )
-            call = Call(
+            call = OperatorCall(
                 operator=core.operator,
                 inputs=tuple(self._index[name] for name in inputs),
                 outputs=tuple(self._index[name] for name in outputs),

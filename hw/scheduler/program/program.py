@@ -149,7 +149,7 @@ class TransferWord:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Program:
+class SchedulerProgram:
     """A whole program.
 
     Notes

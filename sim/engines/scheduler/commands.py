@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,6 +18,7 @@ from sim.host.files import write_bytes, write_text
 from sim.host.paths import check_distinct, check_readable, check_writable
 
 if TYPE_CHECKING:
+    from hw.board import Board
     from hw.scheduler.graph.graph import Graph
     from hw.scheduler.plan.plan import Plan
     from hw.scheduler.planner.watch import Watch
@@ -32,6 +35,34 @@ DimensionOption = Annotated[
 ShapeOption = Annotated[
     list[str] | None,
     typer.Option("--shape", help="Shape of an input the model leaves open, INPUT=1,3,48,192; before --dim."),
+]
+WithinOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Time such as 60s or 2m: the best plan found by then is given, and the curve of the page "
+        "may take as long again. Such a plan says that it was stopped, and may differ from run to run."
+    ),
+]
+ObjectiveOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Criteria, the weightiest first, with commas between: bytes, then peak and transfers in "
+        "either order; latency (predicted cycles) anywhere.",
+        show_default=f"{','.join(ON_BOARD)} with --board, else {','.join(CRITERIA)}",
+    ),
+]
+OrderOption = Annotated[
+    OrderChoice,
+    typer.Option(
+        help="Orders of operators to consider: all (free), the model's own (default), one of least peak "
+        "(min-peak), or all by COSMA's published program, for a dozen operators at most (cosma)."
+    ),
+]
+TimeLimitOption = Annotated[
+    float,
+    typer.Option(
+        "--time-limit", help="Seconds a solver call may take; a plan that needed the limit says so."
+    ),
 ]
 
 #: Most problems of a plan that `check` lists.
@@ -56,31 +87,12 @@ def plan(
     curve: Annotated[
         bool, typer.Option("--curve/--no-curve", help="Whether the page gets its curve, after the plan.")
     ] = True,
-    within: Annotated[
-        str | None,
-        typer.Option(
-            help="Time such as 60s or 2m: the best plan found by then is given, and the curve of the page "
-            "may take as long again. Such a plan says that it was stopped, and may differ from run to run."
-        ),
-    ] = None,
+    within: WithinOption = None,
     board: Annotated[
         str | None, typer.Option("--board", help="Board whose words and memory the plan is for.")
     ] = None,
-    objective: Annotated[
-        str | None,
-        typer.Option(
-            help="Criteria, the weightiest first, with commas between: bytes, then peak and transfers in "
-            "either order; latency (predicted cycles) anywhere.",
-            show_default=f"{','.join(ON_BOARD)} with --board, else {','.join(CRITERIA)}",
-        ),
-    ] = None,
-    order: Annotated[
-        OrderChoice,
-        typer.Option(
-            help="Orders of operators to consider: all (free), the model's own (default), one of least peak "
-            "(min-peak), or all by COSMA's published program, for a dozen operators at most (cosma)."
-        ),
-    ] = OrderChoice.FREE,
+    objective: ObjectiveOption = None,
+    order: OrderOption = OrderChoice.FREE,
     streaming: Annotated[
         When, typer.Option(help="Whether tensors may pass through a window of the scratchpad.")
     ] = When.AUTO,
@@ -90,12 +102,7 @@ def plan(
     macs_per_cycle: Annotated[int, typer.Option(help="Multiply-accumulates of the array.")] = 4096,
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
     effort: Annotated[int, typer.Option(help="Work of the search; 1 is the default.")] = 1,
-    time_limit: Annotated[
-        float,
-        typer.Option(
-            "--time-limit", help="Seconds a solver call may take; a plan that needed the limit says so."
-        ),
-    ] = 600.0,
+    time_limit: TimeLimitOption = 600.0,
     dim: DimensionOption = None,
     shape: ShapeOption = None,
 ) -> None:
@@ -107,18 +114,14 @@ def plan(
     started = time.perf_counter()
     check_writable("--output", output)
     if html is not None:
-        from sim.plans.curve import traffic_over_scratchpad
-        from sim.plans.page import render_plan
-
         check_writable("--html", html)
     from hw.board.files import find_board, load_board
 
     read = (("model", Path(model)), ("--board", find_board(board) if board is not None else None))
     check_distinct(*read, ("--output", output), ("--html", html))
     from hw.scheduler.plan.documents import plan_to_json
-    from hw.scheduler.plan_model import load_fused, plan_model
+    from hw.scheduler.plan_model import load_fused
     from sim.plans.commands import parse_dimensions, parse_seconds, parse_shapes, print_plan, warn
-    from sim.plans.watched import watched_work
 
     seconds = None if within is None else parse_seconds("--within", within)
     options: dict[str, Any] = {
@@ -136,32 +139,62 @@ def plan(
         options["objective"] = tuple(map(str.strip, objective.split(",")))
     on = load_board(board) if board is not None else None
     dimensions, shapes = parse_dimensions(dim or ()), parse_shapes(shape or ())
-
-    def planned(watch: Watch) -> tuple[Graph, Plan]:
-        watch.stage("reading the model")
-        graph = load_fused(model, dimensions, shapes, warn)
-        return graph, plan_model(graph, scratchpad, board=on, watch=watch, **options)
-
-    (graph, found), interrupted, compiling_s = watched_work(
-        f"Planning {Path(model).stem}",
-        planned,
-        None if seconds is None else seconds - (time.perf_counter() - started),
-    )
+    load = partial(load_fused, model, dimensions, shapes, warn)
+    left = None if seconds is None else seconds - (time.perf_counter() - started)
+    (graph, found), interrupted, compiling_s = _plan_watched(model, load, scratchpad, on, options, left)
     write_text(output, plan_to_json(found))
     print_plan(found, time.perf_counter() - started - compiling_s, compiling_s)
     print(output, flush=True)
     if html is not None:
-        drawn = None
-        if curve and curve_points and not interrupted:
-            drawn, interrupted, _ = watched_work(
-                f"Curve of {graph.name}",
-                lambda watch: traffic_over_scratchpad(found, graph, options, curve_points, watch),
-                seconds,
-            )
-        render_plan(found, html, curve=drawn)
+        points = curve_points if curve and not interrupted else 0
+        interrupted = _write_page(html, found, graph, options, points, seconds) or interrupted
         print(html)
     if interrupted:
         raise KeyboardInterrupt
+
+
+def _plan_watched(
+    model: str,
+    load: Callable[[], Graph],
+    scratchpad: str,
+    board: Board | None,
+    options: Mapping[str, Any],
+    within_s: float | None,
+) -> tuple[tuple[Graph, Plan], bool, float]:
+    """Load and plan a model beside a progress line; see `sim.plans.watched.watched_work`."""
+    from hw.scheduler.plan_model import plan_model
+    from sim.plans.watched import watched_work
+
+    def planned(watch: Watch) -> tuple[Graph, Plan]:
+        watch.stage("reading the model")
+        graph = load()
+        return graph, plan_model(graph, scratchpad, board=board, watch=watch, **options)
+
+    return watched_work(f"Planning {Path(model).stem}", planned, within_s)
+
+
+def _write_page(
+    path: Path,
+    plan: Plan,
+    graph: Graph,
+    options: Mapping[str, Any],
+    curve_points: int,
+    within_s: float | None,
+) -> bool:
+    """Write the page of a plan, with a curve of so many points; return whether the curve was interrupted."""
+    from sim.plans.curve import traffic_over_scratchpad
+    from sim.plans.page import render_plan
+    from sim.plans.watched import watched_work
+
+    curve, interrupted = None, False
+    if curve_points:
+        curve, interrupted, _ = watched_work(
+            f"Curve of {graph.name}",
+            lambda watch: traffic_over_scratchpad(plan, graph, options, curve_points, watch),
+            within_s,
+        )
+    render_plan(plan, path, curve=curve)
+    return interrupted
 
 
 def check(

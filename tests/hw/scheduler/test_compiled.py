@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hw.scheduler import compiled
-from hw.scheduler.compiled import _cache, told_of_compiling
+from hw.scheduler.compiled import _cache, reported_compiling
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_compiling_is_told_and_only_then():
     def double(value):
         return 2 * value
 
-    with told_of_compiling(told.append) as compiling:
+    with reported_compiling(told.append) as compiling:
         assert double(np.int64(4)) == 8
         known = list(told), compiling.seconds
         assert known[1]

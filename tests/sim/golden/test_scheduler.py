@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hw.scheduler.graph.graph import Tensor, TensorKind
-from hw.scheduler.program.dataflow import Call, Dataflow
+from hw.scheduler.program.dataflow import Dataflow, OperatorCall
 from sim.golden import scheduler as golden
 from sim.golden.scheduler import execute, operator_words, to_bytes, to_words
 from tests.support.program.random_programs import operator_words as word_by_word
@@ -83,8 +83,8 @@ def dataflow():
         ),
         homes={"x": 0, "spilled": 2, "y": 4},
         calls=(
-            Call(operator=0, inputs=(0,), outputs=(1, 2)),
-            Call(operator=1, inputs=(2, 1, 0), outputs=(3,)),
+            OperatorCall(operator=0, inputs=(0,), outputs=(1, 2)),
+            OperatorCall(operator=1, inputs=(2, 1, 0), outputs=(3,)),
         ),
     )
 

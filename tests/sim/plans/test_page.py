@@ -12,7 +12,7 @@ from hw.scheduler.plan.plan import Direction
 from hw.scheduler.plan.problem import Problem
 from sim.plans.charts import graph_by_step, listed, traffic_curve
 from sim.plans.curve import Curve
-from sim.plans.facts import CurvePoint, Path, PlanFacts, Why
+from sim.plans.facts import CurvePoint, Delivery, PlanFacts, TransferReason
 from sim.plans.map import address_map
 from sim.plans.page import render_plan
 from sim.report.style import byte_axis
@@ -146,9 +146,11 @@ def test_the_map_shows_every_stay_window_and_move(request, name):
 
 def test_reasons_tell_compulsory_from_avoidable(spilling):
     facts = PlanFacts(spilling)
-    moved = {why: sum(facts.bytes_by_step(why)) for why in Why}
-    assert moved[Why.REFETCH] + moved[Why.SPILL] == spilling.totals.avoidable_bytes
-    assert moved[Why.FIRST_FETCH] + moved[Why.OUTPUT] == spilling.totals.compulsory_bytes
+    moved = {why: sum(facts.bytes_by_step(why)) for why in TransferReason}
+    assert moved[TransferReason.REFETCH] + moved[TransferReason.SPILL] == spilling.totals.avoidable_bytes
+    assert (
+        moved[TransferReason.FIRST_FETCH] + moved[TransferReason.OUTPUT] == spilling.totals.compulsory_bytes
+    )
     assert max(facts.bytes_in_use) == spilling.totals.peak_bytes
 
 
@@ -173,10 +175,10 @@ def test_early_fetches_and_late_writes_are_hatched(spilling):
 
 def test_every_use_is_a_line_of_its_kind(grouped):
     facts = PlanFacts(grouped)
-    assert {(edge.tensor, edge.path) for edge in facts.edges} == {
-        ("a", Path.STREAMED),
-        ("skip", Path.STAYED),
-        ("b", Path.STREAMED),
+    assert {(edge.tensor, edge.delivery) for edge in facts.edges} == {
+        ("a", Delivery.STREAMED),
+        ("skip", Delivery.STAYED),
+        ("b", Delivery.STREAMED),
     }
     figure = graph_by_step(facts)
     lines = {trace.name: sum(x is None for x in trace.x) for trace in figure.data if trace.mode == "lines"}

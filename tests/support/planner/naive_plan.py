@@ -12,11 +12,11 @@ from hw.scheduler.plan.plan import (
     Certificate,
     Direction,
     Episode,
-    Fifo,
+    GroupFifo,
     Mode,
     Plan,
+    PlanStep,
     StageCertificate,
-    Step,
     Stream,
     Totals,
     Transfer,
@@ -149,7 +149,7 @@ class _Walk:
         return places
 
 
-def serial_cycles(problem: Problem, steps: Collection[Step]) -> int:
+def serial_cycles(problem: Problem, steps: Collection[PlanStep]) -> int:
     """Return cycles in which all operators surely run one after the other, a word at a time."""
     words = sum(problem.size[tensor] for operands in problem.operands for tensor in operands)
     inner = [tensor for operator in problem.graph.operators for tensor in operator.inner]
@@ -191,7 +191,7 @@ def _assemble(walk: _Walk, scratchpad_bytes: int) -> Plan:
     for stream in streams:
         used[stream.step] += stream.window_bytes
     steps = tuple(
-        Step(
+        PlanStep(
             operator=graph.operators[operator].name,
             mode=Mode.PIPELINED if graph.operators[operator].members else Mode.SEQUENTIAL,
             compute_cycles=-(-graph.operators[operator].macs // MACS_PER_CYCLE),
@@ -208,7 +208,7 @@ def _assemble(walk: _Walk, scratchpad_bytes: int) -> Plan:
         episodes=episodes,
         streams=streams,
         fifos=tuple(
-            Fifo(step=step, address=address * word, size_bytes=size * word)
+            GroupFifo(step=step, address=address * word, size_bytes=size * word)
             for step, address, size in walk.fifos
         ),
         transfers=transfers,

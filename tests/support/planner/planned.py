@@ -4,7 +4,7 @@ import random
 
 from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind
 from hw.scheduler.plan.array import compute_cycles
-from hw.scheduler.plan.plan import Certificate, Direction, Mode, Plan, StageCertificate, Step, Totals
+from hw.scheduler.plan.plan import Certificate, Direction, Mode, Plan, PlanStep, StageCertificate, Totals
 from hw.scheduler.planner.residency.stays import Residency, Stay, StreamUse, events_of, measure, steps_of
 from hw.scheduler.planner.transfers.transfers import blocks_of, make_transfers
 from tests.support.planner.naive_plan import serial_cycles
@@ -48,7 +48,7 @@ def plan_of(problem, order, residency, *, step_cycles=None, addresses=None):
     compulsory = problem.compulsory * word
     avoidable = words[Direction.READ] + words[Direction.WRITE] - compulsory
     steps = tuple(
-        Step(
+        PlanStep(
             operator=operator.name,
             mode=Mode.PIPELINED if operator.members else Mode.SEQUENTIAL,
             compute_cycles=least,

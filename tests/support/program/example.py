@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from hw.scheduler.graph.graph import Tensor, TensorKind
-from hw.scheduler.program.dataflow import Call, Dataflow
-from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
+from hw.scheduler.program.dataflow import Dataflow, OperatorCall
+from hw.scheduler.program.program import CoreWord, OperandWord, SchedulerProgram, StepWord, TransferWord, Via
 
 #: Words of a tensor, of a stream's ring and of the ring between two cores.
 _TENSOR, _RING, _FIFO = 96, 32, 16
 
 
-def example_program(word_bytes: int) -> Program:
+def example_program(word_bytes: int) -> SchedulerProgram:
     """Return a program of five steps over tensors of 96 words that uses everything the hardware has.
 
     ``x`` and the weights ``w`` come from memory, ``z`` goes there, ``a`` is spilled and fetched again::
@@ -42,7 +42,7 @@ def example_program(word_bytes: int) -> Program:
     def core(operator: int, inputs: tuple[OperandWord, ...], output: OperandWord) -> CoreWord:
         return CoreWord(operator=operator, inputs=inputs, outputs=(output,), compute_cycles=_TENSOR)
 
-    return Program(
+    return SchedulerProgram(
         word_bytes=word_bytes,
         steps=(
             StepWord(cores=(core(0, (one,), two),), wait_reads=1),
@@ -78,7 +78,7 @@ def _dataflow(word_bytes: int, homes: dict[str, int]) -> Dataflow:
         ),
         homes=homes,
         calls=tuple(
-            Call(
+            OperatorCall(
                 operator=number,
                 inputs=tuple(names.index(name) for name in inputs),
                 outputs=tuple(names.index(name) for name in outputs),

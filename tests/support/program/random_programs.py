@@ -12,7 +12,7 @@ import random
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
+from hw.scheduler.program.program import CoreWord, OperandWord, SchedulerProgram, StepWord, TransferWord, Via
 
 _MASK = 0xFFFFFFFF
 _G, _H = 0x9E3779B9, 0x85EBCA6B
@@ -46,7 +46,9 @@ def operator_words(operator: int, inputs: list[int], outputs: list[int], word_by
     return results
 
 
-def interpret(program: Program, memory: dict[int, int], *, early_reads: bool = False) -> dict[int, int]:
+def interpret(
+    program: SchedulerProgram, memory: dict[int, int], *, early_reads: bool = False
+) -> dict[int, int]:
     """Return what a run writes to ``memory`` (words by word address, from the program's base).
 
     With ``early_reads``, reads run as soon as they may and writes as late as they are waited for.
@@ -140,7 +142,7 @@ class _Stay:
     home: int
 
 
-def with_operand(program: Program, number: int, **fields: Any) -> tuple[StepWord, ...]:
+def with_operand(program: SchedulerProgram, number: int, **fields: Any) -> tuple[StepWord, ...]:
     """Return the steps of a program with some fields of its operand ``number`` changed."""
     left = iter(range(len(program.operands)))
 
@@ -187,7 +189,7 @@ class RandomProgram:
         self._reads: list[tuple[TransferWord, int]] = []
         self._writes: list[tuple[TransferWord, int]] = []
 
-    def make(self) -> Program:
+    def make(self) -> SchedulerProgram:
         """Return the program."""
         words = []
         for number in range(self._steps):
@@ -204,7 +206,7 @@ class RandomProgram:
         reads = sorted(self._reads, key=lambda item: (item[0].start_step, item[0].ring > 0, item[1]))
         writes = sorted(self._writes, key=lambda item: (item[0].start_step, item[0].ring == 0, item[1]))
         wait_reads, wait_writes = (_waits(items, self._steps) for items in (reads, writes))
-        return Program(
+        return SchedulerProgram(
             word_bytes=self._word_bytes,
             steps=tuple(
                 StepWord(cores=cores, wait_reads=read, wait_writes=write)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from hw.scheduler.graph.graph import Operator
 from hw.scheduler.plan.array import compute_cycles
-from hw.scheduler.plan.plan import Direction, Episode, Fifo, Stream, Transfer
+from hw.scheduler.plan.plan import Direction, Episode, GroupFifo, Stream, Transfer
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.address.blocks import AddressBlock
 from hw.scheduler.planner.residency.stays import Residency, steps_of
@@ -26,7 +26,7 @@ class Movements(NamedTuple):
 
     episodes: tuple[Episode, ...]
     streams: tuple[Stream, ...]
-    fifos: tuple[Fifo, ...]
+    fifos: tuple[GroupFifo, ...]
     transfers: tuple[Transfer, ...]
     homes: Mapping[str, int]
     memory_bytes: int
@@ -144,7 +144,7 @@ def make_transfers(
             for block, stream in enumerate(residency.streams, stays)
         ),
         fifos=tuple(
-            Fifo(step=block.first, address=low, size_bytes=size)
+            GroupFifo(step=block.first, address=low, size_bytes=size)
             for block, (low, size) in zip(blocks[len(names) :], rows[len(names) :], strict=True)
         ),
         transfers=tuple(transfer(move) for reads in (True, False) for move in queued if move.reads is reads),

@@ -9,7 +9,7 @@ import numpy as np
 
 from hw.errors import LoomworkError
 from hw.scheduler.operators.timing import STATE
-from hw.scheduler.program.program import MAX_CORES, Program, TransferWord
+from hw.scheduler.program.program import MAX_CORES, SchedulerProgram, TransferWord
 from hw.scheduler.program.timing import kernel
 from hw.scheduler.program.timing.memory import TimingModel
 from hw.scheduler.program.timing.state import Integers, Parts, Tables
@@ -19,7 +19,7 @@ _LIMIT_FACTOR, _LIMIT_EXTRA_CYCLES = 64, 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prediction:
+class ProgramCycles:
     """What a program takes."""
 
     cycles_total: int  #: From start to done.
@@ -27,7 +27,9 @@ class Prediction:
     load_cycles: int  #: Those of them in which the program was loaded.
 
 
-def predict(program: Program, model: TimingModel | None = None, *, image_words: int = 0) -> Prediction:
+def predict(
+    program: SchedulerProgram, model: TimingModel | None = None, *, image_words: int = 0
+) -> ProgramCycles:
     """Predict the time of a program.
 
     ``model``: of the memory; the default one when None. ``image_words``: words of the program image that is
@@ -49,10 +51,10 @@ def predict(program: Program, model: TimingModel | None = None, *, image_words: 
     total, exposed, load = kernel.simulate(tables, _parts(tables, model), model, loads, limit)
     if total < 0:
         raise LoomworkError("the program waits for itself: no step ends any more")
-    return Prediction(cycles_total=int(total), exposed_cycles=int(exposed), load_cycles=int(load))
+    return ProgramCycles(cycles_total=int(total), exposed_cycles=int(exposed), load_cycles=int(load))
 
 
-def _tables(program: Program, image_words: int) -> Tables:
+def _tables(program: SchedulerProgram, image_words: int) -> Tables:
     """Return the program in numbers; the image is a read before all others."""
     image = [(image_words, -1, 0, 0, 0)] if image_words else []
     cores = np.zeros((len(program.steps), MAX_CORES, 6), np.int64)

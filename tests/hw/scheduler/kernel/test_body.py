@@ -9,12 +9,12 @@ import pytest
 from hw.lib.place import InlinePlacer
 from hw.scheduler.config import SchedulerConfig, frozen
 from hw.scheduler.core import transfer_engine
-from hw.scheduler.core.transfer_engine import Issue, ReadEngine
+from hw.scheduler.core.transfer_engine import ReadEngine, TransferIssue
 from hw.scheduler.kernel import body as body_module
 from hw.scheduler.kernel.arguments import CAUSES
 from hw.scheduler.kernel.body import SchedulerBody
 from hw.scheduler.program.image import encode, record_bytes
-from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
+from hw.scheduler.program.program import CoreWord, OperandWord, SchedulerProgram, StepWord, TransferWord, Via
 from hw.scheduler.program.timing.memory import TimingModel
 from hw.scheduler.program.timing.timeline import predict
 from tests.support.gateware.axi_memory import AxiMemory, untouched
@@ -37,10 +37,10 @@ def built(config, *_):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Call:
+class OperatorCall:
     """One launch: the program, where its region and its image lie, and cycles from the done before it."""
 
-    program: Program
+    program: SchedulerProgram
     base: int = BASE
     image: int = IMAGE
     idle: int = 2
@@ -52,7 +52,7 @@ def run(config, content, *calls, stall=0.0, latency=(1, 12), seed=0, limit=60_00
     Nothing is reset from the first launch to the last, which is looked at in every cycle.  Gives the memory,
     and the counters of each launch.
     """
-    parts = (transfer_engine.Issue, body_module.ReadEngine)
+    parts = (transfer_engine.TransferIssue, body_module.ReadEngine)
     # A frozen program cannot be a key of the cache.
     body = built(config, *parts) if config.program is None else built.__wrapped__(config)
     memory = AxiMemory(body.gmem0, stall=stall, latency=latency, seed=seed)
@@ -101,7 +101,7 @@ def check(program, sources, *, config=None, launches=1, **options):
         for address in range(home, home + words)
     }
     config = config or shape(program)
-    memory, outcomes = run(config, content, *[Call(program=program)] * launches, **options)
+    memory, outcomes = run(config, content, *[OperatorCall(program=program)] * launches, **options)
     for address, word in interpret(program, content).items():
         at = BASE + address * program.word_bytes
         assert memory.content(at, program.word_bytes) == word.to_bytes(program.word_bytes, "little"), address
@@ -162,7 +162,7 @@ def test_programs_one_after_another(name, seed):
             cores=min(2, fields.get("cores", 2)),
         )
         calls.append(
-            Call(
+            OperatorCall(
                 program=rng.choice(calls).program if number == LAUNCHES - 1 else maker.make(),
                 base=BASE + rng.randrange(2) * 0x10000,
                 image=IMAGE + rng.randrange(2) * 0x1000,
@@ -217,9 +217,9 @@ SIMPLE = TimingModel(
 
 
 def timed(steps, reads=(), writes=(), cores=1, off=1):
-    program = Program(word_bytes=32, steps=tuple(steps), reads=tuple(reads), writes=tuple(writes))
+    program = SchedulerProgram(word_bytes=32, steps=tuple(steps), reads=tuple(reads), writes=tuple(writes))
     loading = shape(program, scratchpad_bytes=1 << 14, banks=8, cores=cores)
-    content, call = dict.fromkeys(range(256), 0), Call(program=program)
+    content, call = dict.fromkeys(range(256), 0), OperatorCall(program=program)
     _, (counters,) = run(loading, content, call, latency=(LATENCY, LATENCY))
     predicted = predict(program, SIMPLE, image_words=len(encode(program)) // 32)
     assert predicted.load_cycles == counters["cycles_stall_load"]
@@ -286,13 +286,13 @@ def test_rings_pass_a_word_a_cycle(ring):
 BUGS = {
     "spill before the operator is done": (
         transfer_engine,
-        Issue,
+        TransferIssue,
         "(self.computed > row.start_step) |",
         "(self.begun > row.start_step) |",
     ),
     "fetch before its slot": (
         transfer_engine,
-        Issue,
+        TransferIssue,
         "(self.computed > row.start_step) |",
         "(self.computed >= row.start_step) |",
     ),

@@ -10,7 +10,7 @@ import pytest
 
 from hw.errors import InputError
 from hw.scheduler.check.check import check
-from hw.scheduler.check.space import Block, overlapping
+from hw.scheduler.check.space import Occupancy, overlapping
 from hw.scheduler.graph.bands import Cutter
 from hw.scheduler.graph.fuse import fuse_elementwise
 from hw.scheduler.plan.diagnose import diagnose
@@ -63,7 +63,7 @@ def fused(graph):
 def compared(graph):
     """As many blocks at one time as there are operands, and as many times."""
     blocks = [
-        Block(step, step + 1, 64 * place, 64 * place + 64, f"{place}")
+        Occupancy(step, step + 1, 64 * place, 64 * place + 64, f"{place}")
         for step in range(4)
         for place in range(len(graph.operators) // 2)
     ]
@@ -102,7 +102,7 @@ def test_blocks_that_overlap_are_found_either_way(seed):
     for number in range(60):
         begin, low = rng.randrange(20), 8 * rng.randrange(6) if apart else rng.randrange(48)
         high = low + (8 if apart else rng.randint(1, 12))
-        blocks.append(Block(begin, begin + rng.randint(1, 6), low, high, str(number)))
+        blocks.append(Occupancy(begin, begin + rng.randint(1, 6), low, high, str(number)))
     ordered = sorted(blocks, key=lambda block: (block.begin, block.low))
     expected = {
         (one.label, other.label)

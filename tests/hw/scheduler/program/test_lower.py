@@ -14,7 +14,7 @@ from hw.scheduler.plan.documents import plan_to_json
 from hw.scheduler.plan.plan import Mode
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.program.lower import lower
-from hw.scheduler.program.program import Program, Via
+from hw.scheduler.program.program import SchedulerProgram, Via
 from sim.golden.scheduler import execute, to_words
 from tests.support.planner.graphs import pipelined_graph, random_graph
 from tests.support.planner.naive_plan import naive_plan
@@ -124,7 +124,7 @@ def brings_new(program, read):
     return not read.ring and not same
 
 
-def faults(program: Program):
+def faults(program: SchedulerProgram):
     """Programs with one thing wrong, each with what it is."""
     for number, operand in enumerate(program.operands):
         if operand.via is Via.WHOLE:

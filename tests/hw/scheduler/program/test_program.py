@@ -7,7 +7,7 @@ import pytest
 from hw.config import config_dict
 from hw.errors import InputError
 from hw.scheduler.config import SchedulerConfig, frozen, needs
-from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
+from hw.scheduler.program.program import CoreWord, OperandWord, SchedulerProgram, StepWord, TransferWord, Via
 from tests.support.program.example import example_program
 
 PROGRAM = example_program(32)
@@ -117,7 +117,7 @@ def test_totals_of_a_program():
     assert PROGRAM.memory_words == 4 * 96
     assert (PROGRAM.read_bytes, PROGRAM.write_bytes) == (3 * 96 * 32, 2 * 96 * 32)
     assert PROGRAM.cores == 2
-    without = Program(word_bytes=4, steps=PROGRAM.steps[:1], reads=PROGRAM.reads[:1])
+    without = SchedulerProgram(word_bytes=4, steps=PROGRAM.steps[:1], reads=PROGRAM.reads[:1])
     assert without.write_bytes == 0
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from hw.board import board_names, load_board
 from hw.errors import LoomworkError
-from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
+from hw.scheduler.program.program import CoreWord, OperandWord, SchedulerProgram, StepWord, TransferWord, Via
 from hw.scheduler.program.timing.memory import TimingModel
 from hw.scheduler.program.timing.timeline import predict
 from tests.support.program.example import example_program
@@ -23,7 +23,7 @@ def step(source, result, *, compute_cycles):
 def streaming(words, *, compute_cycles):
     """One step that reads a stream and keeps what it makes."""
     source = OperandWord(address=0, words=words, via=Via.MEMORY, ring=16)
-    return Program(
+    return SchedulerProgram(
         word_bytes=32,
         steps=(step(source, OperandWord(address=16, words=words), compute_cycles=compute_cycles),),
         reads=(TransferWord(dram_address=0, address=0, words=words, start_step=0, ring=16),),
@@ -33,7 +33,7 @@ def streaming(words, *, compute_cycles):
 @pytest.mark.parametrize(("words_in", "words_out", "compute"), [(40, 10, 0), (9, 33, 70), (500, 500, 0)])
 def test_steps_that_wait_for_nothing(words_in, words_out, compute):
     source, result = OperandWord(address=0, words=words_in), OperandWord(address=600, words=words_out)
-    program = Program(word_bytes=32, steps=(step(source, result, compute_cycles=compute),) * 2)
+    program = SchedulerProgram(word_bytes=32, steps=(step(source, result, compute_cycles=compute),) * 2)
     prediction = predict(program)
     least = 3 + max(compute, max(words_in, words_out) + 12)
     assert prediction.cycles_total == 2 * least + 3
@@ -112,7 +112,7 @@ def pipelined(front, back, *, reads=(), writes=(), fifo_first=True):
             for core in order
         )
 
-    return Program(
+    return SchedulerProgram(
         word_bytes=4,
         steps=(StepWord(cores=cores),),
         reads=transfers(reads),

@@ -10,7 +10,7 @@ from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.core.layouts import piece_layout, place_layout
 
 
-class Walker(wiring.Component):
+class AddressGenerator(wiring.Component):
     """Walks over pieces, whole or in a ring, word by word.
 
     ``tag``: shape of what goes with each word.
