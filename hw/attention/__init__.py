@@ -32,7 +32,7 @@ cycle.  A **pass** is one query tile against the keys it sees, in tiles of up to
 
 Numbers beside the left line are cycles after a part of a key, or after the last part of a tile's values, at
 which the stage starts; those on the right are the stage's own latency.  They are those of the default
-configuration; `hw.attention.core.row.cell.Timing` adds them up for any.
+configuration; `hw.attention.core.timing.CoreTiming` adds them up for any.
 
 **Where a cycle goes.**  Only four places can wait: `KeySide` for keys, queries and room in the logit buffers,
 `ValueSide` for values, complete tiles and room at the end of a tile, `Finish` (with several streams) for the

@@ -9,10 +9,10 @@ from amaranth.hdl import Const, Elaboratable, Module, Mux, Signal, signed
 from hw.attention.config import KEY_BITS, AttentionConfig
 from hw.attention.movers.cache import _DECODE_PLACES, _PLACES, PartCache
 from hw.attention.walk.fetch import port_share
-from hw.attention.walk.geometry import tile_shape
+from hw.attention.walk.job_setup import tile_shape
 from hw.attention.walk.layouts import KeyPass
-from hw.attention.walk.segments import tile_range, within
 from hw.attention.walk.tags import CacheTags
+from hw.attention.walk.tiles import tile_range, within
 from tests.formal.stream_properties import free_input
 from tests.support.proofs.formal import (
     PropertyFailure,

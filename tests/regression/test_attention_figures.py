@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hw.attention.config import UNIT_BITS
-from hw.attention.core.row.cell import Timing
+from hw.attention.core.timing import CoreTiming
 from hw.attention.driver.division import divide
 from hw.attention.driver.job import workload_of
 from hw.attention.driver.shapes import pass_shapes
@@ -18,14 +18,14 @@ from hw.attention.driver.tensors import read_inputs
 from hw.attention.driver.workload import AttentionWorkload
 from hw.attention.engine import AttentionEngine
 from hw.attention.model.cycles import core_cycles
-from hw.attention.model.places import Places
-from hw.attention.walk.geometry import BITMAP_ROW_BYTES, PAGE_ENTRY_BYTES
+from hw.attention.model.pieces import PassAddresses
+from hw.attention.walk.job_setup import BITMAP_ROW_BYTES, PAGE_ENTRY_BYTES
 from hw.board import load_board
 from sim.api import config_of, simulate
 from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.engines.attention.cases import SMALL
 from sim.engines.attention.figures import BOARD, FIGURES, figures_of, measure
-from sim.engines.attention.predictions import Comparison, compare, small_launch, summary
+from sim.engines.attention.predictions import PredictionCheck, compare, small_launch, summary
 from sim.run.run import find_adapter, run
 
 
@@ -61,7 +61,7 @@ def bytes_beside(figure):
     """
     config, board = figure.config, load_board(BOARD)
     workload = workload_of(read_inputs(figure.tensors(), config))
-    beat, beside, places = config.port_width(board.memory.port_data_width) // 8, 0, Places(config)
+    beat, beside, places = config.port_width(board.memory.port_data_width) // 8, 0, PassAddresses(config)
 
     def ends(first, length):
         return first % beat + -(first + length) % beat if length else 0
@@ -166,7 +166,7 @@ def test_launches_of_a_small_engine_are_predicted(seed, tmp_path, monkeypatch):
     monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")  # the simulator of the regression, data and all
     tensors = small_launch(np.random.default_rng([3, seed]), SMALL)
     report = run("attention", SMALL, load_board(BOARD), tensors, directory=tmp_path).report
-    found = Comparison(
+    found = PredictionCheck(
         seed=seed,
         text="",
         cycles=report.cycles.cycles_total,
@@ -180,7 +180,7 @@ def test_first_score_to_last_output_of_a_small_array():
     figure = next(figure for figure in FIGURES if figure.name == "small_array")
     config = figure.config
     count = core_cycles(config, pass_shapes(config, queries=256, keys=256))
-    assert count - (config.rows + 1 + Timing(config).scale) <= 8360
+    assert count - (config.rows + 1 + CoreTiming(config).scale) <= 8360
 
 
 @pytest.mark.soak

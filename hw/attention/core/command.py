@@ -76,7 +76,7 @@ class TileCommand(data.StructLayout):
         super().__init__(members)
 
 
-class Tile(data.StructLayout):
+class BufferedTile(data.StructLayout):
     """A tile of keys whose logits and maximum lie in the buffer."""
 
     def __init__(self, config: AttentionConfig) -> None:
@@ -108,7 +108,7 @@ class PartSource(wiring.Signature):
                 "last": In(1),
                 "keep": In(1),
                 #: `PART_LATENCY` cycles later, those of values when their probabilities come (``step`` of
-                #: `hw.attention.core.row.cell.Timing`): key ``n`` of the head is at place ``n mod (S P)``.
+                #: `hw.attention.core.timing.CoreTiming`): key ``n`` of the head is at place ``n mod (S P)``.
                 "parts": Out(data.ArrayLayout(part, config.decode_streams)),
             }
         )

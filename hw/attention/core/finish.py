@@ -16,7 +16,7 @@ from hw.attention.core.result.finals import FinalRead
 from hw.attention.core.result.gather import Gather, GatherStep
 from hw.attention.core.result.normalize import Normalizer, NormalizeStep
 from hw.attention.core.result.reciprocal import Divide
-from hw.attention.core.row.cell import Timing
+from hw.attention.core.timing import CoreTiming
 from hw.attention.core.value_side import FINAL_BANKS
 from hw.lib.delay import delay
 from hw.lib.steps import count_steps
@@ -66,7 +66,7 @@ class Finish(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""
         m = Module()
-        config, timing = self._config, Timing(self._config)
+        config, timing = self._config, CoreTiming(self._config)
         begins = Signal()
         if config.decodes:
             m.submodules.gathering = gathering = Gathering(config)
@@ -151,7 +151,7 @@ class Finish(wiring.Component):
 
     def _join(self, m: Module, begins: Signal, free: list[Value]) -> None:
         """Wait for the streams, for the divider, for a bank of results, and for what else is to be free."""
-        config, timing = self._config, Timing(self._config)
+        config, timing = self._config, CoreTiming(self._config)
         banks_free = Signal(range(RESULT_BANKS + 1), init=RESULT_BANKS)
         wait = Signal(range(max(timing.interval, config.merge_steps)))
         steps = self._steps(self.i.payload)

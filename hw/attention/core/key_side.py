@@ -9,10 +9,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import CAP_BITS, KEY_BITS, AttentionConfig
-from hw.attention.core.command import PART_LATENCY, Tile, TileCommand
-from hw.attention.core.row.cell import Timing
+from hw.attention.core.command import PART_LATENCY, BufferedTile, TileCommand
 from hw.attention.core.row.maximum import LOGIT_TILES, LogitWrite
 from hw.attention.core.row.score import QueryPick
+from hw.attention.core.timing import CoreTiming
 from hw.lib.delay import delay
 
 
@@ -44,7 +44,7 @@ class KeySide(wiring.Component):
             #: To the rows: the part taken in the cycle before, or anything when none was.
             "key": Out(elements),
             #: ``pick``, ``accumulate``, ``first``, ``adopt``, ``index``, ``cap``, ``write``: to the rows,
-            #: each at its stage (`Timing`); ``index`` is the ``key`` of its `RowControl`.
+            #: each at its stage (`CoreTiming`); ``index`` is the ``key`` of its `RowControl`.
             "pick": Out(QueryPick(config)),
             "accumulate": Out(1),
             "first": Out(1),
@@ -56,7 +56,7 @@ class KeySide(wiring.Component):
             "ended": In(1),  #: It was the last of its tile.
             #: Complete tiles, valid for a cycle: the receiver must always have room for `LOGIT_TILES` of
             #: them.
-            "tile": Out(stream.Signature(Tile(config), always_ready=True)),
+            "tile": Out(stream.Signature(BufferedTile(config), always_ready=True)),
             #: ``issue``, ``blocked``, ``starved``, ``idle``: in this cycle a part is taken; or there is none
             #: because the logit buffers are full, or because none has come, or because there is no pass.
             "issue": Out(1),
@@ -131,9 +131,9 @@ class KeySide(wiring.Component):
             slot.eq(slot + takes_tile),
         ]
 
-        timing = Timing(config)
+        timing = CoreTiming(config)
         write = Signal(LogitWrite(config))
-        complete = Signal(Tile(config))
+        complete = Signal(BufferedTile(config))
         m.d.comb += [
             write.valid.eq(takes_key),
             write.slot.eq(slot),
@@ -194,7 +194,7 @@ class KeySide(wiring.Component):
             # Another part comes next, unless keys have just one.
             m.d.sync += [picked.eq(~self.issue | one_part), opens.eq(0)]
         adopt = pick.valid & opens
-        m.d.comb += self.adopt.eq(self._later(m, "adopt", adopt, 1 + Timing(config).adopt))
+        m.d.comb += self.adopt.eq(self._later(m, "adopt", adopt, 1 + CoreTiming(config).adopt))
         if config.decodes:
             with m.If(self.restart):
                 m.d.sync += bank.eq(1)

@@ -11,9 +11,9 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hw.attention.config import AttentionConfig
 from hw.attention.core.command import PART_LATENCY, QueryCommand
 from hw.attention.core.drain import PassResult
-from hw.attention.core.row.cell import Timing
 from hw.attention.core.row.score import QueryPlace
 from hw.attention.core.settings import RowSettings
+from hw.attention.core.timing import CoreTiming
 from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
 
@@ -141,7 +141,7 @@ class QuerySide(wiring.Component):
                 m.d.sync += place.bank.eq(0)
 
         configure = Signal(config.rows)
-        later = 2 + Timing(config).adopt  # one for the register that a part goes through, too
+        later = 2 + CoreTiming(config).adopt  # one for the register that a part goes through, too
         m.d.comb += [
             configure.eq(Mux(load & ends_row, 1 << row, 0)),
             self.configure.eq(delay(m, "configure", configure, later)),

@@ -10,11 +10,11 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import RESULT_BANKS, AttentionConfig
-from hw.attention.core.command import Tile
-from hw.attention.core.row.cell import Timing
+from hw.attention.core.command import BufferedTile
 from hw.attention.core.row.maximum import LOGIT_TILES, LogitRead
 from hw.attention.core.row.merge import MergeStep
 from hw.attention.core.row.value import ValueStep
+from hw.attention.core.timing import CoreTiming
 from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
 from hw.lib.steps import count_steps
@@ -35,14 +35,14 @@ def spacing(config: AttentionConfig, *, parts: int, closes: bool) -> int:
     With several streams divisions are spaced by `hw.attention.core.finish.Finish`.
     """
     merge = parts * config.part_steps
-    return max(merge, Timing(config).interval) if closes and config.streams == 1 else merge
+    return max(merge, CoreTiming(config).interval) if closes and config.streams == 1 else merge
 
 
 class TileEnd(data.StructLayout):
     """A tile whose last logit was read: ``tile``, and the ``bank`` of its results if it ``closes``."""
 
     def __init__(self, config: AttentionConfig) -> None:
-        super().__init__({"valid": 1, "tile": Tile(config), "bank": 1})
+        super().__init__({"valid": 1, "tile": BufferedTile(config), "bank": 1})
 
 
 class ValueSide(wiring.Component):
@@ -67,10 +67,12 @@ class ValueSide(wiring.Component):
         self._leads = leads
         elements = data.ArrayLayout(signed(8), config.lanes)
         members = {
-            "i_tile": In(stream.Signature(Tile(config), always_ready=True)),  #: Complete tiles; always ready.
+            "i_tile": In(
+                stream.Signature(BufferedTile(config), always_ready=True)
+            ),  #: Complete tiles; always ready.
             "i_value": In(stream.Signature(elements)),  #: See `hw.attention.core.command`.
             #: ``read``, ``exponent``, ``value``, ``step``, ``merge``: to the rows, each at its stage
-            #: (`Timing`); ``value`` is the part, ``step`` the ``value`` of
+            #: (`CoreTiming`); ``value`` is the part, ``step`` the ``value`` of
             #: `hw.attention.core.row.cell.RowControl`.
             "read": Out(LogitRead(config)),
             "exponent": Out(1),
@@ -104,8 +106,8 @@ class ValueSide(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""
         m = Module()
-        config, timing = self._config, Timing(self._config)
-        m.submodules.tiles = tiles = Fifo(Tile(config), depth=LOGIT_TILES)
+        config, timing = self._config, CoreTiming(self._config)
+        m.submodules.tiles = tiles = Fifo(BufferedTile(config), depth=LOGIT_TILES)
         m.d.comb += [tiles.i.payload.eq(self.i_tile.payload), tiles.i.valid.eq(self.i_tile.valid)]
         tile = tiles.o.payload
 

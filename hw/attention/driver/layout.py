@@ -23,7 +23,7 @@ from hw.attention.walk.descriptor import (
     WINDOWED,
     pack_descriptor,
 )
-from hw.attention.walk.geometry import BITMAP_ROW_BYTES, PAGE_ENTRY_BYTES, PAGE_GROUP
+from hw.attention.walk.job_setup import BITMAP_ROW_BYTES, PAGE_ENTRY_BYTES, PAGE_GROUP
 from hw.launch import Buffer, Launch, Tensor
 
 Bytes = NDArray[np.uint8]

@@ -46,7 +46,7 @@ def stream_ports(config: AttentionConfig) -> list[tuple[int, int]]:
 
 def bytes_counters(config: AttentionConfig) -> dict[str, str]:
     """Return the names and documentation of the counters of bytes, as in
-    `hw.attention.movers.ports.Moved`.
+    `hw.attention.movers.ports.PortBytes`.
     """
     read = {TABLE_PORT: "descriptors, bitmaps, slopes and page tables"}
     read |= {query_port(config, n): f"q{n}" for n in range(config.query_port_count)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from hw.attention.model.places import Pieces
+from hw.attention.model.pieces import Pieces
 from hw.board import Board
 from hw.board.dram_timing import DramTiming, map_fields
 

@@ -18,15 +18,15 @@ from dataclasses import replace
 from hw.attention.config import RESULT_BANKS, AttentionConfig
 from hw.attention.core.command import UNIT_ELEMENTS
 from hw.attention.core.drain import PASSES_AHEAD, Drain
-from hw.attention.core.row.cell import Timing
+from hw.attention.core.timing import CoreTiming
 from hw.attention.core.value_side import FINAL_BANKS, banks_behind
 from hw.attention.driver.shapes import PassShape
-from hw.attention.model.phase import Phase
-from hw.attention.model.stream import Run, StreamSchedule, Waits, uncached_runs
-from hw.attention.model.supply import Known, ResultChannel, Source, Supply
+from hw.attention.model.phase import PhaseTiming
+from hw.attention.model.stream import CycleBreakdown, StreamSchedule, TileRun, uncached_runs
+from hw.attention.model.supply import IssueTimes, ResultChannel, Supply, SupplySchedule
 
 
-class Schedule:
+class CoreSchedule:
     """The core's schedule, pass after pass.
 
     ``queries``, ``keys``, ``values``: what the streams of parts give at most.  Cycle 0 is the first in which
@@ -45,11 +45,11 @@ class Schedule:
         channel: ResultChannel | None = None,
         decode: bool = False,
     ) -> None:
-        self._config, self._phase = config, Phase(config, decode=decode)
+        self._config, self._phase = config, PhaseTiming(config, decode=decode)
         self._channel = channel or ResultChannel()
-        self._timing = Timing(config)
+        self._timing = CoreTiming(config)
         self._beat_width = beat_width
-        self._queries = Source(queries)
+        self._queries = SupplySchedule(queries)
         self._streams = [
             StreamSchedule(config, self._phase, keys=keys, values=values) for _ in range(self._phase.sides)
         ]
@@ -64,14 +64,16 @@ class Schedule:
         self._combined = -sys.maxsize, 0  # when the last pass was, and its steps
         #: Cycle in which the last beat of results is transferred, or sent by a channel that is behind.
         self.last_output = 0
-        self.waits = Waits()  #: Cycles of all passes up to the last part of the last key of any stream.
+        self.waits = (
+            CycleBreakdown()
+        )  #: Cycles of all passes up to the last part of the last key of any stream.
 
     def add(
         self,
         shape: PassShape,
-        runs: Sequence[Sequence[Run]] | None = None,
+        runs: Sequence[Sequence[TileRun]] | None = None,
         *,
-        known: Known | None = None,
+        known: IssueTimes | None = None,
         query_beats: float = 0.0,
     ) -> None:
         """Schedule one pass.
@@ -79,7 +81,7 @@ class Schedule:
         ``runs``: tiles of each stream; None if all come from memory. ``known``: when what it needs is known;
         None for as early as anyone asks. ``query_beats``: beats that its queries take of the channel.
         """
-        known = known or Known()
+        known = known or IssueTimes()
         config, timing, phase = self._config, self._timing, self._phase
         parts = shape.rows * shape.key_parts
         coming = self._queries.ask(parts, known=known.queries + known.later, least=known.query_cycles)
@@ -121,7 +123,7 @@ class Schedule:
         drained = self._drain(shape, begins + phase.drained(steps), known)
         self._drained = [*self._drained[1 - RESULT_BANKS :], drained]
 
-    def _drain(self, shape: PassShape, complete: int, known: Known) -> int:
+    def _drain(self, shape: PassShape, complete: int, known: IssueTimes) -> int:
         """Let the results of a pass leave; give when the last one has left the rows."""
         start = max(complete, self._left[-1] + 1 if self._left else 0)
         beats = -(-shape.value_units * UNIT_ELEMENTS * self._config.result_bits // self._beat_width)
@@ -145,7 +147,7 @@ def core_cycles(
         From the first cycle with a command to the transfer of the last beat of results, both included.
     """
     stream = Supply()
-    schedule = Schedule(
+    schedule = CoreSchedule(
         config, beat_width=beat_width, queries=stream, keys=stream, values=stream, decode=decode
     )
     for shape in passes:

@@ -19,49 +19,51 @@ from numpy.typing import NDArray
 from hw.attention.config import UNIT_BITS, AttentionConfig
 from hw.attention.driver.shapes import JobPass, JobShape, Tiles
 from hw.attention.model.channel import PieceTimes
-from hw.attention.model.cycles import Schedule
-from hw.attention.model.latency import Latency
-from hw.attention.model.places import Places
+from hw.attention.model.cycles import CoreSchedule
+from hw.attention.model.issue import IssueSchedule, PortNumber
+from hw.attention.model.pieces import PassAddresses
 from hw.attention.model.refresh import Refreshes, host_cycles
 from hw.attention.model.results import bursts, sent
-from hw.attention.model.stream import Run, Waits
-from hw.attention.model.supply import Lockstep, ResultChannel, Supply
+from hw.attention.model.stream import CycleBreakdown, TileRun
+from hw.attention.model.supply import LockstepPorts, ResultChannel, Supply
 from hw.attention.model.traffic import fetches, traffic
-from hw.attention.model.walk import PortNumber, Walk
 from hw.attention.movers.movers import PASSES_AHEAD
 from hw.attention.movers.ports import key_port, port_count, value_port
 from hw.attention.movers.query_parts import QueryParts
 from hw.attention.movers.query_reader import PARTS_AHEAD
+from hw.attention.movers.timing import MoverTiming
 from hw.board import Board
 from hw.board.dram_timing import DramTiming
 from hw.lib.dma.read import ReadDMA
 from hw.lib.skid import Skid
 
 
-def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape]) -> Waits:
+def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape]) -> CycleBreakdown:
     """Return the cycles of a launch, from ``start`` to ``done``, by where they go.
 
     ``jobs``: all jobs of the launch in order.
     """
-    waits = Waits()
+    waits = CycleBreakdown()
     for _, alike in groupby(jobs, key=lambda job: job.decode):
         waits = waits.plus(_run_cycles(config, board, list(alike), start=sum(waits)))
     return waits
 
 
-def _run_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape], *, start: int) -> Waits:
+def _run_cycles(
+    config: AttentionConfig, board: Board, jobs: Sequence[JobShape], *, start: int
+) -> CycleBreakdown:
     """Return the cycles of jobs that all decode, or of which none does, ``start`` cycles after the
     launch's.
     """
     width = config.port_width(board.memory.port_data_width)
-    latency = Latency(
+    latency = MoverTiming(
         config,
         data_width=width,
         memory_cycles=board.beat_read_cycles(width // 8),
         table_cycles=board.idle_read_cycles,
     )
     refreshes = Refreshes(board, start=host_cycles(config) + start)
-    schedule = Schedule(
+    schedule = CoreSchedule(
         config,
         beat_width=config.result_ports * config.result_slice(width),
         queries=_query_supply(config, board, jobs[0], width, latency),
@@ -70,8 +72,8 @@ def _run_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape],
         channel=_result_channel(config, board, jobs, width),
         decode=jobs[0].decode,
     )
-    walk = Walk(config, board, latency, refreshes, goes_on=start > 0)
-    results = Results(config, board)
+    walk = IssueSchedule(config, board, latency, refreshes, goes_on=start > 0)
+    results = ResultTimes(config, board)
     loaded: deque[int] = deque(maxlen=PASSES_AHEAD + Skid.CAPACITY)
     for job, this, fetched in fetches(config, jobs):
         runs = [_runs(tiles, missing) for tiles, missing in zip(this.tiles, fetched, strict=True)]
@@ -82,17 +84,17 @@ def _run_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape],
         loaded.append(schedule.loaded)
         results.drain(schedule.last_output)
     done = results.written + latency.done
-    return schedule.waits.plus(Waits(idle=done - sum(schedule.waits)))
+    return schedule.waits.plus(CycleBreakdown(idle=done - sum(schedule.waits)))
 
 
-class Results:
+class ResultTimes:
     """Results on their way from the core to the buses of their ports, which are alike."""
 
     def __init__(self, config: AttentionConfig, board: Board) -> None:
         self._config, self._board = config, board
         self._beat_bytes = config.port_width(board.memory.port_data_width) // 8
         self._burst_beats = board.memory.burst_beats
-        self._places, self._times = Places(config), PieceTimes(board, write=True)
+        self._places, self._times = PassAddresses(config), PieceTimes(board, write=True)
         timing = board.memory.timing
         assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
         granule_cycles = board.cycles(1e3 * timing.data_ck / timing.command_clock_mhz)
@@ -126,18 +128,18 @@ class Results:
         self.written = self.sent + math.floor((beats - 1) * self._behind) + response
 
 
-def _runs(tiles: Tiles, fetched: NDArray[np.int_]) -> list[Run]:
+def _runs(tiles: Tiles, fetched: NDArray[np.int_]) -> list[TileRun]:
     """Put tiles together that are alike; a dummy takes nothing from memory."""
     if not len(tiles.numbers):
-        return [Run(1, 1, 0)]
+        return [TileRun(1, 1, 0)]
     changes = np.flatnonzero((np.diff(tiles.keys) != 0) | (np.diff(fetched) != 0)) + 1
     starts = [0, *changes.tolist()]
     ends = [*changes.tolist(), len(tiles.numbers)]
-    return [Run(b - a, int(tiles.keys[a]), int(fetched[a])) for a, b in zip(starts, ends, strict=True)]
+    return [TileRun(b - a, int(tiles.keys[a]), int(fetched[a])) for a, b in zip(starts, ends, strict=True)]
 
 
 def _query_supply(
-    config: AttentionConfig, board: Board, job: JobShape, width: int, latency: Latency
+    config: AttentionConfig, board: Board, job: JobShape, width: int, latency: MoverTiming
 ) -> Supply:
     idle_read_cycles = board.idle_read_cycles
     if config.decodes:
@@ -156,7 +158,7 @@ def _key_supply(
     board: Board,
     jobs: Sequence[JobShape],
     size: int,
-    latency: Latency,
+    latency: MoverTiming,
     refreshes: Refreshes,
     number: PortNumber,
 ) -> Supply:
@@ -178,7 +180,7 @@ def _key_supply(
         timing = board.memory.timing
         assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
         held_bytes = timing.read_buffer_granules * timing.granule_bytes + timing.fabric_read_bytes
-        lockstep = Lockstep(
+        lockstep = LockstepPorts(
             interval=moves,
             ahead=held_bytes / part_bytes,
             channels=[number(config, s, p) for s in range(config.streams) for p in range(config.ports)],

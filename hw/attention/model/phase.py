@@ -7,17 +7,17 @@ from hw.attention.core.command import PART_LATENCY
 from hw.attention.core.gathering import Gathering
 from hw.attention.core.result.combine import Combine
 from hw.attention.core.result.gather import Gather
-from hw.attention.core.row.cell import Timing
+from hw.attention.core.timing import CoreTiming
 
 
-class Phase:
+class PhaseTiming:
     """Times of jobs that decode, or of jobs that do not; the core never has both.
 
     ``decode``: which of the two.
     """
 
     def __init__(self, config: AttentionConfig, *, decode: bool) -> None:
-        self._config, self._timing, self._decode = config, Timing(config), decode
+        self._config, self._timing, self._decode = config, CoreTiming(config), decode
         # Cycles by which lanes of all cells are behind those of all streams.
         self._lanes = Gather.lane_latency(config) - Combine.lane_latency(config) if decode else 0
         #: Sides of keys and values, each with a schedule: one for each stream, or one for all in lockstep.

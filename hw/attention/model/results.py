@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hw.attention.model.places import Pieces
+from hw.attention.model.pieces import Pieces
 from hw.attention.movers.result_writer import ResultWriter
 
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hw.attention.config import AttentionConfig
-from hw.attention.core.row.cell import Timing
 from hw.attention.core.row.maximum import LOGIT_TILES
+from hw.attention.core.timing import CoreTiming
 from hw.attention.core.value_side import spacing
 from hw.attention.driver.shapes import PassShape
-from hw.attention.model.phase import Phase
-from hw.attention.model.supply import Known, Source, Supply
+from hw.attention.model.phase import PhaseTiming
+from hw.attention.model.supply import IssueTimes, Supply, SupplySchedule
 
 
-class _Tile(NamedTuple):
+class _TileTimes(NamedTuple):
     """When the parts of a tile were taken: first and last of its keys and of its values.
 
     Its logits are numbers ``start`` and on of its stream.  Its values come without gaps from ``value_first``
@@ -38,7 +38,7 @@ class _Tile(NamedTuple):
         """Return the cycle in which the last key's first part was taken."""
         return self.value_last - (self.value_parts - 1)
 
-    def moved(self, *, cycles: int, keys: int) -> _Tile:
+    def moved(self, *, cycles: int, keys: int) -> _TileTimes:
         """Return the same tile later."""
         return self._replace(
             start=self.start + keys,
@@ -64,7 +64,7 @@ class _Tile(NamedTuple):
         return [*found, (last, self.value_last)] if first <= last < end else found
 
 
-class Run(NamedTuple):
+class TileRun(NamedTuple):
     """Tiles of a pass that follow one another in a stream and are alike."""
 
     tiles: int  #: How many.
@@ -72,17 +72,17 @@ class Run(NamedTuple):
     fetched: int  #: Keys of each that come from memory: the others, its leading ones, are in the caches.
 
 
-def uncached_runs(config: AttentionConfig, keys: int, lead: int) -> list[Run]:
+def uncached_runs(config: AttentionConfig, keys: int, lead: int) -> list[TileRun]:
     """Return the runs of a stream's ``keys``, all from memory: tiles of T, but for the first one, which lacks
     its ``lead``, and the last one.
     """
     size = config.tile_keys
     first = min(keys, size - lead)
     whole, rest = divmod(keys - first, size)
-    return [Run(tiles, of, of) for tiles, of in ((1, first), (whole, size), (1, rest)) if tiles and of]
+    return [TileRun(tiles, of, of) for tiles, of in ((1, first), (whole, size), (1, rest)) if tiles and of]
 
 
-class Waits(NamedTuple):
+class CycleBreakdown(NamedTuple):
     """Where the cycles of a stream's keys go, or some of them."""
 
     idle: int = 0  #: Nothing was known that could be done.
@@ -94,17 +94,17 @@ class Waits(NamedTuple):
     output: int = 0
     busy: int = 0  #: A part of a key was taken.
 
-    def plus(self, other: Waits, times: int = 1) -> Waits:
+    def plus(self, other: CycleBreakdown, times: int = 1) -> CycleBreakdown:
         """Add others, so many times."""
-        return Waits(*(a + times * b for a, b in zip(self, other, strict=True)))
+        return CycleBreakdown(*(a + times * b for a, b in zip(self, other, strict=True)))
 
-    def without_first(self, cycles: int) -> Waits:
+    def without_first(self, cycles: int) -> CycleBreakdown:
         """Leave out the first ones, in which another stream did something."""
         left = []
         for count in self:
             left.append(max(0, count - cycles))
             cycles = max(0, cycles - count)
-        return Waits(*left)
+        return CycleBreakdown(*left)
 
 
 class StreamSchedule:
@@ -113,14 +113,16 @@ class StreamSchedule:
     ``phase``: of the jobs. ``keys``, ``values``: what the streams of parts give at most.
     """
 
-    def __init__(self, config: AttentionConfig, phase: Phase, *, keys: Supply, values: Supply) -> None:
+    def __init__(self, config: AttentionConfig, phase: PhaseTiming, *, keys: Supply, values: Supply) -> None:
         self._config = config
-        self._ready, self._ends = Timing(config).ready + phase.behind, Timing(config).ends
-        self._keys, self._values = Source(keys), Source(values)
+        self._ready, self._ends = CoreTiming(config).ready + phase.behind, CoreTiming(config).ends
+        self._keys, self._values = SupplySchedule(keys), SupplySchedule(values)
         self._logits = 0  # so far
-        self._tiles: list[_Tile] = []  # the last ones
+        self._tiles: list[_TileTimes] = []  # the last ones
         self.taken = 0  #: Cycle in which the last pass became the current one.
-        self.waits = self._tile_waits = Waits()  #: Cycles of the last pass, from the end of the one before.
+        self.waits = self._tile_waits = (
+            CycleBreakdown()
+        )  #: Cycles of the last pass, from the end of the one before.
 
     @property
     def ended(self) -> int:
@@ -134,16 +136,18 @@ class StreamSchedule:
         """Return the cycle from which on the merge of the last pass's last tile waited for no other."""
         return self._tiles[-1].merged
 
-    def add(self, shape: PassShape, runs: Sequence[Run], *, loaded: int, bank: int, known: Known) -> None:
+    def add(
+        self, shape: PassShape, runs: Sequence[TileRun], *, loaded: int, bank: int, known: IssueTimes
+    ) -> None:
         """Schedule a pass: queries are there after ``loaded``, a bank from ``bank`` on."""
         self.taken = max(loaded + 1, self.ended)
-        self.waits = Waits()
+        self.waits = CycleBreakdown()
         for run in runs[:-1]:
             self._add_run(shape, run, run.tiles, known)
         self._add_run(shape, runs[-1], runs[-1].tiles - 1, known)
         self._add_tile(shape, runs[-1], known, bank=bank)
 
-    def _add_run(self, shape: PassShape, run: Run, left: int, known: Known) -> None:
+    def _add_run(self, shape: PassShape, run: TileRun, left: int, known: IssueTimes) -> None:
         """Schedule ``left`` tiles that do not close."""
         while left:
             before = list(self._tiles)
@@ -151,7 +155,9 @@ class StreamSchedule:
             left -= 1
             left -= self._skip(shape, run, before, left)
 
-    def _add_tile(self, shape: PassShape, run: Run, known: Known, *, bank: int | None = None) -> None:
+    def _add_tile(
+        self, shape: PassShape, run: TileRun, known: IssueTimes, *, bank: int | None = None
+    ) -> None:
         """Schedule a tile; ``bank`` is given for one that closes."""
         previous = self._tiles[-1] if self._tiles else None
         keys = run.keys
@@ -203,7 +209,7 @@ class StreamSchedule:
         unknown = min(max(0, known.queries - self.ended - 1), loaded - self.ended - 1)
         blocked = last - self.ended - keys * shape.key_parts - (come - self.ended - 1) - starved
         output = sum(max(0, min(last, tile.resumed) - max(come, tile.bank)) for tile in self._tiles)
-        self._tile_waits = Waits(
+        self._tile_waits = CycleBreakdown(
             idle=unknown,
             query=loaded - self.ended - 1 - unknown,
             key=come - loaded + starved,
@@ -212,12 +218,12 @@ class StreamSchedule:
             busy=keys * shape.key_parts,
         )
         self.waits = self.waits.plus(self._tile_waits)
-        tile = _Tile(
+        tile = _TileTimes(
             start, keys, shape.value_parts, first, last, value_first, value_last, merged, space, complete
         )
         self._tiles = [*self._tiles[1 - LOGIT_TILES :], tile]
 
-    def _skip(self, shape: PassShape, run: Run, before: list[_Tile], left: int) -> int:
+    def _skip(self, shape: PassShape, run: TileRun, before: list[_TileTimes], left: int) -> int:
         """Jump over tiles that only repeat what the last one did; give how many."""
         keys, values = self._keys.supply, self._values.supply
         if len(before) < LOGIT_TILES or left < 2 or keys.ahead or values.ahead:

@@ -30,7 +30,7 @@ class Supply:
     turn: int = 1
     beats: float = 0.0
     #: Where an item is one of every port: when these refresh.  ``interval`` is that between refreshes then.
-    lockstep: Lockstep | None = None
+    lockstep: LockstepPorts | None = None
 
     @property
     def ahead(self) -> bool:
@@ -39,7 +39,7 @@ class Supply:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lockstep:
+class LockstepPorts:
     """Ports of which each gives a part of every item."""
 
     channels: Sequence[int]  #: A port's each.
@@ -80,7 +80,7 @@ class Lockstep:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Known:
+class IssueTimes:
     """When what a pass needs is known, in cycles."""
 
     #: ``queries``, ``keys``: from when on memory can be asked for its queries, and for its keys and values.
@@ -130,7 +130,7 @@ class ResultChannel:
         return max(last, sent - math.floor(WriteDMA.FIFO_BEATS * interval)), sent
 
 
-class Source:
+class SupplySchedule:
     """Items of a `Supply`, asked for in runs."""
 
     def __init__(self, supply: Supply) -> None:
@@ -168,7 +168,7 @@ class Source:
         self.count += items
         return math.ceil(first), math.ceil(max(last, self._last + items * self.supply.gap))
 
-    def _ask_ports(self, items: int, ports: Lockstep, *, known: int, room: int) -> tuple[int, int]:
+    def _ask_ports(self, items: int, ports: LockstepPorts, *, known: int, room: int) -> tuple[int, int]:
         """Return the first and the last cycle likewise: those of the port that is last."""
         between = (items - 1) * self.supply.interval
         first = last = 0.0

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hw.attention.config import UNIT_BITS, AttentionConfig
 from hw.attention.driver.shapes import JobPass, JobShape, Tiles
 from hw.attention.walk.descriptor import USED_BYTES
-from hw.attention.walk.geometry import BITMAP_ROW_BYTES, PAGE_ENTRY_BYTES
+from hw.attention.walk.job_setup import BITMAP_ROW_BYTES, PAGE_ENTRY_BYTES
 
 #: Bytes of a slope in memory.
 _SLOPE_BYTES = 4

@@ -17,9 +17,9 @@ from hw.attention.walk.fetch import TileFetch
 from hw.attention.walk.job import ADDRESS_BITS
 from hw.attention.walk.layouts import KeyPass, TileRequest
 from hw.attention.walk.pages import PageEntry, PageLookup
-from hw.attention.walk.segments import TileWalker
+from hw.attention.walk.table_words import WORD_TILES
 from hw.attention.walk.tags import CacheTags
-from hw.attention.walk.words import WORD_TILES
+from hw.attention.walk.tiles import TileWalker
 from hw.lib import axi
 from hw.lib.skid import Skid
 

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from hw.attention.config import AttentionConfig
 from hw.attention.core.command import PART_LATENCY, PartSource
 from hw.attention.movers.part_reader import PartReader
-from hw.attention.walk.geometry import KEPT_PARTS
+from hw.attention.walk.job_setup import KEPT_PARTS
 from hw.lib.delay import delay
 
 

@@ -12,13 +12,13 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.attention.config import UNIT_BITS, AttentionConfig
 from hw.attention.core.command import PART_LATENCY, PartSource, QueryCommand, TileCommand
-from hw.attention.core.row.cell import Timing
 from hw.attention.core.settings import RowSettings
+from hw.attention.core.timing import CoreTiming
 from hw.attention.movers.feed import StreamFeed
 from hw.attention.movers.lockstep import Lockstep
 from hw.attention.movers.ports import (
     TABLE_PORT,
-    Moved,
+    PortBytes,
     key_port,
     port_count,
     port_users,
@@ -30,14 +30,14 @@ from hw.attention.movers.query_parts import QueryParts
 from hw.attention.movers.query_reader import QueryReader
 from hw.attention.movers.result_writer import ResultWriter
 from hw.attention.movers.tables import TablePort
-from hw.attention.walk.geometry import PAGE_ENTRY_BYTES, JobSetup
 from hw.attention.walk.job import ADDRESS_BITS, COUNT_BITS, Job
 from hw.attention.walk.job_queue import JobQueue
+from hw.attention.walk.job_setup import PAGE_ENTRY_BYTES, JobSetup
 from hw.attention.walk.layouts import KeyPass, QueryPass, RowPass, TablePass, WritePass
 from hw.attention.walk.pages import ENTRIES_AHEAD, PageEntry
 from hw.attention.walk.passes import PassWalker
-from hw.attention.walk.row_table import RowWalker
-from hw.attention.walk.words import BITMAP_WORDS, WORD_TILES, TableWords
+from hw.attention.walk.rows import RowWalker
+from hw.attention.walk.table_words import BITMAP_WORDS, WORD_TILES, TableWords
 from hw.lib import axi
 from hw.lib.dma.join_read import ReadJoin
 from hw.lib.fifo import Fifo
@@ -100,7 +100,7 @@ class AttentionMovers(wiring.Component):
                 **own,
                 #: Beats of results, a slice for each port.
                 "i": In(stream.Signature(config.result_ports * config.result_slice(data_width))),
-                "moved": Out(Moved(config)),
+                "moved": Out(PortBytes(config)),
                 #: See `hw.attention.movers.ports`.
                 **{f"gmem{n}": Out(port) for n in range(port_count(config))},
             }
@@ -263,7 +263,7 @@ class AttentionMovers(wiring.Component):
         config = self._config
         for side, source, latency in (
             ("k", self.o_own_key, PART_LATENCY),
-            ("v", self.o_own_value, Timing(config).step),
+            ("v", self.o_own_value, CoreTiming(config).step),
         ):
             m.submodules[f"{side}_lockstep"] = lockstep = Lockstep(config, part_latency=latency)
             connect(m, lockstep.o, flipped(source))

@@ -59,7 +59,7 @@ class PartReader(wiring.Component):
                 #: ``last``, ``keep``: with ``take``: with this part a pass ends; and the parts of the pass
                 #: are kept, and with its last one become available again, before those that came behind them.
                 #: ``keep`` is the same for all of a pass, which has at most
-                #: `hw.attention.walk.geometry.KEPT_PARTS` then: as many have room behind them.
+                #: `hw.attention.walk.job_setup.KEPT_PARTS` then: as many have room behind them.
                 "last": In(1),
                 "keep": In(1),
                 "part": Out(config.part_bits),  #: `LATENCY` cycles after ``take``, in that cycle.

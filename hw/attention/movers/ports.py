@@ -61,7 +61,7 @@ def port_users(config: AttentionConfig) -> Counter[int]:
     )
 
 
-class Moved(data.StructLayout):
+class PortBytes(data.StructLayout):
     """Bytes moved since reset, 48 bits each: ``gmemN_read_bytes`` of all ports that anything is read through,
     and ``gmemN_write_bytes`` of those of results.
     """

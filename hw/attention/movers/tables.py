@@ -11,8 +11,8 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.attention.config import AttentionConfig
 from hw.attention.walk.descriptor import USED_BYTES
-from hw.attention.walk.geometry import BITMAP_ROW_BYTES, PAGE_ENTRY_BYTES, PAGE_GROUP
 from hw.attention.walk.job import ADDRESS_BITS
+from hw.attention.walk.job_setup import BITMAP_ROW_BYTES, PAGE_ENTRY_BYTES, PAGE_GROUP
 from hw.attention.walk.layouts import TablePass
 from hw.lib import axi
 from hw.lib.dma.align_read import packed_layout

@@ -53,48 +53,64 @@ class TileFetch(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """A register, products, sums with the offset, sums with the base; then the queues."""
+        """A register; products; sums with the offset; sums with the base; then the queues."""
         m = Module()
         config = self._config
-        # What is held comes late, and the products begin with it.
+        # `held` is late, and the products begin with it.
         plan = Signal(TilePlan(config), reset_less=True)
         request = plan.request
         ports = config.ports.bit_length() - 1
-        roomy, push = Signal(), Signal()
+        roomy, push = Signal(), Signal(name="push")
         stages = [Signal(name=f"valid_{n}") for n in range(4)]
         m.d.comb += [self.i.ready.eq(roomy), push.eq(stages[-1])]
-
-        def after(name: str, value: Value | Any, cycles: int = 1, shape: Any = None) -> Any:
-            """Register what goes with the tile."""
-            for n in range(cycles):
-                register = Signal(
-                    shape if shape is not None else Value.cast(value).shape(),
-                    name=f"{name}_{n}",
-                    reset_less=True,
-                )
-                m.d.sync += register.eq(value)
-                value = register
-            return value
-
         m.d.sync += plan.eq(self.i.payload)
         accepted = self.i.valid & self.i.ready
         m.d.sync += [later.eq(now) for now, later in zip([accepted, *stages], stages, strict=False)]
 
-        keys = (request.last + 1)[: config.index_bits + 1]
         row: Value = Cat(plan.held[ports : config.index_bits], _tile(config, request))
         prefills: Value = push
         if config.decodes:
-            # Chosen with the plan, as the products begin with it.
+            # Selected with the plan, as the products begin with it.
             given, all_streams = self.i.payload, self.i.payload.request.source.decode
             of_stream = Cat(given.held[ports : config.index_bits], _tile(config, given.request))
             of_all = Cat(given.request.lead, _tile(config, given.request))
-            row = after("row", Mux(all_streams, of_all, of_stream)[: len(row)])
-            prefills = push & ~after("decode", request.source.decode, 3)
-        port = after("port", plan.held[:ports], 3)
-        command = after("command", request.command, 3, TileCommand(config))
-        held = after("held", (plan.held - request.lead)[: config.index_bits + 1], 3)
-        lead, store = after("lead", request.lead, 3), after("store", plan.store, 3)
-        slot = after("slot", plan.slot, 3)
+            row = _after(m, "row", Mux(all_streams, of_all, of_stream)[: len(row)])
+            prefills = push & ~_after(m, "decode", request.source.decode, 3)
+        fields = {
+            "port": _after(m, "port", plan.held[:ports], 3),
+            "command": _after(m, "command", request.command, 3, TileCommand(config)),
+            "held": _after(m, "held", (plan.held - request.lead)[: config.index_bits + 1], 3),
+            "lead": _after(m, "lead", request.lead, 3),
+            "store": _after(m, "store", plan.store, 3),
+            "slot": _after(m, "slot", plan.slot, 3),
+        }
+        rows = self._rows(m, plan)
+        queues = []
+        for side in "kv":
+            queues.append((self._queue_parts(m, side, fields), prefills))
+            fetches = self._queue_fetches(m, side, request.source, row, rows)
+            queues += [
+                (queue, push & (count != 0)) for queue, (count, _, _) in zip(fetches, rows, strict=True)
+            ]
+
+        command = fields["command"]
+        m.submodules.tiles = tiles = Fifo(TileCommand(config), depth=TILES_AHEAD)
+        m.submodules.tiles_skid = tiles_skid = Skid(TileCommand(config))
+        connect(m, tiles.o, tiles_skid.i)
+        connect(m, tiles_skid.o, flipped(self.tile))
+        m.d.comb += tiles.i.payload.eq(command)
+        queues.append((tiles, push if self._index == 0 else prefills))
+        m.d.comb += [queue.i.valid.eq(go) for queue, go in queues]
+        # The stages never wait: one enable for all of them had 1,217 loads.  Instead a tile begins only while
+        # the queues have room for it and for all in the stages, which their levels do not count yet.
+        most = TILES_AHEAD - self.LATENCY - 1
+        m.d.sync += roomy.eq(Cat(queue.level <= most for queue, _ in queues).all())
+        return m
+
+    def _rows(self, m: Module, plan: Any) -> list[tuple[Value, Value, Value]]:
+        """Count the rows of each port: late, with ``skips`` of `port_share`, and two cycles earlier."""
+        config, request = self._config, plan.request
+        keys = (request.last + 1)[: config.index_bits + 1]
         rows = []
         for p in range(config.ports):
             skips, count = port_share(config, plan.held, keys, p)
@@ -103,65 +119,73 @@ class TileFetch(wiring.Component):
                 of_all_ports = Mux(request.source.again, 0, request.command.last_index + 1)
                 wanted = Mux(request.source.decode, of_all_ports, wanted)
                 skips = skips & ~request.source.decode
-            early = after(f"wanted_{p}", wanted)
-            rows.append((after(f"rows_{p}", early, 2), after(f"skips_{p}", skips, 2), early))
+            early = _after(m, f"wanted_{p}", wanted)
+            rows.append((_after(m, f"rows_{p}", early, 2), _after(m, f"skips_{p}", skips, 2), early))
+        return rows
 
-        queues = []
-        for side, units, last_part, offset in (
-            ("k", request.source.key_units, command.last_key_part, request.source.k_offset),
-            ("v", request.source.value_units, command.last_value_part, request.source.v_offset),
-        ):
-            m.submodules[f"{side}_parts"] = parts = Fifo(PartCommand(config), depth=TILES_AHEAD)
-            m.submodules[f"{side}_parts_skid"] = skid = Skid(PartCommand(config))
-            connect(m, parts.o, skid.i)
-            connect(m, skid.o, flipped(getattr(self, side)))
-            m.d.comb += [
-                parts.i.payload.lead.eq(lead),
-                parts.i.payload.keys.eq(command.last_index + 1),
-                parts.i.payload.held.eq(held),
-                parts.i.payload.store.eq(store),
-                parts.i.payload.dummy.eq(command.dummy),
-                parts.i.payload.slot.eq(slot),
-                parts.i.payload.port.eq(port),
-                parts.i.payload.last_part.eq(last_part),
-            ]
-            queues.append((parts, prefills))
-            units_next = after(f"{side}_units", units)
-            units_later = after(f"{side}_units_later", units_next, 2)
-            offset_later = after(f"{side}_offset", offset)
-            lower = after(f"{side}_lower", offset_later + (after(f"{side}_row", row * units) << UNIT_SHIFT))
-            upper = after(
-                f"{side}_upper", offset_later + (after(f"{side}_next", (row + 1) * units) << UNIT_SHIFT)
+    def _queue_parts(self, m: Module, side: str, fields: dict[str, Any]) -> Fifo:
+        """Queue the command of a side's cache."""
+        command = fields["command"]
+        m.submodules[f"{side}_parts"] = parts = Fifo(PartCommand(self._config), depth=TILES_AHEAD)
+        m.submodules[f"{side}_parts_skid"] = skid = Skid(PartCommand(self._config))
+        connect(m, parts.o, skid.i)
+        connect(m, skid.o, flipped(getattr(self, side)))
+        m.d.comb += [
+            parts.i.payload.lead.eq(fields["lead"]),
+            parts.i.payload.keys.eq(command.last_index + 1),
+            parts.i.payload.held.eq(fields["held"]),
+            parts.i.payload.store.eq(fields["store"]),
+            parts.i.payload.dummy.eq(command.dummy),
+            parts.i.payload.slot.eq(fields["slot"]),
+            parts.i.payload.port.eq(fields["port"]),
+            parts.i.payload.last_part.eq(command.last_key_part if side == "k" else command.last_value_part),
+        ]
+        return parts
+
+    def _queue_fetches(
+        self, m: Module, side: str, source: Any, row: Value, rows: list[tuple[Value, Value, Value]]
+    ) -> list[Fifo]:
+        """Queue the reads of each port of a side: ``row`` or the next one, times the units of a row."""
+        config, queues = self._config, []
+        units = source.key_units if side == "k" else source.value_units
+        units_next = _after(m, f"{side}_units", units)
+        units_later = _after(m, f"{side}_units_later", units_next, 2)
+        offset_later = _after(m, f"{side}_offset", source[f"{side}_offset"])
+        lower, upper = (
+            _after(
+                m,
+                f"{side}_{name}",
+                offset_later + (_after(m, f"{side}_{product}", number * units) << UNIT_SHIFT),
             )
-            for p, (count, skips, early) in enumerate(rows):
-                base = getattr(self, f"{side}_base")[p]
-                m.submodules[f"{side}_fetch_{p}"] = queue = Fifo(RowsFetch(config), depth=TILES_AHEAD)
-                connect(m, queue.o, flipped(getattr(self, f"{side}_fetch")[p]))
+            for name, product, number in (("lower", "row", row), ("upper", "next", row + 1))
+        )
+        for p, (count, skips, early) in enumerate(rows):
+            base = getattr(self, f"{side}_base")[p]
+            m.submodules[f"{side}_fetch_{p}"] = queue = Fifo(RowsFetch(config), depth=TILES_AHEAD)
+            connect(m, queue.o, flipped(getattr(self, f"{side}_fetch")[p]))
+            address = (base + Mux(skips, upper, lower))[:ADDRESS_BITS]
+            m.d.comb += [
+                queue.i.payload.address.eq(_after(m, f"{side}_address_{p}", address)),
+                queue.i.payload.length.eq(_after(m, f"{side}_length_{p}", early * units_next, 2)),
+            ]
+            if not config.decodes:
                 m.d.comb += [
-                    queue.i.payload.address.eq(
-                        after(f"{side}_address_{p}", (base + Mux(skips, upper, lower))[:ADDRESS_BITS])
-                    ),
-                    queue.i.payload.length.eq(after(f"{side}_length_{p}", early * units_next, 2)),
+                    queue.i.payload.rows.rows.eq(count),
+                    queue.i.payload.rows.units.eq(units_later),
                 ]
-                if not config.decodes:
-                    m.d.comb += [
-                        queue.i.payload.rows.rows.eq(count),
-                        queue.i.payload.rows.units.eq(units_later),
-                    ]
-                queues.append((queue, push & (count != 0)))
+            queues.append(queue)
+        return queues
 
-        m.submodules.tiles = tiles = Fifo(TileCommand(config), depth=TILES_AHEAD)
-        m.submodules.tiles_skid = tiles_skid = Skid(TileCommand(config))
-        connect(m, tiles.o, tiles_skid.i)
-        connect(m, tiles_skid.o, flipped(self.tile))
-        m.d.comb += tiles.i.payload.eq(command)
-        queues.append((tiles, push if self._index == 0 else prefills))
-        m.d.comb += [queue.i.valid.eq(go) for queue, go in queues]
-        # The stages never wait: one enable for all of them had 1,217 loads.  Instead no tile begins unless
-        # the queues have room for it and for all on the way, whose pushes the levels do not yet know.
-        most = TILES_AHEAD - self.LATENCY - 1
-        m.d.sync += roomy.eq(Cat(queue.level <= most for queue, _ in queues).all())
-        return m
+
+def _after(m: Module, name: str, value: Value | Any, cycles: int = 1, shape: Any = None) -> Any:
+    """Register ``value`` for so many cycles, beside its tile."""
+    for n in range(cycles):
+        register = Signal(
+            shape if shape is not None else Value.cast(value).shape(), name=f"{name}_{n}", reset_less=True
+        )
+        m.d.sync += register.eq(value)
+        value = register
+    return value
 
 
 def _tile(config: AttentionConfig, request: Any) -> Any:

@@ -15,7 +15,8 @@ from hw.attention.config import (
     AttentionConfig,
 )
 from hw.attention.core.command import QueryCommand, TileCommand
-from hw.attention.walk.geometry import (
+from hw.attention.walk.job import ADDRESS_BITS, UNIT_ELEMENTS, size_shape
+from hw.attention.walk.job_setup import (
     HEAD_BITS,
     bitmap_rows_shape,
     page_groups_shape,
@@ -24,7 +25,6 @@ from hw.attention.walk.geometry import (
     slot_shape,
     tile_shape,
 )
-from hw.attention.walk.job import ADDRESS_BITS, UNIT_ELEMENTS, size_shape
 from hw.lib.rows.command import RowsCommand
 
 
@@ -64,7 +64,7 @@ class TablePass(data.StructLayout):
         if config.paged:
             members |= {
                 #: ``pages``, ``page_groups``: address and length of the entries of the pages that it
-                #: sees, the length by `hw.attention.walk.geometry.PAGE_GROUP`; 0 for none.
+                #: sees, the length by `hw.attention.walk.job_setup.PAGE_GROUP`; 0 for none.
                 "pages": ADDRESS_BITS,
                 "page_groups": page_groups_shape(config),
             }
@@ -134,7 +134,7 @@ class KeySource(data.StructLayout):
             "value_units": size_shape(config),
             "last_key_part": range(config.folds),
             "last_value_part": range(config.folds),
-            #: ``slots``, ``ring``: see `hw.attention.walk.geometry.Plan`.
+            #: ``slots``, ``ring``: see `hw.attention.walk.job_setup.JobPlan`.
             "slots": slot_shape(config),
             "ring": 1,
         }
@@ -152,7 +152,7 @@ class KeySource(data.StructLayout):
             tile = tile_shape(config)
             members |= {
                 #: ``paged``, ``page_mask``, ``first_paged``: entries of a page table come for the pass;
-                #: see `hw.attention.walk.geometry.Plan`; and the first tile of the page of the first one
+                #: see `hw.attention.walk.job_setup.JobPlan`; and the first tile of the page of the first one
                 #: of them.
                 "paged": 1,
                 "page_mask": tile,

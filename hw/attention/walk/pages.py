@@ -9,8 +9,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.attention.config import AttentionConfig
-from hw.attention.walk.geometry import tile_shape
 from hw.attention.walk.job import ADDRESS_BITS, UNIT_SHIFT
+from hw.attention.walk.job_setup import tile_shape
 from hw.attention.walk.layouts import TileRequest
 from hw.lib.skid import Skid
 

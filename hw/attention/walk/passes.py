@@ -9,20 +9,53 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import KEY_BITS, POSITION_BITS, AttentionConfig
-from hw.attention.walk.geometry import (
+from hw.attention.walk.job import ADDRESS_BITS, COUNT_BITS, UNIT_SHIFT
+from hw.attention.walk.job_setup import (
     BITMAP_ROW_BYTES,
     PAGE_ENTRY_BYTES,
     PAGE_GROUP,
     PAGE_GROUP_SHIFT,
-    Plan,
+    JobPlan,
     page_groups_shape,
     whole_parts,
 )
-from hw.attention.walk.job import ADDRESS_BITS, COUNT_BITS, UNIT_SHIFT
 from hw.attention.walk.layouts import Pass
 
 #: Bytes of a slope.
 _SLOPE_BYTES = 4
+
+
+class _Registers:
+    """Registers of the walk: of the job, of the set of query heads, and of the block of positions."""
+
+    def __init__(self, config: AttentionConfig) -> None:
+        self.heads_left = Signal(COUNT_BITS)  # this set's included
+        self.group_left = Signal(COUNT_BITS)
+        self.k_offset, self.v_offset = Signal(ADDRESS_BITS), Signal(ADDRESS_BITS, name="v_offset")
+        self.clear = Signal()
+        self.opens_group = Signal()
+        # Of the set.
+        self.heads = Signal(range(config.rows + 1))
+        self.q_set, self.o_set, self.slopes = (
+            Signal(ADDRESS_BITS, name=name) for name in ("q_set", "o_set", "slopes")
+        )
+        # To the next set.
+        self.q_stride, self.o_stride = Signal(ADDRESS_BITS), Signal(ADDRESS_BITS, name="o_stride")
+        self.opens_set = Signal()
+        # Of the block.
+        self.queries_left = Signal(KEY_BITS)  # this block's included
+        self.positions = Signal(range(config.rows + 1))
+        self.position = Signal(signed(POSITION_BITS))
+        self.q_address, self.o_address, self.bitmap = (
+            Signal(ADDRESS_BITS, name=name) for name in ("q_address", "o_address", "bitmap")
+        )
+        self.ends_set = Signal()
+        # First and last group of the entries of the page table that it needs.
+        self.first_group, self.last_group = (
+            Signal(page_groups_shape(config), name=name) for name in ("first_group", "last_group")
+        )
+        self.following_group = Signal(COUNT_BITS)
+        self.ends_group, self.ends_job = Signal(), Signal(name="ends_job")
 
 
 class PassWalker(wiring.Component):
@@ -51,7 +84,7 @@ class PassWalker(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "i": In(stream.Signature(Plan(config))),  #: Taken in the cycle after the job's last pass.
+                "i": In(stream.Signature(JobPlan(config))),  #: Taken in the cycle after the job's last pass.
                 #: For each K/V head, for each set of ``pack`` query heads of its group (the last set may have
                 #: fewer), for each block of positions: a query tile.
                 "o": Out(stream.Signature(Pass(config))),
@@ -59,149 +92,160 @@ class PassWalker(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Make the gates."""
+        """A state machine that lists passes; the fields of a pass follow from its registers."""
         m = Module()
-        config, plan, job = self._config, self.i.payload, self.i.payload.job
-        # Of the job.
-        heads_left = Signal(COUNT_BITS)  # this set's included
-        group_left = Signal(COUNT_BITS)
-        k_offset, v_offset = Signal(ADDRESS_BITS), Signal(ADDRESS_BITS)
-        clear = Signal()
-        opens_group = Signal()
-        # Of the set.
-        heads = Signal(range(config.rows + 1))
-        q_set, o_set, slopes = (Signal(ADDRESS_BITS, name=name) for name in ("q_set", "o_set", "slopes"))
-        q_stride, o_stride = Signal(ADDRESS_BITS), Signal(ADDRESS_BITS)  # to the next set
-        opens_set = Signal()
-        # Of the block.
-        queries_left = Signal(KEY_BITS)  # this block's included
-        positions = Signal(range(config.rows + 1))
-        position = Signal(signed(POSITION_BITS))
-        q_address, o_address, bitmap = (
-            Signal(ADDRESS_BITS, name=name) for name in ("q_address", "o_address", "bitmap")
-        )
-        ends_set = Signal()
-        # Entries of the page table that it needs: the first and the last group of them.
-        first_group, last_group = (
-            Signal(page_groups_shape(config), name=name) for name in ("first_group", "last_group")
-        )
-        current = self.o.payload
-        tables, queries, write = current.tables, current.queries, current.write
-        rows, keys = current.rows, current.keys
-
-        following_group = Signal(COUNT_BITS)
-        ends_group, ends_job = Signal(), Signal()
-
-        def begin_set(left: Value, q: Value, o: Value) -> None:
-            """Assign what a set begins with; ``left`` heads of its group are not done."""
-            m.d.sync += [
-                heads.eq(Mux(left < job.pack, left, job.pack)),
-                opens_set.eq(1),
-                queries_left.eq(job.queries),
-                positions.eq(Mux(plan.joined, job.queries, plan.positions)),
-                ends_set.eq(plan.joined),
-                position.eq(plan.diagonal),
-                q_set.eq(q),
-                o_set.eq(o),
-                q_address.eq(q),
-                o_address.eq(o),
-                bitmap.eq(job.bitmap),
-            ]
-
+        config, now = self._config, _Registers(self._config)
         with m.FSM():
             with m.State("JOB"):
-                m.d.comb += self.i.ready.eq(plan.empty)
-                m.d.sync += [
-                    heads_left.eq(job.heads),
-                    group_left.eq(job.kv_group),
-                    k_offset.eq(job.k_offset),
-                    v_offset.eq(job.v_offset),
-                    clear.eq(~job.flags.reuse_kv),
-                    opens_group.eq(1),
-                    slopes.eq(job.slopes),
-                ]
-                begin_set(job.kv_group, job.q_offset, job.o_offset)
-                with m.If(self.i.valid & ~plan.empty):
-                    m.next = "ROWS"
+                self._open_job(m, now)
             with m.State("BLOCK"):
-                m.d.sync += [
-                    ends_set.eq(queries_left <= plan.positions),
-                    positions.eq(Mux(queries_left <= plan.positions, queries_left, plan.positions)),
-                ]
-                m.next = "ROWS"
+                self._open_block(m, now)
             with m.State("ROWS"):
-                m.d.sync += self._visible(job, position, positions, keys)
-                m.d.sync += [
-                    ends_group.eq(group_left <= job.pack),
-                    ends_job.eq(heads_left <= heads),
-                    current.command.rows.eq(heads * positions),
-                    q_stride.eq((heads * (plan.q_head >> UNIT_SHIFT)) << UNIT_SHIFT),
-                    o_stride.eq((heads * (plan.o_head >> UNIT_SHIFT)) << UNIT_SHIFT),
-                ]
-                m.next = "BYTES"
+                self._count_rows(m, now)
             with m.State("BYTES"):
-                piece = Mux(plan.joined, current.command.rows, positions)
-                m.d.sync += [
-                    following_group.eq(Mux(ends_group, job.kv_group, group_left - job.pack)),
-                    keys.none.eq(keys.end <= keys.first),
-                    queries.q.rows.eq(piece),
-                    queries.q.units.eq(piece * plan.q_units),
-                    write.o.rows.eq(piece),
-                    write.o.units.eq(piece * plan.o_units),
-                ]
-                if config.paged:
-                    tile_bits = config.stream_bits + config.index_bits
-                    first, last = keys.first >> tile_bits, (keys.end - 1)[:KEY_BITS] >> tile_bits
-                    m.d.sync += [
-                        first_group.eq(first >> plan.page_shift >> PAGE_GROUP_SHIFT),
-                        last_group.eq(last >> plan.page_shift >> PAGE_GROUP_SHIFT),
-                        # With the bits of its place in a page, and of the page's in a group, cleared.
-                        keys.source.first_paged.eq(
-                            first & ~Cat(Const(PAGE_GROUP - 1, PAGE_GROUP_SHIFT), plan.page_mask)
-                        ),
-                    ]
-                if config.decodes:
-                    # A set has one pass then.
-                    m.d.sync += [
-                        keys.source.again.eq(plan.keeps & ~opens_group),
-                        keys.source.keep.eq(plan.keeps & ~ends_group),
-                    ]
-                m.next = "OFFER"
+                self._count_bytes(m, now)
             with m.State("OFFER"):
                 m.d.comb += self.o.valid.eq(1)
                 with m.If(self.o.ready):
-                    m.d.sync += [clear.eq(0), opens_set.eq(0)]
-                    with m.If(~ends_set):
-                        m.d.sync += [
-                            queries_left.eq(queries_left - plan.positions),
-                            position.eq(position + plan.positions),
-                            q_address.eq(q_address + (queries.q.units << UNIT_SHIFT)),
-                            o_address.eq(o_address + (write.o.units << UNIT_SHIFT)),
-                            bitmap.eq(bitmap + plan.bitmap_rows * BITMAP_ROW_BYTES),
-                        ]
-                        m.next = "BLOCK"
-                    with m.Else():
-                        m.d.sync += [
-                            opens_group.eq(ends_group),
-                            heads_left.eq(heads_left - heads),
-                            group_left.eq(following_group),
-                            slopes.eq(slopes + heads * _SLOPE_BYTES),
-                        ]
-                        begin_set(following_group, q_set + q_stride, o_set + o_stride)
-                        with m.If(ends_group):
-                            m.d.sync += [
-                                k_offset.eq(k_offset + plan.k_head),
-                                v_offset.eq(v_offset + plan.v_head),
-                                clear.eq(1),
-                            ]
-                        m.next = "ROWS"
-                        with m.If(ends_job):
-                            m.next = "DONE"
+                    self._advance(m, now)
             with m.State("DONE"):
-                # In a cycle of its own: whether a pass is taken is known late, and a job has many registers.
+                # A cycle of its own: the handshake of a pass is late, and a job has many registers.
                 m.d.comb += self.i.ready.eq(1)
                 m.next = "JOB"
+        self._drive(m, now)
+        if config.logit_cap:
+            m.d.comb += self.o.payload.keys.source.cap.eq(self.i.payload.job.cap)
+        if config.paged:
+            self._drive_pages(m, now)
+        if config.alibi:
+            self._drive_slopes(m, now)
+        return m
 
+    def _open_set(self, m: Module, now: _Registers, left: Value, q: Value, o: Value) -> None:
+        """Load the registers of a set; ``left`` heads of its group are not done."""
+        plan, job = self.i.payload, self.i.payload.job
+        m.d.sync += [
+            now.heads.eq(Mux(left < job.pack, left, job.pack)),
+            now.opens_set.eq(1),
+            now.queries_left.eq(job.queries),
+            now.positions.eq(Mux(plan.joined, job.queries, plan.positions)),
+            now.ends_set.eq(plan.joined),
+            now.position.eq(plan.diagonal),
+            now.q_set.eq(q),
+            now.o_set.eq(o),
+            now.q_address.eq(q),
+            now.o_address.eq(o),
+            now.bitmap.eq(job.bitmap),
+        ]
+
+    def _open_job(self, m: Module, now: _Registers) -> None:
+        """Load the registers of a job and of its first set."""
+        plan, job = self.i.payload, self.i.payload.job
+        m.d.comb += self.i.ready.eq(plan.empty)
+        m.d.sync += [
+            now.heads_left.eq(job.heads),
+            now.group_left.eq(job.kv_group),
+            now.k_offset.eq(job.k_offset),
+            now.v_offset.eq(job.v_offset),
+            now.clear.eq(~job.flags.reuse_kv),
+            now.opens_group.eq(1),
+            now.slopes.eq(job.slopes),
+        ]
+        self._open_set(m, now, job.kv_group, job.q_offset, job.o_offset)
+        with m.If(self.i.valid & ~plan.empty):
+            m.next = "ROWS"
+
+    def _open_block(self, m: Module, now: _Registers) -> None:
+        """Count the positions of a block behind the first one of its set."""
+        plan = self.i.payload
+        m.d.sync += [
+            now.ends_set.eq(now.queries_left <= plan.positions),
+            now.positions.eq(Mux(now.queries_left <= plan.positions, now.queries_left, plan.positions)),
+        ]
+        m.next = "ROWS"
+
+    def _count_rows(self, m: Module, now: _Registers) -> None:
+        """Find the visible keys of the block; multiply for its rows and for the stride of sets."""
+        plan, job, current = self.i.payload, self.i.payload.job, self.o.payload
+        m.d.sync += self._visible(job, now.position, now.positions, current.keys)
+        m.d.sync += [
+            now.ends_group.eq(now.group_left <= job.pack),
+            now.ends_job.eq(now.heads_left <= now.heads),
+            current.command.rows.eq(now.heads * now.positions),
+            now.q_stride.eq((now.heads * (plan.q_head >> UNIT_SHIFT)) << UNIT_SHIFT),
+            now.o_stride.eq((now.heads * (plan.o_head >> UNIT_SHIFT)) << UNIT_SHIFT),
+        ]
+        m.next = "BYTES"
+
+    def _count_bytes(self, m: Module, now: _Registers) -> None:
+        """Multiply for the bytes of the rows; find the entries of the page table."""
+        config, plan, job, current = self._config, self.i.payload, self.i.payload.job, self.o.payload
+        queries, write, keys = current.queries, current.write, current.keys
+        piece = Mux(plan.joined, current.command.rows, now.positions)
+        m.d.sync += [
+            now.following_group.eq(Mux(now.ends_group, job.kv_group, now.group_left - job.pack)),
+            keys.none.eq(keys.end <= keys.first),
+            queries.q.rows.eq(piece),
+            queries.q.units.eq(piece * plan.q_units),
+            write.o.rows.eq(piece),
+            write.o.units.eq(piece * plan.o_units),
+        ]
+        if config.paged:
+            tile_bits = config.stream_bits + config.index_bits
+            first, last = keys.first >> tile_bits, (keys.end - 1)[:KEY_BITS] >> tile_bits
+            m.d.sync += [
+                now.first_group.eq(first >> plan.page_shift >> PAGE_GROUP_SHIFT),
+                now.last_group.eq(last >> plan.page_shift >> PAGE_GROUP_SHIFT),
+                # The bits of the tile in its page, and of the page in its group, are cleared.
+                keys.source.first_paged.eq(
+                    first & ~Cat(Const(PAGE_GROUP - 1, PAGE_GROUP_SHIFT), plan.page_mask)
+                ),
+            ]
+        if config.decodes:
+            # A set then has one pass.
+            m.d.sync += [
+                keys.source.again.eq(plan.keeps & ~now.opens_group),
+                keys.source.keep.eq(plan.keeps & ~now.ends_group),
+            ]
+        m.next = "OFFER"
+
+    def _advance(self, m: Module, now: _Registers) -> None:
+        """Step to the next block of the set, or to the next set, K/V head or job."""
+        plan, current = self.i.payload, self.o.payload
+        queries, write = current.queries, current.write
+        m.d.sync += [now.clear.eq(0), now.opens_set.eq(0)]
+        with m.If(~now.ends_set):
+            m.d.sync += [
+                now.queries_left.eq(now.queries_left - plan.positions),
+                now.position.eq(now.position + plan.positions),
+                now.q_address.eq(now.q_address + (queries.q.units << UNIT_SHIFT)),
+                now.o_address.eq(now.o_address + (write.o.units << UNIT_SHIFT)),
+                now.bitmap.eq(now.bitmap + plan.bitmap_rows * BITMAP_ROW_BYTES),
+            ]
+            m.next = "BLOCK"
+        with m.Else():
+            m.d.sync += [
+                now.opens_group.eq(now.ends_group),
+                now.heads_left.eq(now.heads_left - now.heads),
+                now.group_left.eq(now.following_group),
+                now.slopes.eq(now.slopes + now.heads * _SLOPE_BYTES),
+            ]
+            self._open_set(m, now, now.following_group, now.q_set + now.q_stride, now.o_set + now.o_stride)
+            with m.If(now.ends_group):
+                m.d.sync += [
+                    now.k_offset.eq(now.k_offset + plan.k_head),
+                    now.v_offset.eq(now.v_offset + plan.v_head),
+                    now.clear.eq(1),
+                ]
+            m.next = "ROWS"
+            with m.If(now.ends_job):
+                m.next = "DONE"
+
+    def _drive(self, m: Module, now: _Registers) -> None:
+        """Drive the fields that every configuration has."""
+        config, plan, job, current = self._config, self.i.payload, self.i.payload.job, self.o.payload
+        tables, queries, write = current.tables, current.queries, current.write
+        rows, keys = current.rows, current.keys
         key_units, value_units = job.query_units, job.value_units
         if config.decodes:
             key_units, value_units = (
@@ -209,19 +253,19 @@ class PassWalker(wiring.Component):
             )
             m.d.comb += keys.source.decode.eq(job.flags.decode)
         m.d.comb += [
-            tables.bitmap.eq(bitmap),
+            tables.bitmap.eq(now.bitmap),
             tables.bitmap_rows.eq(plan.bitmap_rows),
-            queries.q.address.eq(q_address),
+            queries.q.address.eq(now.q_address),
             queries.q.stride.eq(plan.q_head),
-            queries.q.count.eq(Mux(plan.joined, 1, heads)),
+            queries.q.count.eq(Mux(plan.joined, 1, now.heads)),
             queries.units.eq(plan.q_units),
-            write.o.address.eq(o_address),
+            write.o.address.eq(now.o_address),
             write.o.stride.eq(plan.o_head),
-            write.o.count.eq(Mux(plan.joined, 1, heads)),
+            write.o.count.eq(Mux(plan.joined, 1, now.heads)),
             write.units.eq(plan.o_units),
-            rows.heads.eq(heads),
-            rows.positions.eq(positions),
-            rows.position.eq(position),
+            rows.heads.eq(now.heads),
+            rows.positions.eq(now.positions),
+            rows.position.eq(now.position),
             rows.causal.eq(job.flags.causal),
             rows.windowed.eq(job.flags.windowed),
             rows.window.eq(job.window),
@@ -229,9 +273,9 @@ class PassWalker(wiring.Component):
             rows.multiplier.eq(job.multiplier),
             rows.shift.eq(job.shift),
             keys.bitmap_rows.eq(plan.bitmap_rows),
-            keys.clear.eq(clear),
-            keys.source.k_offset.eq(k_offset),
-            keys.source.v_offset.eq(v_offset),
+            keys.clear.eq(now.clear),
+            keys.source.k_offset.eq(now.k_offset),
+            keys.source.v_offset.eq(now.v_offset),
             keys.source.key_units.eq(key_units),
             keys.source.value_units.eq(value_units),
             keys.source.last_key_part.eq(plan.last_key_part),
@@ -243,24 +287,32 @@ class PassWalker(wiring.Component):
             current.command.value_units.eq(job.value_units),
             current.command.scale.eq(job.scale),
         ]
-        if config.logit_cap:
-            m.d.comb += keys.source.cap.eq(job.cap)
-        if config.paged:
-            paged = job.flags.paged & ~keys.none
-            m.d.comb += [
-                tables.pages.eq(job.pages + first_group * (PAGE_GROUP * PAGE_ENTRY_BYTES)),
-                tables.page_groups.eq(Mux(paged, last_group - first_group + 1, 0)),
-                keys.source.paged.eq(paged),
-                keys.source.page_mask.eq(plan.page_mask),
-            ]
-        if config.alibi:
-            given = job.slopes != 0
-            m.d.comb += [
-                tables.slopes.eq(slopes),
-                tables.heads.eq(Mux(given & opens_set, heads, 0)),
-                rows.slopes.eq(Mux(given, 2 | opens_set, 0)),
-            ]
-        return m
+
+    def _drive_pages(self, m: Module, now: _Registers) -> None:
+        """Drive the fields of the page table."""
+        plan, job, keys, tables = (
+            self.i.payload,
+            self.i.payload.job,
+            self.o.payload.keys,
+            self.o.payload.tables,
+        )
+        paged = job.flags.paged & ~keys.none
+        m.d.comb += [
+            tables.pages.eq(job.pages + now.first_group * (PAGE_GROUP * PAGE_ENTRY_BYTES)),
+            tables.page_groups.eq(Mux(paged, now.last_group - now.first_group + 1, 0)),
+            keys.source.paged.eq(paged),
+            keys.source.page_mask.eq(plan.page_mask),
+        ]
+
+    def _drive_slopes(self, m: Module, now: _Registers) -> None:
+        """Drive the fields of ALiBi's slopes."""
+        job, tables, rows = self.i.payload.job, self.o.payload.tables, self.o.payload.rows
+        given = job.slopes != 0
+        m.d.comb += [
+            tables.slopes.eq(now.slopes),
+            tables.heads.eq(Mux(given & now.opens_set, now.heads, 0)),
+            rows.slopes.eq(Mux(given, 2 | now.opens_set, 0)),
+        ]
 
     @staticmethod
     def _visible(job: Any, position: Value, positions: Value, keys: Any) -> list[Any]:

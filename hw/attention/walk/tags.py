@@ -9,7 +9,7 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import AttentionConfig
-from hw.attention.walk.geometry import tile_shape
+from hw.attention.walk.job_setup import tile_shape
 from hw.attention.walk.layouts import TilePlan, TileRequest
 
 #: Bits of the number of a K/V head's turn; after so many turns the tags are cleared one by one.

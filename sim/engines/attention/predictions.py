@@ -38,7 +38,7 @@ _SMALL_CYCLES = 25_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class PredictionCheck:
     """A launch's cycles, simulated and predicted."""
 
     #: ``seed``, ``text``: of the launch, and what it is.
@@ -131,7 +131,7 @@ def small_launch(rng: np.random.Generator, config: AttentionConfig) -> dict[str,
     return tensors_of(rng, config, group=group, kv_heads=kv_heads, pack=pack, queries=queries, keys=keys)
 
 
-def compare(seeds: Iterable[int], *, engines: bool = False) -> Iterator[Comparison]:
+def compare(seeds: Iterable[int], *, engines: bool = False) -> Iterator[PredictionCheck]:
     """Simulate the control of a random launch for each seed, of the default engine or of a random one."""
     board = load_board(BOARD)
     for seed in seeds:
@@ -141,7 +141,7 @@ def compare(seeds: Iterable[int], *, engines: bool = False) -> Iterator[Comparis
         with tempfile.TemporaryDirectory() as directory:
             result = run("attention", config, board, tensors, directory=Path(directory), control_only=True)
         report = result.report
-        yield Comparison(
+        yield PredictionCheck(
             seed=seed,
             text=(f"{config}: " if engines else "") + _text(tensors),
             cycles=report.cycles.cycles_total,
@@ -173,7 +173,7 @@ def _text(tensors: dict[str, Tensor]) -> str:
     )
 
 
-def summary(found: Sequence[Comparison]) -> str:
+def summary(found: Sequence[PredictionCheck]) -> str:
     """Sum up what predictions are off by."""
     errors = [abs(each.error) for each in found]
     worst = max(found, key=lambda each: each.of_allowed)

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from hw.attention.config import MAX_KEYS, AttentionConfig
-from hw.attention.core.row.cell import Timing
+from hw.attention.core.timing import CoreTiming
 from hw.errors import InputError
 
 
@@ -113,11 +113,11 @@ def test_output_beats():
 
 
 def test_stages_follow_each_other():
-    timing = Timing(AttentionConfig(folds=1))
+    timing = CoreTiming(AttentionConfig(folds=1))
     assert (timing.scale, timing.write, timing.ready, timing.step) == (8, 11, 13, 8)
     assert (timing.merge, timing.final, timing.divide, timing.normalize) == (11, 14, 0, 8)
     assert timing.drained == 8 + 32 + 6
-    options = Timing(AttentionConfig(folds=1, logit_cap=True, alibi=True, probability_bits=8))
+    options = CoreTiming(AttentionConfig(folds=1, logit_cap=True, alibi=True, probability_bits=8))
     assert (options.write, options.step) == (11 + 7, 8)
 
 
@@ -125,7 +125,7 @@ def test_stages_follow_each_other():
 def test_several_streams_take_longer(streams):
     """Joined sums take a capture, a comparison and an addition a level, a difference and a shift."""
     levels = 1 if streams <= 4 else 2
-    one, several = Timing(AttentionConfig()), Timing(AttentionConfig(streams=streams))
+    one, several = CoreTiming(AttentionConfig()), CoreTiming(AttentionConfig(streams=streams))
     assert several.final == one.final + 1
     assert several.divide == 3 + 2 * levels
     assert several.drained == one.drained + several.divide

@@ -25,7 +25,7 @@ from hw.lib.loads import LOADS, copies
 class ResultControl(data.StructLayout):
     """What all rows do with their final sums in a cycle, each member for its stage.
 
-    The stages' times are those of `hw.attention.core.row.cell.Timing`.
+    The stages' times are those of `hw.attention.core.timing.CoreTiming`.
     """
 
     def __init__(self, config: AttentionConfig, beat_width: int) -> None:

@@ -13,7 +13,7 @@ from hw.attention.core.command import PART_LATENCY
 from hw.attention.core.gathering import Gathering
 from hw.attention.core.result.combine import Combine
 from hw.attention.core.result.gather import Gather
-from hw.attention.core.row.cell import Timing
+from hw.attention.core.timing import CoreTiming
 from hw.attention.driver.shapes import PassShape
 from hw.attention.model.cycles import core_cycles
 from hw.errors import InputError
@@ -164,7 +164,7 @@ def run_phases(config, phases, *, stall=0.0, seed=0):
     rng = np.random.default_rng(seed)
     background, taken = [], []
     fed = [own_feed(config, jobs, rng) if decode else feed(config, jobs, rng) for decode, jobs in phases]
-    latencies = {"own_key": PART_LATENCY, "own_value": Timing(config).step}
+    latencies = {"own_key": PART_LATENCY, "own_value": CoreTiming(config).step}
     for name, latency in latencies.items():
         items = [item for of_phase in fed for item in of_phase.get(name, [])]
         background.append(source(core, getattr(core, f"i_{name}"), items, latency, stall, f"{name} {seed}"))

@@ -9,7 +9,7 @@ from hw.attention.config import RESULT_BANKS
 from hw.attention.core.finish import Finish
 from hw.attention.core.result.combine import Combine
 from hw.attention.core.result.normalize import Normalizer
-from hw.attention.core.row.cell import Timing
+from hw.attention.core.timing import CoreTiming
 from hw.attention.core.value_side import FINAL_BANKS, banks_behind
 from tests.hw.attention.plain import small
 from tests.support.gateware.streams import plain, simulate
@@ -27,7 +27,7 @@ CONFIGS = [
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: f"{config.streams}-{config.output}")
 def test_finish(config, slow):
     rng = random.Random(f"{slow} {config}")
-    unit, timing = Finish(config), Timing(config)
+    unit, timing = Finish(config), CoreTiming(config)
     count = 25
 
     def command():

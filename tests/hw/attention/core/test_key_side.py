@@ -6,8 +6,8 @@ import random
 import pytest
 
 from hw.attention.core.key_side import KeySide
-from hw.attention.core.row.cell import Timing
 from hw.attention.core.row.maximum import LOGIT_TILES
+from hw.attention.core.timing import CoreTiming
 from tests.hw.attention.plain import small
 from tests.support.gateware.streams import plain, simulate
 
@@ -94,7 +94,7 @@ def test_keys(name, stall, reads):
     config = CONFIGS[name]
     rng = random.Random(f"{name} {stall} {reads}")
     passes = random_passes(rng, config, 14)
-    unit, model, timing = KeySide(config), Model(config, passes), Timing(config)
+    unit, model, timing = KeySide(config), Model(config, passes), CoreTiming(config)
     tiles = [tile for given in passes for tile in given]
     parts = sum((tile["last_index"] + 1) * (tile["last_key_part"] + 1) for tile in tiles)
     trace = []  # of each cycle: what was taken, and all outputs

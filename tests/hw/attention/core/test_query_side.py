@@ -7,7 +7,7 @@ import random
 import pytest
 
 from hw.attention.core.query_side import QuerySide
-from hw.attention.core.row.cell import Timing
+from hw.attention.core.timing import CoreTiming
 from tests.hw.attention.plain import small
 from tests.support.gateware.streams import Side, Stuck, exchange, get, plain, put, simulate
 from tests.support.proofs.mutants import mutant
@@ -104,7 +104,7 @@ def test_queries(streams, folds, stall):
         zip([number for number, place in enumerate(places) if place[3]], settings, strict=True)
     )
     lasts = [(cycle, number) for cycle, number in loads if places[number][3]]
-    later = Timing(config).adopt + 1
+    later = CoreTiming(config).adopt + 1
     for (cycle, now), (loaded, number) in zip(configured, lasts, strict=False):
         assert (cycle, now["configure"]) == (loaded + later, 1 << places[number][1])
         assert now["settings"] == row_settings[number]

@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from hw.attention.core.row.cell import Timing
 from hw.attention.core.row.maximum import LOGIT_TILES
+from hw.attention.core.timing import CoreTiming
 from hw.attention.core.value_side import ValueSide, banks_behind, spacing
 from tests.hw.attention.plain import small
 from tests.support.gateware.streams import plain, simulate
@@ -47,7 +47,7 @@ def test_values(name, stall, banks):
         for index in range(tile["last_index"] + 1)
         for part in range(tile["last_value_part"] + 1)
     ]
-    unit, timing = ValueSide(config), Timing(config)
+    unit, timing = ValueSide(config), CoreTiming(config)
     trace, ends, lasts, waited = [], [], set(), {"bank": 0, "merge": 0}
 
     async def bench(ctx):

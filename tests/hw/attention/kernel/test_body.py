@@ -6,7 +6,7 @@ import pytest
 
 from hw.attention.kernel.arguments import CAUSES, argument_table, bytes_counters, stream_ports
 from hw.attention.kernel.body import AttentionBody
-from hw.attention.movers.ports import Moved, port_count
+from hw.attention.movers.ports import PortBytes, port_count
 from hw.errors import InputError
 from hw.lib.place import InlinePlacer
 from tests.hw.attention.movers.launch import JOBS, Launch
@@ -169,4 +169,4 @@ def test_a_kernel_that_decodes_has_ports_of_keys_and_values_only():
         "Bytes of v0, descriptors, bitmaps, slopes and page tables read"
     )
     assert sum(name.endswith("_write_bytes") for name in counters) == 2
-    assert counters.keys() == {*Moved(config).members}
+    assert counters.keys() == {*PortBytes(config).members}

@@ -3,7 +3,7 @@
 import pytest
 
 from hw.attention.model.channel import PieceTimes
-from hw.attention.model.places import Pieces
+from hw.attention.model.pieces import Pieces
 from hw.board import load_board
 
 BOARD = load_board("u55c")

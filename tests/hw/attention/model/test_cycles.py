@@ -5,7 +5,7 @@ import pytest
 
 from hw.attention.config import AttentionConfig
 from hw.attention.core.drain import Drain
-from hw.attention.core.row.cell import Timing
+from hw.attention.core.timing import CoreTiming
 from hw.attention.driver.shapes import PassShape, pass_shapes
 from hw.attention.model import cycles
 from hw.attention.model.cycles import core_cycles
@@ -53,7 +53,7 @@ def test_jumping_over_tiles_changes_nothing(seed, monkeypatch):
 def test_dense_law(changes):
     """Whole query tiles: a key a cycle, and what the first and the last tile take once."""
     config = AttentionConfig(**changes)
-    timing = Timing(config)
+    timing = CoreTiming(config)
     for heads, tokens in ((1, 1024), (12, 1024), (12, 512)):
         count = core_cycles(config, pass_shapes(config, queries=tokens, keys=tokens, heads=heads))
         once = count - heads * tokens * tokens // config.rows // config.streams
@@ -72,7 +72,7 @@ def test_latency_of_a_small_array(output, tile_keys, merge_lanes):
     """256 keys and queries of 64 elements on 1,024 multipliers: 8,192 cycles, and little more."""
     config = AttentionConfig(rows=8, tile_keys=tile_keys, merge_lanes=merge_lanes, output=output)
     count = core_cycles(config, pass_shapes(config, queries=256, keys=256))
-    first_score = config.rows + 1 + Timing(config).scale
+    first_score = config.rows + 1 + CoreTiming(config).scale
     assert 8192 < count - first_score <= 8360
 
 

@@ -7,13 +7,13 @@ import pytest
 
 from hw.attention.config import AttentionConfig
 from hw.attention.core.drain import Drain
-from hw.attention.core.row.cell import Timing
+from hw.attention.core.timing import CoreTiming
 from hw.attention.driver.division import divide
 from hw.attention.driver.shapes import JobShape, pass_shapes
 from hw.attention.driver.workload import AttentionWorkload
 from hw.attention.model.cycles import core_cycles
 from hw.attention.model.launch import launch_cycles
-from hw.attention.model.phase import Phase
+from hw.attention.model.phase import PhaseTiming
 from hw.attention.model.traffic import traffic
 from hw.board import load_board
 from tests.support.boards import of_fixed_latency
@@ -207,7 +207,7 @@ def decoded(config, **job):
 
 def test_one_pass_by_arithmetic():
     """Queries; keys; last key to its logit; last tile to its sums, which are joined; division; results."""
-    timing, phase = Timing(FULL), Phase(FULL, decode=True)
+    timing, phase = CoreTiming(FULL), PhaseTiming(FULL, decode=True)
     steps = 8 * 16
     # Two rounds over eight cells, and three cycles of shifts; then lanes, and from these to results.
     tail = 2 * 8 + 3 + steps + timing.drained - timing.normalize - FULL.merge_steps + 2

@@ -11,10 +11,10 @@ from hw.attention.driver.workload import AttentionWorkload, bitmap_text
 from hw.attention.engine import AttentionEngine
 from hw.attention.model import cycles
 from hw.attention.model.cycles import core_cycles
-from hw.attention.model.latency import Latency
+from hw.attention.model.issue import IssueSchedule
 from hw.attention.model.refresh import Refreshes
-from hw.attention.model.supply import Source, Supply
-from hw.attention.model.walk import Walk
+from hw.attention.model.supply import Supply, SupplySchedule
+from hw.attention.movers.timing import MoverTiming
 from hw.board import load_board
 
 BOARD = load_board("u55c")
@@ -28,7 +28,7 @@ def predict(config, board=BOARD, **launch):
 
 
 def test_items_come_at_the_pace_of_memory():
-    source = Source(Supply(latency=10, interval=2.5))
+    source = SupplySchedule(Supply(latency=10, interval=2.5))
     assert source.ask(0) is None
     assert source.ask(1) == (10, 10)
     assert source.ask(4) == (13, 20)
@@ -37,7 +37,7 @@ def test_items_come_at_the_pace_of_memory():
 
 
 def test_memory_runs_ahead_as_far_as_there_is_room():
-    source = Source(Supply(depth=8))
+    source = SupplySchedule(Supply(depth=8))
     for n in range(4):
         # Run n fills places of run n - 2, which the core took at 100 (n - 1), and comes behind run n - 1.
         first, last = source.ask(4)
@@ -49,7 +49,7 @@ def test_memory_runs_ahead_as_far_as_there_is_room():
 @pytest.mark.parametrize("depth", [float("inf"), 100, 16])
 def test_a_jump_over_items_is_as_good_as_asking_for_them(depth):
     supply = Supply(latency=3, interval=0.75, depth=depth)
-    stepped, jumped = Source(supply), Source(supply)
+    stepped, jumped = SupplySchedule(supply), SupplySchedule(supply)
     for n in range(40):
         for source in (stepped, jumped):
             if source is stepped or n < 10 or n >= 30:
@@ -171,8 +171,8 @@ def test_jobs_wait_for_descriptors_and_these_for_refreshes():
     """Four descriptors are read at a time, which takes 60 cycles, 5 more where a row of memory is opened."""
     config = AttentionEngine().default_config(BOARD)
     width = BOARD.memory.port_data_width
-    latency = Latency(config, data_width=width, memory_cycles=BOARD.idle_read_cycles)
-    walk = Walk(config, BOARD, latency, Refreshes(BOARD, start=460))
+    latency = MoverTiming(config, data_width=width, memory_cycles=BOARD.idle_read_cycles)
+    walk = IssueSchedule(config, BOARD, latency, Refreshes(BOARD, start=460))
     job = JobShape(queries=1, keys=1, query_size=64, value_size=64)
     (this,) = job.passes(config)
     known = [walk.known(job, this, []).queries for _ in range(61)]

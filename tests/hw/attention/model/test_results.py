@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hw.attention.model.places import Pieces
+from hw.attention.model.pieces import Pieces
 from hw.attention.model.results import bursts, sent
 from hw.attention.movers.result_writer import ResultWriter
 

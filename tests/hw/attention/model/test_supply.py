@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hw.attention.model.refresh import Refreshes
-from hw.attention.model.supply import Lockstep, ResultChannel, Source, Supply
+from hw.attention.model.supply import LockstepPorts, ResultChannel, Supply, SupplySchedule
 from hw.board import load_board
 from hw.lib.dma.write import WriteDMA
 
@@ -47,20 +47,20 @@ def test_a_channel_that_takes_longer_for_pieces_is_behind_by_that():
 
 def test_an_odd_number_of_items_leaves_a_port_idle():
     """Two ports give an item each, in two beats: three items keep the first port for four beats."""
-    source = Source(Supply(turn=2, beats=1.0))
+    source = SupplySchedule(Supply(turn=2, beats=1.0))
     assert source.ask(3) == (0, 2)
     assert source.ask(2) == (4, 5)
 
 
 def test_a_channel_runs_ahead_of_its_port_while_it_is_faster():
     """Cycles of the channel for ten items, in turn fewer and more than the port's: only their sum counts."""
-    source = Source(Supply(depth=100))
+    source = SupplySchedule(Supply(depth=100))
     assert [source.ask(10, least=least) for least in (4.0, 16.0, 4.0)] == [(0, 9), (10, 20), (21, 30)]
     assert source.ask(10, least=30.0) == (31, 54)
 
 
 def test_a_channel_is_ahead_by_no_more_than_there_is_room():
-    source = Source(Supply(depth=10))
+    source = SupplySchedule(Supply(depth=10))
     source.ask(10)
     source.take(100)
     assert source.ask(10, least=20.0) == (91, 120)
@@ -70,8 +70,8 @@ def test_ports_in_lockstep_give_an_item_when_the_last_of_them_does():
     """Two ports, a part each in 2 cycles: one refreshes during the first ask, the other during the second."""
     refreshes = Refreshes(BOARD, start=460)
     behind = 50
-    ports = Lockstep(channels=(0, 16), refreshes=refreshes, behind=behind)
-    source = Source(Supply(latency=100, interval=2, lockstep=ports))
+    ports = LockstepPorts(channels=(0, 16), refreshes=refreshes, behind=behind)
+    source = SupplySchedule(Supply(latency=100, interval=2, lockstep=ports))
     times = dict.fromkeys(ports.channels, 0.0)
     apart = []
     for items, known in ((60, 20), (300, 0), (1, 2_000), (200, 2_000)):
@@ -94,10 +94,10 @@ def test_a_channel_that_is_faster_than_its_bus_hides_refreshes(interval, gap, ah
     """Part by part: the channel moves one when it does not refresh and memory has room, the bus follows."""
     refreshes, behind, latency = Refreshes(BOARD, start=460), 50, 100
     for channel in (0, 5, 16, 31):
-        ports = Lockstep(
+        ports = LockstepPorts(
             channels=(channel,), refreshes=refreshes, behind=behind, interval=interval, ahead=ahead
         )
-        source = Source(Supply(latency=latency, interval=gap, gap=gap, lockstep=ports))
+        source = SupplySchedule(Supply(latency=latency, interval=gap, gap=gap, lockstep=ports))
         assert source.supply.ahead
         given, moved = [-math.inf], latency - interval
         for items, known in ((30, 0), (900, 20), (200, 2_500), (1_400, 0)):

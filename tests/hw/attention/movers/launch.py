@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hw.attention.config import AttentionConfig
-from hw.attention.movers.ports import Moved, key_port, port_count, query_port, result_port, value_port
+from hw.attention.movers.ports import PortBytes, key_port, port_count, query_port, result_port, value_port
 from hw.attention.walk.descriptor import USED_BYTES, pack_descriptor
 from sim.golden.attention import formats
 from tests.hw.attention.core.feeds import CoreJob
@@ -381,7 +381,7 @@ class Launch:
         written = {result_port(self.config, port): len(given) for port, given in enumerate(self.results)}
         ways = {f"gmem{port}_write_bytes": count for port, count in written.items()}
         counts = {f"gmem{port}_read_bytes": count for port, count in enumerate(self.read)}
-        return {name: (counts | ways)[name] for name in Moved(self.config).members}
+        return {name: (counts | ways)[name] for name in PortBytes(self.config).members}
 
     def check_results(self, memories):
         """Look whether ports of results have what they must have, and nothing else was written."""

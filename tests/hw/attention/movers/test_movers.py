@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hw.attention.core.command import PART_LATENCY
-from hw.attention.core.row.cell import Timing
+from hw.attention.core.timing import CoreTiming
 from hw.attention.movers.movers import AttentionMovers
 from hw.attention.movers.ports import key_port, port_count, result_port
 from tests.hw.attention.movers.launch import JOBS, Launch
@@ -81,7 +81,7 @@ def run(config, launches, *, width=256, stall=0.0, latency=(1, 20), seed=0, limi
 
         return receive
 
-    part_latencies = {"own_key": PART_LATENCY, "own_value": Timing(config).step}
+    part_latencies = {"own_key": PART_LATENCY, "own_value": CoreTiming(config).step}
 
     def taker(name, source):
         async def take(ctx):

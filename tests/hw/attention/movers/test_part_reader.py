@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from hw.attention.movers.part_reader import PartReader
-from hw.attention.walk.geometry import KEPT_PARTS
+from hw.attention.walk.job_setup import KEPT_PARTS
 from tests.hw.attention.plain import decoding
 from tests.support.gateware.axi_memory import AxiMemory
 from tests.support.gateware.streams import STALLS, put, seeds, simulate

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from hw.attention.walk.descriptor import DESCRIPTOR_BYTES, FIELDS, USED_BYTES, pack_descriptor
-from hw.attention.walk.geometry import JobSetup
 from hw.attention.walk.job_queue import JOBS_AHEAD, JobQueue
+from hw.attention.walk.job_setup import JobSetup
 from hw.errors import InputError
 from tests.hw.attention.plain import (
     decoding,

@@ -7,7 +7,7 @@ import pytest
 from hw.attention.walk.pages import PageLookup
 from tests.hw.attention.plain import page_entries, passes, random_job, small, tiles
 from tests.hw.attention.walk.test_job_queue import addressed
-from tests.hw.attention.walk.test_segments import expected_tiles
+from tests.hw.attention.walk.test_tiles import expected_tiles
 from tests.support.gateware.streams import STALLS, Side, exchange, seeds
 
 

@@ -7,9 +7,9 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from hw.attention.walk.geometry import JobSetup
+from hw.attention.walk.job_setup import JobSetup
 from hw.attention.walk.passes import PassWalker
-from hw.attention.walk.row_table import RowWalker
+from hw.attention.walk.rows import RowWalker
 from tests.hw.attention.plain import (
     decoding,
     kept,

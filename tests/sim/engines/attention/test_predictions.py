@@ -11,7 +11,7 @@ from hw.errors import InputError
 from sim.engines.attention import predictions
 from sim.engines.attention.figures import CONFIGS
 from sim.engines.attention.predictions import (
-    Comparison,
+    PredictionCheck,
     main,
     random_engine,
     random_launch,
@@ -21,7 +21,7 @@ from sim.engines.attention.predictions import (
 
 
 def compared(seed, predicted, cycles=10_000):
-    return Comparison(seed=seed, text="a launch", cycles=cycles, predicted=predicted)
+    return PredictionCheck(seed=seed, text="a launch", cycles=cycles, predicted=predicted)
 
 
 def workload(seed):

@@ -2,7 +2,7 @@
 """Whole rows, over all their streams, against the page: passes that overlap as closely as the timing allows.
 
 The test is the rows' control: it lays out, cycle by cycle, what each stage is told, from the times of
-`Timing` alone, with random pauses wherever the real control may wait.
+`CoreTiming` alone, with random pauses wherever the real control may wait.
 """
 
 from collections import defaultdict
@@ -15,8 +15,9 @@ from amaranth.lib import wiring
 
 from hw.attention.config import AttentionConfig
 from hw.attention.core.result.cell import ResultRows
-from hw.attention.core.row.cell import AttentionRows, Timing, row_cells
+from hw.attention.core.row.cell import AttentionRows, row_cells
 from hw.attention.core.row.maximum import LOGIT_TILES
+from hw.attention.core.timing import CoreTiming
 from tests.hw.attention import reference
 from tests.support.gateware.streams import plain, set_all, simulate
 
@@ -106,7 +107,7 @@ class Control:
 
     def __init__(self, rng, config, unit, pauses):
         self.rng, self.config, self.unit, self.pauses = rng, config, unit, pauses
-        self.timing = Timing(config)
+        self.timing = CoreTiming(config)
         self.at = defaultdict(list)
         self.drains = []  # (cycle in which the beat is on the port, pass, row, beat)
         self.drained = 0  # when the beats of all passes so far have left

@@ -6,13 +6,13 @@ import functools
 import numpy as np
 import pytest
 
-from hw.attention.model.latency import Latency
-from hw.attention.model.places import Pieces
+from hw.attention.model.issue import IssueSchedule
+from hw.attention.model.pieces import Pieces
 from hw.attention.model.refresh import Refreshes
 from hw.attention.model.results import sent
-from hw.attention.model.walk import Walk
 from hw.attention.movers.movers import AttentionMovers, port_count
 from hw.attention.movers.result_writer import ResultWriter
+from hw.attention.movers.timing import MoverTiming
 from hw.board import load_board
 from hw.lib.rows.cutter import RowCutter
 from tests.hw.attention.movers.launch import JOBS, Launch
@@ -92,7 +92,7 @@ def transfers(config, jobs, width):
 
 def made(lanes, folds, ports, cached, width, **options):
     config = small(rows=2, lanes=lanes, folds=folds, ports_per_stream=ports, cached_keys=cached, **options)
-    return config, width, Latency(config, data_width=width, memory_cycles=MEMORY_CYCLES)
+    return config, width, MoverTiming(config, data_width=width, memory_cycles=MEMORY_CYCLES)
 
 
 def job(config, **changes):
@@ -117,7 +117,7 @@ def test_walk_over_passes_and_jobs():
     config, width, latency = made(*SHAPES[1])
     jobs = [job(config, queries=40, keys=1), job(config, queries=5, keys=1, heads=2), job(config, keys=1)]
     seen = transfers(config, jobs, width)
-    walk = Walk(config, PLAIN, latency, Refreshes(PLAIN, start=460))
+    walk = IssueSchedule(config, PLAIN, latency, Refreshes(PLAIN, start=460))
     known = [walk.known(shape, this, []) for shape in map(shape_of, jobs) for this in shape.passes(config)]
     assert seen["command"] == [each.queries + latency.queue for each in known]
     assert seen["key"][19] == known[19].cached
@@ -151,7 +151,7 @@ def test_it_is_known_which_passes_are_empty(shape):
         changes["bits"] = np.array([[bit, bit, 0] for bit in changes["bits"]], bool)
     given = job(config, **changes)
     seen = transfers(config, [given], width)
-    walk = Walk(config, PLAIN, latency, Refreshes(PLAIN, start=460))
+    walk = IssueSchedule(config, PLAIN, latency, Refreshes(PLAIN, start=460))
     known = [walk.known(shape_of(given), this, []) for this in shape_of(given).passes(config)]
     assert seen["empty"] == [each.empty for each in known]
 
@@ -163,7 +163,9 @@ def test_tiles_from_a_bitmap(bits):
     sparse = job(config, bits=np.array([bits], bool))
     seen = transfers(config, [sparse], width)
     (this,) = shape_of(sparse).passes(config)
-    known = Walk(config, PLAIN, latency, Refreshes(PLAIN, start=460)).known(shape_of(sparse), this, [])
+    known = IssueSchedule(config, PLAIN, latency, Refreshes(PLAIN, start=460)).known(
+        shape_of(sparse), this, []
+    )
     assert seen["key"][0] == known.keys + latency.key
 
 
@@ -178,5 +180,7 @@ def test_pages(bits, window, page_keys):
     paged = job(config, bits=bitmap, windowed=window > 0, window=window, page_keys=page_keys)
     seen = transfers(config, [paged], width)
     (this,) = shape_of(paged).passes(config)
-    known = Walk(config, PLAIN, latency, Refreshes(PLAIN, start=460)).known(shape_of(paged), this, [])
+    known = IssueSchedule(config, PLAIN, latency, Refreshes(PLAIN, start=460)).known(
+        shape_of(paged), this, []
+    )
     assert seen["key"][0] == known.keys + latency.key

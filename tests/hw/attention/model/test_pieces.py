@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hw.attention.model.places import Pieces, Places, Reads
+from hw.attention.model.pieces import OpenRows, PassAddresses, Pieces
 from hw.attention.model.refresh import Refreshes
 from hw.board import load_board
 from tests.hw.attention.plain import random_job, shape_of, small
@@ -21,7 +21,7 @@ def piece(first, length=64):
 def test_places_are_those_of_heads_one_behind_the_other(seed):
     rng = np.random.default_rng(seed)
     config = small(rows=4)
-    places, end = Places(config), 0
+    places, end = PassAddresses(config), 0
     for job in (random_job(rng, config, most_keys=40) for _ in range(3)):
         shape = shape_of(job)
         touched = []
@@ -42,7 +42,7 @@ def test_places_are_those_of_heads_one_behind_the_other(seed):
 
 def test_a_row_that_was_read_is_open():
     """Rows of two bank groups hold 2 KiB in turns of 32 bytes; opening one takes 14 cycles of 900 MHz."""
-    reads = Reads(BOARD, Refreshes(BOARD, start=460))
+    reads = OpenRows(BOARD, Refreshes(BOARD, start=460))
     assert reads.later(0, piece(0)) == 0
     assert reads.later(10, piece(64)) == -5
     assert reads.later(20, piece(2048)) == 0
@@ -52,7 +52,7 @@ def test_a_row_that_was_read_is_open():
 
 
 def test_a_refresh_holds_reads_and_closes_rows():
-    reads = Reads(BOARD, Refreshes(BOARD, start=460))
+    reads = OpenRows(BOARD, Refreshes(BOARD, start=460))
     reads.later(0, piece(0))
     held = [reads.later(cycle, piece(0)) for cycle in range(REFRESH - 20, REFRESH + 120)]
     assert held[0] == held[-1] == -5

@@ -59,7 +59,7 @@ def result_units_shape(config: AttentionConfig) -> Any:
     return range(config.result_units(config.max_head_dim) + 1)
 
 
-class Plan(data.StructLayout):
+class JobPlan(data.StructLayout):
     """A job, and what follows from it."""
 
     def __init__(self, config: AttentionConfig) -> None:
@@ -117,7 +117,9 @@ class JobSetup(wiring.Component):
 
     def __init__(self, config: AttentionConfig) -> None:
         self._config = config
-        super().__init__({"i": In(stream.Signature(Job(config))), "o": Out(stream.Signature(Plan(config)))})
+        super().__init__(
+            {"i": In(stream.Signature(Job(config))), "o": Out(stream.Signature(JobPlan(config)))}
+        )
 
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""

@@ -28,7 +28,7 @@ class Pieces:
     length: int  #: Of each.
 
 
-class Places:
+class PassAddresses:
     """Addresses of passes in what a launch has at a port, one head of a job behind the other."""
 
     def __init__(self, config: AttentionConfig) -> None:
@@ -80,7 +80,7 @@ def ports_used(pieces: Pieces, *, ports: int, unit: int) -> set[int]:
     }
 
 
-class Reads:
+class OpenRows:
     """What a port's reads take less, or more, than one of idle memory whose row is closed.
 
     A row stays open until the next refresh.

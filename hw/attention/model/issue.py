@@ -10,24 +10,24 @@ from numpy.typing import NDArray
 from hw.attention.config import UNIT_BITS, AttentionConfig
 from hw.attention.driver.shapes import JobPass, JobShape
 from hw.attention.model.channel import PieceTimes
-from hw.attention.model.latency import Latency
-from hw.attention.model.places import Pieces, Places, Reads, dealt, ports_used
+from hw.attention.model.pieces import OpenRows, PassAddresses, Pieces, dealt, ports_used
 from hw.attention.model.refresh import Refreshes
-from hw.attention.model.supply import Known
+from hw.attention.model.supply import IssueTimes
 from hw.attention.movers.ports import key_port, query_port, value_port
+from hw.attention.movers.timing import MoverTiming
 from hw.attention.walk.descriptor import DESCRIPTOR_BYTES, USED_BYTES
-from hw.attention.walk.geometry import BITMAP_ROW_BYTES
 from hw.attention.walk.job_queue import JOBS_AHEAD
+from hw.attention.walk.job_setup import BITMAP_ROW_BYTES
 from hw.attention.walk.pages import PageLookup
-from hw.attention.walk.segments import TileWalker
-from hw.attention.walk.words import WORD_TILES
+from hw.attention.walk.table_words import WORD_TILES
+from hw.attention.walk.tiles import TileWalker
 from hw.board import Board
 
 #: The number of the memory port of a stream's port.
 PortNumber = Callable[[AttentionConfig, int, int], int]
 
 
-class Walk:
+class IssueSchedule:
     """When passes and tiles are known: both walks, and `JOBS_AHEAD` descriptors asked for ahead of their use.
 
     ``latency``: of its movers. ``refreshes``: of the board's memory. ``goes_on``: jobs of the other phase
@@ -38,7 +38,7 @@ class Walk:
         self,
         config: AttentionConfig,
         board: Board,
-        latency: Latency,
+        latency: MoverTiming,
         refreshes: Refreshes,
         *,
         goes_on: bool = False,
@@ -46,10 +46,10 @@ class Walk:
         self._config, self._goes_on = config, goes_on
         self._latency = latency
         query_channels = [query_port(config, n) for n in range(config.query_port_count)]
-        self._queries, self._query_reads = Places(config), Reads(board, refreshes, query_channels)
+        self._queries, self._query_reads = PassAddresses(config), OpenRows(board, refreshes, query_channels)
         self._refreshes = refreshes
         self._query_times = PieceTimes(board, write=False)
-        self._descriptor_reads, self._bitmap_reads = Reads(board, refreshes), Reads(board, refreshes)
+        self._descriptor_reads, self._bitmap_reads = OpenRows(board, refreshes), OpenRows(board, refreshes)
         self._bitmap_bytes = 0  # read so far
         self._pass = 0  # the last one
         self._ends: list[int] = []  # last passes of the jobs before
@@ -66,7 +66,7 @@ class Walk:
 
     def known(
         self, job: JobShape, this: JobPass, fetched: Sequence[NDArray[np.int_]], *, room: int = 0
-    ) -> Known:
+    ) -> IssueTimes:
         """Return when what the next pass needs is known; ``fetched`` are the keys of its tiles from memory,
         and from the cycle ``room`` on there is room for its command.
         """
@@ -124,7 +124,7 @@ class Walk:
                 self._refreshes.wait(self._channels(number, fetched), looked + latency.fetch + join)
                 for number, join in ((key_port, 0), (value_port, latency.join))
             )
-        return Known(
+        return IssueTimes(
             keys_later=keys_later,
             values_later=values_later,
             queries=self._pass,

@@ -9,11 +9,11 @@ from hw.attention.movers.query_parts import QueryParts
 from hw.attention.movers.result_writer import ResultWriter
 from hw.attention.walk.descriptor import USED_BYTES
 from hw.attention.walk.fetch import TileFetch
-from hw.attention.walk.geometry import JobSetup
+from hw.attention.walk.job_setup import JobSetup
 from hw.attention.walk.pages import PageLookup
 from hw.attention.walk.passes import PassWalker
-from hw.attention.walk.segments import TileWalker
 from hw.attention.walk.tags import CacheTags
+from hw.attention.walk.tiles import TileWalker
 from hw.lib.dma.join_read import ReadJoin
 from hw.lib.dma.read import ReadDMA
 from hw.lib.fifo import Fifo
@@ -22,7 +22,7 @@ from hw.lib.skid import Skid
 from hw.lib.width import WidthConverter
 
 
-class Latency:
+class MoverTiming:
     """Cycles from one event in the movers to another, where nothing waits.
 
     A pass, a job or a beat is at a place in the cycle in which it is transferred there.  Parts begin with a

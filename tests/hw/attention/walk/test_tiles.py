@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from hw.attention.core.command import NO_KEY
-from hw.attention.walk.geometry import BITMAP_ROW_BYTES
-from hw.attention.walk.segments import TileWalker
-from hw.attention.walk.words import WORD_TILES, TableWords
+from hw.attention.walk.job_setup import BITMAP_ROW_BYTES
+from hw.attention.walk.table_words import WORD_TILES, TableWords
+from hw.attention.walk.tiles import TileWalker
 from tests.hw.attention.plain import bitmap_rows, decoding, is_empty, passes, random_job, small, tiles
 from tests.hw.attention.walk.test_job_queue import addressed
 from tests.hw.attention.walk.test_passes import expected_keys
