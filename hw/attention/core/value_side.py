@@ -159,8 +159,35 @@ class ValueSide(wiring.Component):
             with m.If(self.restart):
                 m.d.sync += bank.eq(0)
 
-        # The merge of a tile that ends, or that of the one that waits.
-        end, merged = Signal(TileEnd(config)), Signal(TileEnd(config))
+        merged = self._next_merge(m, tile, bank, end_wait, merge_wait, waiting)
+
+        step, read = Signal(ValueStep(config)), Signal(LogitRead(config))
+        m.d.comb += [
+            read.valid.eq(issue),
+            read.slot.eq(slot),
+            read.entry.eq(entry),
+            read.first.eq(issue & (index == 0) & (part == 0)),
+            read.last.eq(self.ended),
+            self.read.eq(delay(m, "read", read, timing.read)),
+            self.exponent.eq(delay(m, "exponent", issue, timing.exponent)),
+            self.value.eq(delay(m, "value", self.i_value.payload, timing.step, reset=False)),
+            step.part.eq(part),
+            step.last_part.eq(tile.last_value_part),
+            step.turn.eq(issue & (tile.last_value_part != 0)),
+            step.first.eq(issue & (index == 0)),
+            step.ends.eq(issue & last_key),
+            step.last.eq(self.ended),
+            self.step.eq(delay(m, "step", step, timing.step)),
+        ]
+        self._merge(m, delay(m, "merged", merged, timing.merge - 1))
+        return m
+
+    def _next_merge(
+        self, m: Module, tile: Any, bank: Signal, end_wait: Signal, merge_wait: Signal, waiting: Any
+    ) -> Any:
+        """Return the tile whose merge begins: the one that waits for it, else the one that ends now."""
+        timing = CoreTiming(self._config)
+        end, merged = Signal(TileEnd(self._config)), Signal(TileEnd(self._config))
         free = Signal()
         m.d.comb += [
             free.eq(merge_wait == 0),
@@ -186,27 +213,7 @@ class ValueSide(wiring.Component):
                 end_wait.eq(Mux(end_wait == 0, 0, end_wait - 1)),
                 merge_wait.eq(Mux(free, 0, merge_wait - 1)),
             ]
-
-        step, read = Signal(ValueStep(config)), Signal(LogitRead(config))
-        m.d.comb += [
-            read.valid.eq(issue),
-            read.slot.eq(slot),
-            read.entry.eq(entry),
-            read.first.eq(issue & (index == 0) & (part == 0)),
-            read.last.eq(self.ended),
-            self.read.eq(delay(m, "read", read, timing.read)),
-            self.exponent.eq(delay(m, "exponent", issue, timing.exponent)),
-            self.value.eq(delay(m, "value", self.i_value.payload, timing.step, reset=False)),
-            step.part.eq(part),
-            step.last_part.eq(tile.last_value_part),
-            step.turn.eq(issue & (tile.last_value_part != 0)),
-            step.first.eq(issue & (index == 0)),
-            step.ends.eq(issue & last_key),
-            step.last.eq(self.ended),
-            self.step.eq(delay(m, "step", step, timing.step)),
-        ]
-        self._merge(m, delay(m, "merged", merged, timing.merge - 1))
-        return m
+        return merged
 
     def _wait(self, tile: Any, closes: bool) -> Any:
         """Look up how long the merge of a tile after this one may not begin, after the next cycle."""

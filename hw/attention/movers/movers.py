@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from operator import add
 from typing import Any
@@ -47,6 +48,46 @@ from hw.lib.skid import Skid
 PASSES_AHEAD = 32
 #: Settings of rows that may wait for the core.
 _ROWS_AHEAD = 32
+
+
+def _registered(m: Module, name: str, shape: Any, depth: int, target: Any) -> Fifo:
+    """Place a queue and registers behind it: its readers begin long paths, and LUT RAM is slow."""
+    m.submodules[name] = fifo = Fifo(shape, depth=depth)
+    m.submodules[f"{name}_skid"] = skid = Skid(shape)
+    connect(m, fifo.o, skid.i)
+    connect(m, skid.o, target)
+    return fifo
+
+
+class _PassQueues:
+    """The queues that every pass enters at once."""
+
+    def __init__(self, m: Module) -> None:
+        self._m = m
+        self.fifos: list[Fifo] = []
+
+    def add(self, name: str, shape: Any, payload: Any, target: Any) -> None:
+        """Place the queue of one part of a pass."""
+        fifo = _registered(self._m, name, shape, PASSES_AHEAD, target)
+        self._m.d.comb += fifo.i.payload.eq(payload)
+        self.fifos.append(fifo)
+
+
+class _Ports:
+    """Users of the memory ports: once all users of a port are known, ``connect`` joins them to it."""
+
+    def __init__(
+        self, config: AttentionConfig, connect: Callable[[int, list[tuple[Any, Any]]], None]
+    ) -> None:
+        self._users: dict[int, list[tuple[Any, Any]]] = {}
+        self._expected = port_users(config)
+        self._connect = connect
+
+    def use(self, number: int, user: Any, count: Any) -> None:
+        """Add a user of a memory port, and its count of bytes."""
+        self._users.setdefault(number, []).append((user, count))
+        if len(self._users[number]) == self._expected[number]:
+            self._connect(number, self._users[number])
 
 
 class AttentionMovers(wiring.Component):
@@ -125,111 +166,119 @@ class AttentionMovers(wiring.Component):
         connect(m, tables.bitmaps, bitmaps.i)
         if config.alibi:
             connect(m, tables.slopes, rows.words)
-        if config.paged:
-            m.submodules.pages = pages = TableWords(
-                config,
-                PageEntry(),
-                word_bits=8 * PAGE_ENTRY_BYTES,
-                depth=ENTRIES_AHEAD,
-                data_width=width,
-            )
-            connect(m, tables.pages, pages.i)
-        users: dict[int, list[tuple[Any, Any]]] = {}
-        expected = port_users(config)
-
-        def through(number: int, user: Any, count: Any) -> None:
-            """Note who uses a memory port, and the bytes that it moves; connect them when all are there."""
-            users.setdefault(number, []).append((user, count))
-            if len(users[number]) == expected[number]:
-                self._connect(m, number, users[number])
-
-        through(TABLE_PORT, tables.axi, tables.bytes_useful)
+        pages = self._pages(m, tables) if config.paged else None
+        ports = _Ports(config, lambda number, users: self._connect(m, number, users))
+        ports.use(TABLE_PORT, tables.axi, tables.bytes_useful)
         m.d.comb += [
             jobs.start.eq(self.start),
             jobs.first.eq(self.job),
             jobs.address.eq(self.jobs),
             jobs.count.eq(self.job_count),
         ]
+        connect(
+            m, rows.o, _registered(m, "row_queue", RowSettings(config), _ROWS_AHEAD, flipped(self.o_row)).i
+        )
 
-        def registered(name: str, shape: Any, depth: int, target: Any) -> Fifo:
-            """Place a queue and registers behind it: its readers begin long paths, and LUT RAM is slow."""
-            m.submodules[name] = fifo = Fifo(shape, depth=depth)
-            m.submodules[f"{name}_skid"] = skid = Skid(shape)
-            connect(m, fifo.o, skid.i)
-            connect(m, skid.o, target)
-            return fifo
-
-        row_queue = registered("row_queue", RowSettings(config), _ROWS_AHEAD, flipped(self.o_row))
-        connect(m, rows.o, row_queue.i)
-
-        # Every pass goes to all queues at once.
+        # Every pass enters all queues at once.
+        queues = _PassQueues(m)
         current = passes.o.payload
-        queues = []
-
-        def queue(name: str, shape: Any, payload: Any, target: Any) -> None:
-            fifo = registered(name, shape, PASSES_AHEAD, target)
-            m.d.comb += fifo.i.payload.eq(payload)
-            queues.append(fifo)
-
-        queue("command_queue", QueryCommand(config), current.command, flipped(self.o_command))
-        queue("table_queue", TablePass(config), current.tables, tables.i)
-        queue("row_pass_queue", RowPass(config), current.rows, rows.i)
-        if config.decodes:
-            m.submodules.queries = queries = QueryParts(config)
-            queue("query_queue", QueryPass(config), current.queries, queries.i)
-            connect(m, queries.o, flipped(self.o_query))
-            m.d.comb += queries.base.eq(self.q_base)
-            for n in range(config.query_port_count):
-                through(query_port(config, n), queries.axi[n], queries.bytes_useful[n])
-        else:
-            readers = []
-            for n in range(config.query_port_count):
-                m.submodules[f"query_{n}"] = reader = QueryReader(config, data_width=width)
-                queue(f"query_queue_{n}", QueryPass(config), current.queries, reader.i)
-                through(query_port(config, n), reader.axi, reader.bytes_useful)
-                m.d.comb += reader.base.eq(self.q_base[n])
-                readers.append(reader)
-            self._join(m, [reader.o for reader in readers])
-        writers = []
-        for w in range(config.result_ports):
-            m.submodules[f"writer_{w}"] = writer = ResultWriter(config, data_width=width)
-            queue(f"write_queue_{w}", WritePass(config), current.write, writer.i)
-            through(result_port(config, w), writer.axi, writer.bytes_useful)
-            m.d.comb += writer.base.eq(self.o_base[w])
-            writers.append(writer)
-        self._deal(m, [writer.beats for writer in writers])
-        feeds = []
-        for s in range(config.streams):
-            m.submodules[f"feed_{s}"] = feed = StreamFeed(config, index=s, data_width=width)
-            feeds.append(feed)
-            queue(f"key_queue_{s}", KeyPass(config), current.keys, feed.i)
-            connect(m, bitmaps.o[s], feed.words)
-            if not s:
-                # Always room: the commands of these passes are in their queue, or in the registers behind.
-                m.submodules.empty = empty = Fifo(1, depth=PASSES_AHEAD + Skid.CAPACITY)
-                m.d.comb += [empty.i.payload.eq(feed.empty.payload), empty.i.valid.eq(feed.empty.valid)]
-                connect(m, empty.o, flipped(self.o_empty))
-            if config.paged:
-                connect(m, pages.o[s], feed.entries)
-            connect(m, feed.tile, flipped(self.o_tile[s]))
-            connect(m, feed.k, flipped(self.o_key[s]))
-            connect(m, feed.v, flipped(self.o_value[s]))
-            m.d.comb += [feed.k_base.eq(self.k_base[s]), feed.v_base.eq(self.v_base[s])]
-            for p in range(config.ports):
-                through(key_port(config, s, p), feed.k_axi[p], feed.k_bytes[p])
-                through(value_port(config, s, p), feed.v_axi[p], feed.v_bytes[p])
+        queues.add("command_queue", QueryCommand(config), current.command, flipped(self.o_command))
+        queues.add("table_queue", TablePass(config), current.tables, tables.i)
+        queues.add("row_pass_queue", RowPass(config), current.rows, rows.i)
+        self._place_queries(m, current, queues, ports)
+        writers = self._place_writers(m, current, queues, ports)
+        feeds = [
+            self._place_feed(m, s, current, queues, ports, bitmaps, pages) for s in range(config.streams)
+        ]
         accept = passes.o.valid & passes.o.ready
-        agrees = Signal()  # with the phase of what was begun
-        ready = [fifo.i.ready for fifo in queues] + [agrees] * config.decodes
+        agrees = Signal()  # with the phase of the passes that began
+        ready = [fifo.i.ready for fifo in queues.fifos] + [agrees] * config.decodes
         m.d.comb += [
             passes.o.ready.eq(Cat(*ready).all()),
-            *(fifo.i.valid.eq(accept) for fifo in queues),
+            *(fifo.i.valid.eq(accept) for fifo in queues.fifos),
         ]
         written = self._finish(m, jobs, passes, writers)
         if config.decodes:
             self._phase(m, passes, written, agrees)
             self._lockstep(m, feeds)
         return m
+
+    def _pages(self, m: Module, tables: TablePort) -> TableWords:
+        """Cut page tables into entries."""
+        m.submodules.pages = pages = TableWords(
+            self._config,
+            PageEntry(),
+            word_bits=8 * PAGE_ENTRY_BYTES,
+            depth=ENTRIES_AHEAD,
+            data_width=self._data_width,
+        )
+        connect(m, tables.pages, pages.i)
+        return pages
+
+    def _place_queries(self, m: Module, current: Any, queues: _PassQueues, ports: _Ports) -> None:
+        """Place the readers of queries."""
+        config = self._config
+        if config.decodes:
+            m.submodules.queries = queries = QueryParts(config)
+            queues.add("query_queue", QueryPass(config), current.queries, queries.i)
+            connect(m, queries.o, flipped(self.o_query))
+            m.d.comb += queries.base.eq(self.q_base)
+            for n in range(config.query_port_count):
+                ports.use(query_port(config, n), queries.axi[n], queries.bytes_useful[n])
+            return
+        readers = []
+        for n in range(config.query_port_count):
+            m.submodules[f"query_{n}"] = reader = QueryReader(config, data_width=self._data_width)
+            queues.add(f"query_queue_{n}", QueryPass(config), current.queries, reader.i)
+            ports.use(query_port(config, n), reader.axi, reader.bytes_useful)
+            m.d.comb += reader.base.eq(self.q_base[n])
+            readers.append(reader)
+        self._join(m, [reader.o for reader in readers])
+
+    def _place_writers(
+        self, m: Module, current: Any, queues: _PassQueues, ports: _Ports
+    ) -> list[ResultWriter]:
+        """Place the writers of results."""
+        writers = []
+        for w in range(self._config.result_ports):
+            m.submodules[f"writer_{w}"] = writer = ResultWriter(self._config, data_width=self._data_width)
+            queues.add(f"write_queue_{w}", WritePass(self._config), current.write, writer.i)
+            ports.use(result_port(self._config, w), writer.axi, writer.bytes_useful)
+            m.d.comb += writer.base.eq(self.o_base[w])
+            writers.append(writer)
+        self._deal(m, [writer.beats for writer in writers])
+        return writers
+
+    def _place_feed(
+        self,
+        m: Module,
+        s: int,
+        current: Any,
+        queues: _PassQueues,
+        ports: _Ports,
+        bitmaps: TableWords,
+        pages: TableWords | None,
+    ) -> StreamFeed:
+        """Place the feed of stream ``s``."""
+        config = self._config
+        m.submodules[f"feed_{s}"] = feed = StreamFeed(config, index=s, data_width=self._data_width)
+        queues.add(f"key_queue_{s}", KeyPass(config), current.keys, feed.i)
+        connect(m, bitmaps.o[s], feed.words)
+        if not s:
+            # Always room: the commands of these passes are in their queue, or in the registers behind it.
+            m.submodules.empty = empty = Fifo(1, depth=PASSES_AHEAD + Skid.CAPACITY)
+            m.d.comb += [empty.i.payload.eq(feed.empty.payload), empty.i.valid.eq(feed.empty.valid)]
+            connect(m, empty.o, flipped(self.o_empty))
+        if pages is not None:
+            connect(m, pages.o[s], feed.entries)
+        connect(m, feed.tile, flipped(self.o_tile[s]))
+        connect(m, feed.k, flipped(self.o_key[s]))
+        connect(m, feed.v, flipped(self.o_value[s]))
+        m.d.comb += [feed.k_base.eq(self.k_base[s]), feed.v_base.eq(self.v_base[s])]
+        for p in range(config.ports):
+            ports.use(key_port(config, s, p), feed.k_axi[p], feed.k_bytes[p])
+            ports.use(value_port(config, s, p), feed.v_axi[p], feed.v_bytes[p])
+        return feed
 
     def _connect(self, m: Module, number: int, users: list[tuple[Any, Any]]) -> None:
         """Join what reads and what writes through a memory port, and count its bytes."""

@@ -103,6 +103,32 @@ class JobPlan(data.StructLayout):
         super().__init__(members)
 
 
+class _Counts:
+    """Registers of the first stage: a job and its counts that need no product."""
+
+    def __init__(self, config: AttentionConfig) -> None:
+        shapes = {
+            "job": Job(config),
+            "tiles": tile_shape(config),
+            "port_rows": KEY_BITS,
+            "q_units": query_units_shape(config),
+            "o_units": result_units_shape(config),
+            "positions": range(config.rows + 1),
+            "key_part": range(config.folds),
+            "value_part": range(config.folds),
+        }
+        (
+            self.job,
+            self.tiles,
+            self.port_rows,
+            self.q_units,
+            self.o_units,
+            self.positions,
+            self.key_part,
+            self.value_part,
+        ) = (Signal(shape, name=name, reset_less=True) for name, shape in shapes.items())
+
+
 class JobSetup(wiring.Component):
     """Completes jobs.
 
@@ -122,29 +148,47 @@ class JobSetup(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Make the gates."""
+        """Two stages: counts that need no product, then products and the size of the caches."""
         m = Module()
         config, o = self._config, self.o
-        job, tiles, port_rows, q_units, o_units, positions, key_part, value_part = (
-            Signal(shape, name=name, reset_less=True)
-            for name, shape in {
-                "job": Job(config),
-                "tiles": tile_shape(config),
-                "port_rows": KEY_BITS,
-                "q_units": query_units_shape(config),
-                "o_units": result_units_shape(config),
-                "positions": range(config.rows + 1),
-                "key_part": range(config.folds),
-                "value_part": range(config.folds),
-            }.items()
-        )
+        now = _Counts(config)
         held = Signal()
         advance = Signal()
         m.d.comb += [advance.eq(~o.valid | o.ready), self.i.ready.eq(~held | advance)]
-        given = self.i.payload
+        with m.If(self.i.ready):
+            m.d.sync += [held.eq(self.i.valid), *self._count(now)]
+        with m.If(advance):
+            m.d.sync += o.valid.eq(held)
+
+        slots = Signal(slot_shape(config))
+        turns = Signal(slot_shape(config))
+        ring = Signal()
+        last_part = Mux(now.key_part > now.value_part, now.key_part, now.value_part)
+        counts = [config.cached_keys // config.tile_keys // (part + 1) for part in range(config.folds)]
+        m.d.comb += [
+            slots.eq(_table(counts, last_part)),
+            turns.eq(_table([1 << count.bit_length() >> 1 for count in counts], last_part)),
+            ring.eq(now.job.flags.windowed & (now.tiles > slots)),
+        ]
+        with m.If(advance):
+            m.d.sync += self._derive(now, Mux(ring, turns, slots), ring)
+            if config.decodes:
+                most = _table(
+                    [KEPT_PARTS // (part + 1) * config.decode_streams for part in range(config.folds)],
+                    last_part,
+                )
+                joined = now.job.queries <= now.positions
+                m.d.sync += o.payload.keeps.eq(now.job.flags.decode & joined & (now.job.keys <= most))
+            if config.paged:
+                m.d.sync += self._place_pages(now.job)
+        return m
+
+    def _count(self, now: _Counts) -> list[Any]:
+        """Return the assignments of the first stage."""
+        config, given = self._config, self.i.payload
         shift = config.tile_keys.bit_length() - 1
         all_tiles = (given.keys + config.tile_span - 1) >> (config.stream_bits + shift)
-        head_tiles = Value.cast(all_tiles)  # of a head, or of it in a page
+        head_tiles = Value.cast(all_tiles)  # of a head, or of its keys in a page
         if config.paged:
             head_tiles = Mux(given.flags.paged, given.page_keys >> (config.stream_bits + shift), all_tiles)
         q_ports, ports = config.query_port_count, config.result_ports
@@ -156,72 +200,54 @@ class JobSetup(wiring.Component):
         per_tile = _per_pack(config.rows, config, given.pack)
         if config.decodes:
             per_tile = Mux(given.flags.decode, _per_pack(DECODE_ROWS, config, given.pack), per_tile)
-        with m.If(self.i.ready):
-            m.d.sync += [
-                held.eq(self.i.valid),
-                job.eq(given),
-                tiles.eq(all_tiles),
-                # T is at least as many as there are ports, so this is exact.
-                port_rows.eq((head_tiles << shift) >> (config.ports.bit_length() - 1)),
-                q_units.eq(query_units),
-                o_units.eq((units + ports - 1) >> ports.bit_length() - 1),
-                positions.eq(per_tile),
-                key_part.eq(last_query_part),
-                value_part.eq(_last_part(config, given.value_units)),
-            ]
-        with m.If(advance):
-            m.d.sync += o.valid.eq(held)
-
-        slots = Signal(slot_shape(config))
-        turns = Signal(slot_shape(config))
-        ring = Signal()
-        last_part = Mux(key_part > value_part, key_part, value_part)
-        counts = [config.cached_keys // config.tile_keys // (part + 1) for part in range(config.folds)]
-        m.d.comb += [
-            slots.eq(_table(counts, last_part)),
-            turns.eq(_table([1 << count.bit_length() >> 1 for count in counts], last_part)),
-            ring.eq(job.flags.windowed & (tiles > slots)),
+        return [
+            now.job.eq(given),
+            now.tiles.eq(all_tiles),
+            # Exact: T is at least the number of ports.
+            now.port_rows.eq((head_tiles << shift) >> (config.ports.bit_length() - 1)),
+            now.q_units.eq(query_units),
+            now.o_units.eq((units + ports - 1) >> ports.bit_length() - 1),
+            now.positions.eq(per_tile),
+            now.key_part.eq(last_query_part),
+            now.value_part.eq(_last_part(config, given.value_units)),
         ]
-        held_tiles = Mux(ring, turns, slots)
+
+    def _derive(self, now: _Counts, held_tiles: Value, ring: Signal) -> list[Any]:
+        """Return the assignments of the second stage; a cache holds ``held_tiles``, in turn if ``ring``."""
+        config, job, plan = self._config, now.job, self.o.payload
         key_units, value_units = job.query_units, job.value_units
         if config.decodes:
             held_tiles = Mux(job.flags.decode, 0, held_tiles)
-            key_units, value_units = (whole_parts(config, last) for last in (key_part, value_part))
-        plan = o.payload
-        with m.If(advance):
-            m.d.sync += [
-                plan.job.eq(job),
-                plan.empty.eq((job.queries == 0) | (job.keys == 0) | (job.heads == 0)),
-                plan.positions.eq(positions),
-                plan.joined.eq(job.queries <= positions),
-                plan.diagonal.eq(job.keys - job.queries),
-                plan.q_head.eq((job.queries * q_units) << UNIT_SHIFT),
-                plan.o_head.eq((job.queries * o_units) << UNIT_SHIFT),
-                plan.q_units.eq(q_units),
-                plan.o_units.eq(o_units),
-                plan.k_head.eq((port_rows * key_units) << UNIT_SHIFT),
-                plan.v_head.eq((port_rows * value_units) << UNIT_SHIFT),
-                plan.last_key_part.eq(key_part),
-                plan.last_value_part.eq(value_part),
-                plan.bitmap_rows.eq(
-                    Mux(job.flags.sparse, (tiles + 8 * BITMAP_ROW_BYTES - 1) // (8 * BITMAP_ROW_BYTES), 0)
-                ),
-                plan.slots.eq(held_tiles),
-                plan.ring.eq(ring & ~job.flags.decode if config.decodes else ring),
-            ]
-            if config.decodes:
-                most = _table(
-                    [KEPT_PARTS // (part + 1) * config.decode_streams for part in range(config.folds)],
-                    last_part,
-                )
-                m.d.sync += plan.keeps.eq(job.flags.decode & (job.queries <= positions) & (job.keys <= most))
-            if config.paged:
-                of_page = job.page_keys[config.stream_bits + shift :]
-                m.d.sync += [
-                    plan.page_shift.eq(_log2(of_page)),
-                    plan.page_mask.eq(Mux(job.flags.paged, of_page - 1, ~Const(0, len(plan.page_mask)))),
-                ]
-        return m
+            key_units, value_units = (whole_parts(config, last) for last in (now.key_part, now.value_part))
+        return [
+            plan.job.eq(job),
+            plan.empty.eq((job.queries == 0) | (job.keys == 0) | (job.heads == 0)),
+            plan.positions.eq(now.positions),
+            plan.joined.eq(job.queries <= now.positions),
+            plan.diagonal.eq(job.keys - job.queries),
+            plan.q_head.eq((job.queries * now.q_units) << UNIT_SHIFT),
+            plan.o_head.eq((job.queries * now.o_units) << UNIT_SHIFT),
+            plan.q_units.eq(now.q_units),
+            plan.o_units.eq(now.o_units),
+            plan.k_head.eq((now.port_rows * key_units) << UNIT_SHIFT),
+            plan.v_head.eq((now.port_rows * value_units) << UNIT_SHIFT),
+            plan.last_key_part.eq(now.key_part),
+            plan.last_value_part.eq(now.value_part),
+            plan.bitmap_rows.eq(
+                Mux(job.flags.sparse, (now.tiles + 8 * BITMAP_ROW_BYTES - 1) // (8 * BITMAP_ROW_BYTES), 0)
+            ),
+            plan.slots.eq(held_tiles),
+            plan.ring.eq(ring & ~job.flags.decode if config.decodes else ring),
+        ]
+
+    def _place_pages(self, job: Any) -> list[Any]:
+        """Return the assignments of the size of a page."""
+        config, plan = self._config, self.o.payload
+        of_page = job.page_keys[config.stream_bits + config.tile_keys.bit_length() - 1 :]
+        return [
+            plan.page_shift.eq(_log2(of_page)),
+            plan.page_mask.eq(Mux(job.flags.paged, of_page - 1, ~Const(0, len(plan.page_mask)))),
+        ]
 
 
 def _table(entries: list[int], index: Value) -> Value:
