@@ -97,7 +97,6 @@ class OramBody(wiring.Component):
         m.submodules.init = init = Init(config)
         m.submodules.sequencer = sequencer = Sequencer(quiet_cycles=timing.quiet)
 
-        # The way of an operation.
         connect(m, commands.o, touch.command_i)
         connect(m, touch.command_o, queries.i)
         connect(m, queries.value, stage.command)
@@ -134,7 +133,6 @@ class OramBody(wiring.Component):
         ]
         self._write_pages(m, init, touch, stage, sealer, page_writer)
         connect(m, init.record, records.empty)
-
         self._launch(m, keys, commands, responses, init, position, sequencer)
         for unit in (opener, sealer):
             m.d.comb += [unit.power.eq(keys.page_power), unit.round_keys.eq(keys.page_keys)]
@@ -162,11 +160,16 @@ class OramBody(wiring.Component):
         failing = (commands, responses, page_reader, page_writer, buckets, records)
         m.d.sync += sequencer.fault.bus.eq(Cat(part.error for part in failing).any())
 
-        # Ports.
         axi.connect(m, read=page_reader.axi, write=page_writer.axi, port=getattr(self, PAGE_PORT))
         axi.connect(m, read=commands.axi, write=responses.axi, port=getattr(self, RING_PORT))
+        self._connect_tables(m, buckets, records, sequencer)
+        self._count(m, commands, responses, queries, touch, sequencer)
+        return m
+
+    def _connect_tables(self, m: Module, buckets: Any, records: Any, sequencer: Any) -> None:
+        """Connect the tables to their ports of HBM, and watch the bursts at all ports."""
         gmem = 0
-        for table, names in ((buckets, position_names(config)), (records, record_names(config))):
+        for table, names in ((buckets, position_names(self._config)), (records, record_names(self._config))):
             for n, name in enumerate(names):
                 connect(m, table.axi[n], flipped(getattr(self, f"gmem{gmem}")))
                 m.d.comb += table.base[n].eq(self._place(m, sequencer, name))
@@ -177,8 +180,6 @@ class OramBody(wiring.Component):
             outstanding.watch(m, getattr(self, port))
             busy.append(outstanding.busy)
         m.d.comb += sequencer.bus_busy.eq(Cat(busy).any())
-        self._count(m, commands, responses, queries, touch, sequencer)
-        return m
 
     def _place(self, m: Module, sequencer: Any, name: str) -> Value:
         """Return an address as it was when the map was initialized: whoever starts the next launch cannot lay

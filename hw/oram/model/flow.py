@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from hw.oram.config import BEAT_BYTES, OramConfig
 from hw.oram.core.touch.scoreboard import Scoreboard
+from hw.oram.model.admission import Admission
 from hw.oram.model.host import Done, Host, Port
 from hw.oram.model.link import Link
 from hw.oram.movers.blocks.reader import BlockReader
@@ -17,11 +18,8 @@ from hw.oram.movers.ring.command_reader import CommandReader
 from hw.oram.movers.ring.response_writer import ResponseWriter
 from hw.oram.movers.timing import Timing
 
-#: Cycles from a pulse to the first cycle in which a gate counts it, and from what a gate does to the first in
-#: which another counts it, whose pulse is a cycle later.
-_SEEN, _TOLD = 1, 2
-#: Cycles from a page's release to its next issue.
-_FREE = 1 + Scoreboard.LATENCY
+#: Cycles from the end of a command's beats to the first request that counts its room.
+_ROOM_COUNTED = 2
 
 
 class Flow(NamedTuple):
@@ -57,189 +55,148 @@ def flow(config: OramConfig, link: Link, pages: Sequence[int | None]) -> tuple[F
 
 
 class _Launch:
-    """Gates, and what is done of bursts.
+    """A launch: the recurrences of `Admission`, and the bursts that its actions cause.
 
-    A gate's cycle follows from others and is known before it comes: each acts as soon as all is known that it
-    waits for.  Bursts that follow are carried in the order of time (`Host`), since they share rates.
+    Each action is computed as soon as all that it depends on is known.  Bursts are carried in the order of
+    time (`Host`), since they share rates.
     """
 
     def __init__(self, config: OramConfig, link: Link, pages: Sequence[int | None]) -> None:
         timing = Timing(config)
-        self._config, self._host = config, Host(link)
-        self._position, self._touch = timing.position, timing.touch
+        self._host = Host(link)
         self._page_sealed, self._response_sealed = timing.page_sealed, timing.response_sealed
         self._quiet = timing.quiet
         self._commands, self._reads = (self._host.port(write=False) for _ in range(2))
         self._responses, self._writes = (self._host.port(write=True) for _ in range(2))
         self._pages, self._operations = pages, len(pages) // config.items
-        self._there: list[int] = []  # by operation
-        self._accepted: list[int] = []
-        self._answered: list[int] = []
-        self._waiting: list[int] = []  # by response that is not written: when it was there
-        self._issued: list[int] = []  # by touch
-        self._turned: list[int] = []
-        self._waited: list[bool] = []  # for the host
-        self._came: list[int] = []  # by touch with a page
-        self._left: list[int] = []
-        self._released: list[int] = []
-        self._paged = [0, 0]  # touches with a page that were issued, that turned
-        self._last_touch: dict[int, int] = {}  # of a page, among touches with one
-        self._asked, self._earliest = 0, 0  # commands, and when the next may be
-        self._waits = {"page": 0, "host": 0, "credit": 0}
-        self._half_waits = dict(self._waits)
+        self._middle = self._operations // 2 * config.items
+        self._admission = Admission(
+            config,
+            position_cycles=timing.position,
+            touch_cycles=timing.touch,
+            free=1 + Scoreboard.LATENCY,
+        )
+        self._items, self._group, self._records = config.items, config.ring_group, config.command_records
+        self._command_bytes, self._page_bytes = config.command_bytes, config.page_bytes
+        self._waiting: list[int] = []  # by response that is not written: cycle of its last beat
+        self._asked, self._earliest = 0, 0  # commands requested, and the cycle of the next request at least
+        self._half_waits = dict(self._admission.waits)
 
     def follow(self) -> tuple[Flow, Flow]:
         """See `flow`."""
-        self._advance()
+        self._ask()
         self._host.run()
-        total = max(self._answered[-1], *self._released[-1:]) + self._quiet
-        middle = self._operations // 2 * self._config.items
-        half = Flow(total - self._turned[-1] + self._turned[middle - 1], **self._half_waits)
-        return half, Flow(total, **self._waits)
+        times = self._admission
+        total = max(times.response_written[-1], *times.released[-1:]) + self._quiet
+        half = total - times.admitted[-1] + times.admitted[self._middle - 1]
+        return Flow(half, **self._half_waits), Flow(total, **times.waits)
 
     def _advance(self) -> None:
-        """Let each gate act as often as it can."""
-        while self._ask() or self._accept() or self._issue() or self._turn():
-            pass
+        """Compute every action that the events so far determine."""
+        accept = self._admission.accept
+        while True:
+            while accept() is not None:
+                self._ask()
+            if not self._issue():
+                while self._admit():
+                    if self._issue():
+                        break
+                else:
+                    return
 
-    def _ask(self) -> bool:
-        """Ask for the next group of commands."""
-        config, first = self._config, self._asked
-        count = min(config.ring_group, self._operations - first)
-        holder = first + count - 1 - config.command_records
-        if not count or holder >= len(self._accepted):
-            return False
-        beats = config.command_bytes // BEAT_BYTES
-        room = self._accepted[holder] + beats + _TOLD if holder >= 0 else 0
-        request = max(self._earliest, room)
-        self._asked, self._earliest = first + count, request + CommandReader.SPACING
+    def _ask(self) -> None:
+        """Request all groups of commands that have room."""
+        times, beats = self._admission, self._command_bytes // BEAT_BYTES
+        while count := min(self._group, self._operations - self._asked):
+            holder = self._asked + count - 1 - self._records
+            if holder >= len(times.accepted):
+                break
+            room = times.accepted[holder] + beats + _ROOM_COUNTED if holder >= 0 else 0
+            request = max(self._earliest, room)
+            self._request(self._asked, count, request + CommandReader.ADDRESS_LATENCY)
+            self._asked, self._earliest = self._asked + count, request + CommandReader.SPACING
 
-        def come(begin: int, last: int) -> None:
+    def _request(self, first: int, count: int, cycle: int) -> None:
+        """Read commands, whose address is on the bus in ``cycle``."""
+        beats = self._command_bytes // BEAT_BYTES
+
+        def arrive(begin: int, last: int) -> None:
             apart = (last - begin) / max(1, count * beats - 1)
             ends = (begin + ((n + 1) * beats - 1) * apart for n in range(count))
-            self._there += [math.ceil(end) + CommandReader.THERE_LATENCY + _SEEN for end in ends]
+            pulses = [math.ceil(end) + CommandReader.THERE_LATENCY for end in ends]
+            self._admission.command_there += pulses
             self._advance()
 
-        size, cycle = config.command_bytes, request + CommandReader.ADDRESS_LATENCY
-        self._host.ask(self._commands, cycle, first * size, count * size, come)
-        return True
-
-    def _accept(self) -> bool:
-        """Accept the next operation: a(n)."""
-        config, n = self._config, len(self._accepted)
-        holder = (n - config.accepted) * config.items
-        if n >= len(self._there) or holder >= len(self._issued):
-            return False
-        accepted = max(self._there[n], self._accepted[-1] + config.interval if n else 0)
-        if holder >= 0:
-            accepted = max(accepted, self._issued[holder] + _TOLD)
-        self._accepted.append(accepted)
-        return True
+        size = self._command_bytes
+        self._host.ask(self._commands, cycle, first * size, count * size, arrive)
 
     def _issue(self) -> bool:
-        """Issue the next touch: i(j)."""
-        config, j = self._config, len(self._issued)
-        n, at = divmod(j, config.items)
-        if n >= len(self._accepted):
+        """Issue the next touch, and read its page."""
+        times = self._admission
+        j = len(times.issued)
+        if j >= len(self._pages):
             return False
+        if j == self._middle:
+            self._half_waits = dict(times.waits)
         page = self._pages[j]
-        place = self._paged[0] - config.scoreboard_pages
-        before = self._last_touch.get(page, -1) if page is not None else -1
-        holder = (n - config.inflight + 1) * config.items - 1 if at == 0 else -1
-        if max(place, before) >= len(self._released) or holder >= len(self._turned):
+        issued = times.issue(page)
+        if issued is None:
             return False
-        if n == self._operations // 2 and at == 0:
-            self._half_waits = dict(self._waits)
-        issue = self._issued[-1] + config.item_cycles if j else 0
-        if at == 0:
-            issue = max(issue, self._accepted[n] + self._position)
-        held, by_host = issue, False
-        if holder >= 0:
-            held, by_host = max(held, self._turned[holder] + _TOLD), self._waited[holder]
-        if place >= 0:
-            held = max(held, self._released[place] + _SEEN)
-        self._waits["host" if by_host else "credit"] += held - issue
-        issue = max(held, self._released[before] + _FREE) if before >= 0 else held
-        self._waits["page"] += issue - held
-        self._issued.append(issue)
         if page is not None:
-            self._last_touch[page] = self._paged[0]
-            self._paged[0] += 1
-            self._move_page(self._reads, issue + BlockReader.ADDRESS_LATENCY, page, self._come)
+            self._move_page(self._reads, issued + BlockReader.ADDRESS_LATENCY, page, self._page_read)
         return True
 
-    def _come(self, _: int, last: int) -> None:
-        """A page is there."""
-        self._came.append(last + BlockReader.THERE_LATENCY + _SEEN)
+    def _page_read(self, _: int, last: int) -> None:
+        self._admission.page_there.append(last + BlockReader.THERE_LATENCY)
         self._advance()
 
-    def _turn(self) -> bool:
-        """Let the next touch turn: q(j)."""
-        config, j = self._config, len(self._turned)
-        n, at = divmod(j, config.items)
-        if j >= len(self._issued):
+    def _admit(self) -> bool:
+        """Admit the next touch, write its page, and respond after an operation's last touch."""
+        times = self._admission
+        admitted = times.admit()
+        if admitted is None:
             return False
-        page, k = self._pages[j], self._paged[1]
-        leaver = k - config.write_pages
-        writer = n - config.response_records if at == config.items - 1 else -1
-        if leaver >= len(self._left) or writer >= len(self._answered):
-            return False
-        if page is not None and k >= len(self._came):
-            return False
-        turn = self._issued[j] + self._touch
-        ready = turn = max(turn, self._turned[-1] + config.item_cycles if j else 0)
-        if leaver >= 0:
-            turn = max(turn, self._left[leaver] + BlockWriter.LEFT_LATENCY + _SEEN)
-        if writer >= 0:
-            turn = max(turn, self._answered[writer] + _SEEN)
+        n, item = divmod(len(times.admitted) - 1, self._items)
+        page = self._pages[len(times.admitted) - 1]
         if page is not None:
-            turn = max(turn, self._came[k])
-            self._paged[1] += 1
-            sealed = turn + self._page_sealed
-            self._move_page(self._writes, sealed + BlockWriter.ADDRESS_LATENCY, page, self._leave(turn))
-        self._turned.append(turn)
-        self._waited.append(turn > ready)
-        if at == config.items - 1:
-            self._respond(n, turn + self._response_sealed)
+            sealed = admitted + self._page_sealed
+            self._move_page(self._writes, sealed + BlockWriter.ADDRESS_LATENCY, page, self._page_written)
+        if item == self._items - 1:
+            self._respond(n, admitted + self._response_sealed)
         return True
 
-    def _leave(self, turn: int) -> Done:
-        """Return what follows when the page of a turn is written: r(j)."""
+    def _page_written(self, last: int, answered: int) -> None:
+        times = self._admission
+        times.page_left.append(last + BlockWriter.LEFT_LATENCY)
+        written = answered + BlockWriter.WRITTEN_LATENCY  # at most one pulse a cycle
+        times.page_written.append(max(written, times.page_written[-1] + 1) if times.page_written else written)
+        times.release()
+        self._advance()
 
-        def left(last: int, answered: int) -> None:
-            self._left.append(last)
-            written = answered + BlockWriter.WRITTEN_LATENCY + _SEEN
-            after = self._released[-1] + 1 if self._released else 0
-            self._released.append(max(turn + self._config.settle_deadline, written, after))
-            self._advance()
-
-        return left
-
-    def _respond(self, n: int, whole: int) -> None:
-        """Write the responses that wait when the last of a group comes, or of all commands there are, or when
-        the first waited long enough.
+    def _respond(self, n: int, last: int) -> None:
+        """Write the waiting responses at the end of a group, when no command follows, or when the first has
+        waited `ResponseWriter.WAIT` cycles.
         """
-        if self._waiting and whole > self._waiting[0] + ResponseWriter.WAIT:
+        if self._waiting and last > self._waiting[0] + ResponseWriter.WAIT:
             self._answer(n - len(self._waiting), self._waiting[0] + ResponseWriter.WAIT)
-        self._waiting.append(whole)
-        following = self._there[n + 1 : n + 2]
-        alone = n + 1 == self._operations or (following and following[0] > whole + _SEEN)
-        if alone or not (n + 1) % self._config.ring_group:
-            self._answer(n + 1 - len(self._waiting), whole)
+        self._waiting.append(last)
+        following = self._admission.command_there[n + 1 : n + 2]
+        alone = n + 1 == self._operations or (following and following[0] > last)
+        if alone or not (n + 1) % self._group:
+            self._answer(n + 1 - len(self._waiting), last)
 
-    def _answer(self, first: int, go: int) -> None:
-        """Write the responses from ``first`` on that wait."""
+    def _answer(self, first: int, cycle: int) -> None:
+        """Write the waiting responses, the oldest of which is number ``first``."""
         count = len(self._waiting)
         self._waiting.clear()
 
         def written(_: int, answered: int) -> None:
             begin = answered + ResponseWriter.WRITTEN_LATENCY
-            self._answered += range(begin, begin + count)
+            self._admission.response_written += range(begin, begin + count)
             self._advance()
 
-        size, cycle = self._config.command_bytes, go + ResponseWriter.ADDRESS_LATENCY
-        self._host.ask(self._responses, cycle, first * size, count * size, written)
+        size, address = self._command_bytes, cycle + ResponseWriter.ADDRESS_LATENCY
+        self._host.ask(self._responses, address, first * size, count * size, written)
 
     def _move_page(self, port: Port, cycle: int, page: int, done: Done) -> None:
-        size = self._config.page_bytes
-        self._host.ask(port, cycle, page * size, size, done)
+        self._host.ask(port, cycle, page * self._page_bytes, self._page_bytes, done)

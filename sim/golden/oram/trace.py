@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from hw.oram.config import BEAT_BYTES, BURST_BYTES, OramConfig
-from sim.golden.oram.gates import Gates
+from hw.oram.model.admission import Admission
 from sim.golden.oram.hosts import Host
 
 #: Ports: pages, commands and responses.
@@ -84,7 +84,7 @@ class Trace(NamedTuple):
     """What happens in a launch: on the bus, in order of cycles, and at the gates."""
 
     accesses: list[Access]
-    gates: Gates
+    times: Admission
 
 
 class _Writer:
@@ -147,10 +147,10 @@ class _Commands:
     """Requests commands ahead; one that is not written is asked for again, alone, until it is."""
 
     def __init__(
-        self, timing: Timing, launch: Launch, host: Host, reader: _Reader, gates: Gates, operations: int
+        self, timing: Timing, launch: Launch, host: Host, reader: _Reader, times: Admission, operations: int
     ) -> None:
         self._timing, self._launch, self._host, self._reader = timing, launch, host, reader
-        self._config, self._accepted = gates.config, gates.accepted
+        self._config, self._accepted = times.config, times.accepted
         self._operations = operations
         self._next = 0  # the first that is not asked for
         self._earliest = launch.start  # cycle of the request for it, if there is room
@@ -224,8 +224,8 @@ class _Commands:
 class _Responses:
     """Writes responses when the last of a group or of all is there, or the first waited long enough."""
 
-    def __init__(self, timing: Timing, launch: Launch, writer: _Writer, gates: Gates) -> None:
-        self._timing, self._launch, self._writer, self._gates = timing, launch, writer, gates
+    def __init__(self, timing: Timing, launch: Launch, writer: _Writer, times: Admission) -> None:
+        self._timing, self._launch, self._writer, self._times = timing, launch, writer, times
         self._waiting: list[tuple[int, int]] = []  # number, and cycle of its last beat
 
     def put(self, number: int, last: int) -> None:
@@ -233,7 +233,7 @@ class _Responses:
         if self._waiting and last > self._due:
             self._go(self._due)
         self._waiting.append((number, last))
-        if not _following(self._gates.config, self._launch, number):
+        if not _following(self._times.config, self._launch, number):
             self._go(last)
 
     def proceed(self, there: int) -> None:
@@ -247,11 +247,11 @@ class _Responses:
 
     def _go(self, cycle: int) -> None:
         """Write those that wait."""
-        size, count = self._gates.config.command_bytes, len(self._waiting)
+        size, count = self._times.config.command_bytes, len(self._waiting)
         slot = (self._launch.first + self._waiting[0][0]) % self._launch.slots
         address = self._launch.responses + slot * size
         _, answered = self._writer.write(cycle + self._timing.response_address, address, count * size)
-        written = self._gates.response_written  # one a cycle
+        written = self._times.response_written  # one a cycle
         for _ in range(count):
             before = written[-1] if written else -1
             written.append(max(answered + self._timing.response_written, before + 1))
@@ -266,32 +266,34 @@ def simulate(
     Every operation has `OramConfig.items` touches.
     """
     accesses: list[Access] = []
-    gates = Gates(config=config, position_cycles=timing.position_cycles, touch_cycles=timing.touch_cycles)
-    commands = _Commands(timing, launch, host, _Reader(host, RING, accesses), gates, len(touched))
+    times = Admission(config, position_cycles=timing.position_cycles, touch_cycles=timing.touch_cycles)
+    commands = _Commands(timing, launch, host, _Reader(host, RING, accesses), times, len(touched))
     reader = _Reader(host, PAGES, accesses)
     writer = _Writer(host, PAGES, accesses)
-    responses = _Responses(timing, launch, _Writer(host, RING, accesses), gates)
+    responses = _Responses(timing, launch, _Writer(host, RING, accesses), times)
     for n, pages in enumerate(touched):
         if len(pages) != config.items:
             raise ValueError(f"operation {n} has {len(pages)} touches instead of {config.items}")
-        gates.command_there.append(commands.arrival(n) + timing.command_there)
-        responses.proceed(gates.command_there[n])
-        gates.accept()
+        times.command_there.append(commands.arrival(n) + timing.command_there)
+        responses.proceed(times.command_there[n])
+        times.accept()
         for page in pages:
-            issued = gates.issue(page)
+            times.issue(page)
             if page is None:
-                gates.turn()
+                times.admit()
                 continue
             address = launch.pages + page * config.page_bytes
+            issued = times.issued[-1]
             _, there = reader.read(issued + timing.read_address, address, config.page_bytes)[-1]
-            gates.page_there.append(there + timing.page_there)
-            sealed = gates.turn() + timing.seal
+            times.page_there.append(there + timing.page_there)
+            times.admit()
+            sealed = times.admitted[-1] + timing.seal
             left, answered = writer.write(sealed + timing.write_address, address, config.page_bytes)
-            gates.page_left.append(left + timing.page_left)
-            gates.page_written.append(answered + timing.page_written)
-            gates.release()
-        responses.put(n, gates.turned[-1] + timing.response)
+            times.page_left.append(left + timing.page_left)
+            times.page_written.append(answered + timing.page_written)
+            times.release()
+        responses.put(n, times.admitted[-1] + timing.response)
     responses.proceed(sys.maxsize)
     if launch.endless:
         commands.end()
-    return Trace(sorted(accesses), gates)
+    return Trace(sorted(accesses), times)

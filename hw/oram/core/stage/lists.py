@@ -60,258 +60,312 @@ class Lists(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Four or five steps, each in a cycle; ``at`` says which has its turn."""
+        """Build the steps; each takes a cycle, the first after the loop's `Schedule.rank_cycles`."""
         m = Module()
-        config, schedule = self._config, Schedule(self._config)
-        slots, labels, items = config.list_slots, config.label_count, config.items
+        steps = _Steps(m, self, self._config)
+        steps.prepare()
+        steps.hide()
+        steps.rank()
+        steps.retry()
+        steps.append()
+        steps.remember()
+        return m
+
+
+class _Steps:
+    """The steps of `Lists`, each built by a method, and the registers that one sets for a later one."""
+
+    def __init__(self, m: Module, lists: Lists, config: OramConfig) -> None:
+        schedule = Schedule(config)
+        slots, labels = config.list_slots, config.label_count
         state = state_layout(config)
+        self.m, self.lists, self.config, self.schedule = m, lists, config, schedule
 
-        def register(shape: Any, name: str, *, reset: bool = False) -> Any:
-            return Signal(shape, name=name, reset_less=not reset)
-
-        at = {schedule.recall: self.start}
+        self.at = {schedule.recall: lists.start}
         for cycle in range(schedule.recall + 1, schedule.append + 2 + labels):
-            at[cycle] = delay(m, f"at_{cycle}", at[cycle - 1], 1)
-        loop, retry, append = schedule.loop, schedule.retry, schedule.append
-        m.submodules.recall = recall = Recall(config)
-        m.submodules.overflow = overflow = Overflow(config)
-        m.submodules.states = states = uninitialised(
+            self.at[cycle] = delay(m, f"at_{cycle}", self.at[cycle - 1], 1)
+        self.loop, self.retry_at, self.append_at = schedule.loop, schedule.retry, schedule.append
+        m.submodules.recall = self.recall = Recall(config)
+        m.submodules.overflow = self.overflow = Overflow(config)
+        m.submodules.states = self.states = uninitialised(
             width=state.size, depth=1 << place_layout(config).size, ram_style="distributed"
         )
+
+        #: Set by `prepare`.
+        self.item = _register(item_layout(config), "item_held")
+        self.place = data.View(place_layout(config), Cat(self.item.turn, self.item.index))
+        self.early = _register(slots, "early")
+        self.after_touch = _register(1, "after_touch")
+        self.after_append = _register(labels, "after_append")
+        self.after_record = _register(1, "after_record", reset=True)
+        #: Set by `hide`.
+        self.held, self.own = _register(slots, "bitmap_held"), _register(slots, "own")
+        self.own_slots = _register(slots, "own_slots_held")
+        self.flushable = _register(slots, "flushable")
+        self.in_log, self.log_turn = _register(1, "in_log"), _register(range(config.window), "log_turn")
+        self.version = _register(lists.version.shape(), "version_held")
+        #: Set by `rank`.
+        self.flush = _register(slots, "flush_held")
+        self.flushed = _register(range(config.slots + 1), "flushed")
+        self.kept, self.kept_count = _register(slots, "kept"), _register(range(slots + 1), "kept_count")
+        #: Set by `retry`: the state after the touch, the overflow item's move, the fresh records' states.
+        self.touched = _register(state, "touched")
+        self.taken = _register(1, "taken", reset=True)  # by an earlier touch of the operation
+        self.moves, self.move_slot = _register(1, "moves"), _register(slots, "move_slot")
+        self.page_items = _register(range(config.slots + 1), "page_items")
+        self.in_page = _register(1, "in_page")
+        self.base = [_register(state, f"base_{label}") for label in range(labels)]
+        self.after_this = _register(labels, "after_this")
+        self.twins = _register(1, "twins")  # both fresh records are one
+        #: Set by `append`: states of the fresh records, and the slots that were filled.
+        self.appended = [_register(state, f"appended_{label}") for label in range(labels)]
+        self.slot_of = [_register(slots, f"slot_of_{label}", reset=True) for label in range(labels)]
+        self.moved_slot = _register(slots, "moved_slot", reset=True)
+        self.listed, self.stored = _register(1, "listed"), _register(1, "stored")
+        self.done_item = _register(item_layout(config), "done_item")
+        self.retried, self.retry_slot = _register(1, "retried"), _register(range(slots), "retry_slot")
+        self.record = _register(config.record_index_bits, "fresh_record")
+        self.choice, self.in_list = _register(1, "choice"), _register(1, "in_list")
+        self.fault = _register(1, "fault", reset=True)
+
+    def _read_state(self, place: Any) -> Any:
+        """Read the state that was written at a place of the log."""
+        port = self.states.read_port(domain="comb")
+        self.m.d.comb += port.addr.eq(Value.cast(place))
+        return data.View(state_layout(self.config), port.data)
+
+    def prepare(self) -> None:
+        """Before the loop: find the record's state, except for changes of the previous touch."""
+        m, at, loop, lists = self.m, self.at, self.loop, self.lists
+        recall, overflow = self.recall, self.overflow
         m.d.comb += [
-            recall.start.eq(self.start),
-            recall.item.eq(self.item),
+            recall.start.eq(lists.start),
+            recall.item.eq(lists.item),
             overflow.prepare.eq(at[loop - 3]),
-            overflow.item.eq(self.item),
+            overflow.item.eq(lists.item),
             overflow.take.eq(at[loop + 1]),
-            overflow.decide.eq(at[retry]),
-            overflow.apply.eq(at[append]),
+            overflow.decide.eq(at[self.retry_at]),
+            overflow.apply.eq(at[self.append_at]),
+            overflow.current.eq(self.item),
         ]
-
-        def read_state(place: Any) -> Any:
-            port = states.read_port(domain="comb")
-            m.d.comb += port.addr.eq(Value.cast(place))
-            return data.View(state, port.data)
-
-        # Before the loop: what is not as late as the touch before.
-        item = register(item_layout(config), "item_held")
-        touch = item.touch
-        m.d.comb += overflow.current.eq(item)
-        place = data.View(place_layout(config), Cat(item.turn, item.index))
-        last_place = register(place_layout(config), "last_place")
-        last_turn = register(range(config.window), "last_turn")
-        last_record, last_valid = (
-            register(config.record_index_bits, "last_record"),
-            register(1, "last_valid", reset=True),
-        )
-        early = register(slots, "early")
-        after_touch = register(1, "after_touch")
-        after_append = register(labels, "after_append")
-        after_record = register(1, "after_record", reset=True)
-        found = recall.found
-        known = read_state(found.place)
+        last_place = _register(place_layout(self.config), "last_place")
+        last_turn = _register(range(self.config.window), "last_turn")
+        last_record = _register(self.config.record_index_bits, "last_record")
+        last_valid = _register(1, "last_valid", reset=True)
+        found, items, labels = recall.found, self.config.items, self.config.label_count
+        known = self._read_state(found.place)
         with m.If(at[loop - 1]):
             m.d.sync += [
-                item.eq(self.item),
-                early.eq(Mux(found.valid, known.bitmap, self.bitmap)),
-                after_touch.eq(found.valid & (Value.cast(found.place) == Value.cast(last_place))),
-                after_append.eq(
+                self.item.eq(lists.item),
+                self.early.eq(Mux(found.valid, known.bitmap, lists.bitmap)),
+                self.after_touch.eq(found.valid & (Value.cast(found.place) == Value.cast(last_place))),
+                self.after_append.eq(
                     Cat(
                         found.valid & (found.place.turn == last_turn) & (found.place.kind == items + label)
                         for label in range(labels)
                     )
                 ),
-                after_record.eq(
-                    last_valid & self.item.touch.record_valid & (self.item.touch.record == last_record)
+                self.after_record.eq(
+                    last_valid & lists.item.touch.record_valid & (lists.item.touch.record == last_record)
                 ),
-                last_record.eq(self.item.touch.record),
-                last_valid.eq(self.item.touch.record_valid),
+                last_record.eq(lists.item.touch.record),
+                last_valid.eq(lists.item.touch.record_valid),
             ]
-            m.d.sync += Value.cast(last_place).eq(Cat(self.item.turn, self.item.index))
-            with m.If(self.item.touch.last):
-                m.d.sync += last_turn.eq(self.item.turn)
+            m.d.sync += Value.cast(last_place).eq(Cat(lists.item.turn, lists.item.index))
+            with m.If(lists.item.touch.last):
+                m.d.sync += last_turn.eq(lists.item.turn)
 
-        # First cycle: the list as it is, without the operation's item and what HBM does not show yet.
-        touched = register(state, "touched")
-        appended = [register(state, f"appended_{label}") for label in range(labels)]
-        slot_of = [register(slots, f"slot_of_{label}", reset=True) for label in range(labels)]
-        moved_slot = register(slots, "moved_slot", reset=True)
-        just = [slot_of[label] & recall.just[label].replicate(slots) for label in range(labels)]
-        just_own = [slot_of[label] & recall.just_own[label].replicate(slots) for label in range(labels)]
-        taken = register(1, "taken", reset=True)  # by an earlier touch of the operation
+    def hide(self) -> None:
+        """First cycle: forward the previous touch's bitmap; hide what HBM does not hold yet."""
+        m, recall, overflow, touch = self.m, self.recall, self.overflow, self.item.touch
+        slots, labels = self.config.list_slots, self.config.label_count
+        previous = [self.slot_of[n] & recall.just[n].replicate(slots) for n in range(labels)]
+        previous_own = [self.slot_of[n] & recall.just_own[n].replicate(slots) for n in range(labels)]
         bitmap, hidden = Signal(slots), Signal(slots)
         logged, moved = Signal(slots), Signal(slots)
         m.d.comb += [
-            bitmap.eq(early),
-            logged.eq(any_of([recall.own, *just_own])),
+            bitmap.eq(self.early),
+            logged.eq(any_of([recall.own, *previous_own])),
             moved.eq(overflow.own_moved & (~recall.just_put).replicate(slots)),
             hidden.eq(
-                any_of([recall.unseen, overflow.moved, *just, moved_slot & after_record.replicate(slots)])
+                any_of(
+                    [
+                        recall.unseen,
+                        overflow.moved,
+                        *previous,
+                        self.moved_slot & self.after_record.replicate(slots),
+                    ]
+                )
             ),
         ]
         for label in range(labels):
-            with m.If(after_append[label]):
-                m.d.comb += bitmap.eq(appended[label].bitmap)
-        with m.If(after_touch):
-            m.d.comb += bitmap.eq(touched.bitmap)
+            with m.If(self.after_append[label]):
+                m.d.comb += bitmap.eq(self.appended[label].bitmap)
+        with m.If(self.after_touch):
+            m.d.comb += bitmap.eq(self.touched.bitmap)
         shown = bitmap & ~hidden
-        own_here = self.match & (item.search & touch.record_valid).replicate(slots)
-        not_taken = touch.first | ~taken
-        held, own = register(slots, "bitmap_held"), register(slots, "own")
-        own_slots, flushable = register(slots, "own_slots_held"), register(slots, "flushable")
-        in_log, log_turn = register(1, "in_log"), register(range(config.window), "log_turn")
-        version = register(self.version.shape(), "version_held")
-        with m.If(at[loop]):
+        own_here = self.lists.match & (self.item.search & touch.record_valid).replicate(slots)
+        not_taken = touch.first | ~self.taken
+        with m.If(self.at[self.loop]):
             m.d.sync += [
-                held.eq(bitmap),
-                own.eq((logged | moved) & not_taken.replicate(slots)),
-                own_slots.eq(shown & own_here),
-                flushable.eq(shown & ~own_here & touch.page_valid.replicate(slots)),
-                in_log.eq(logged.any() & not_taken),
-                log_turn.eq(recall.log_turn),
-                version.eq(self.version),
+                self.held.eq(bitmap),
+                self.own.eq((logged | moved) & not_taken.replicate(slots)),
+                self.own_slots.eq(shown & own_here),
+                self.flushable.eq(shown & ~own_here & touch.page_valid.replicate(slots)),
+                self.in_log.eq(logged.any() & not_taken),
+                self.log_turn.eq(recall.log_turn),
+                self.version.eq(self.lists.version),
             ]
-        m.d.comb += self.own_slots.eq(own_slots)
+        m.d.comb += self.lists.own_slots.eq(self.own_slots)
 
-        # Second: which of its items the page has room for.
-        *ranks, total = count_before(m, "rank", flushable, cycles=schedule.rank_cycles - 1)
-        flush, before = register(slots, "flush_held"), register(self.before.shape(), "before_held")
-        flushed, kept = register(range(config.slots + 1), "flushed"), register(slots, "kept")
-        kept_count = register(range(slots + 1), "kept_count")
-        left = held & ~own & ~own_slots
-        with m.If(at[retry - 1]):
+    def rank(self) -> None:
+        """Second: rank the list's items; the page takes as many as it has free slots."""
+        m, free = self.m, self.lists.page_free
+        *ranks, total = count_before(m, "rank", self.flushable, cycles=self.schedule.rank_cycles - 1)
+        before = _register(self.lists.before.shape(), "before_held")
+        left = self.held & ~self.own & ~self.own_slots
+        with m.If(self.at[self.retry_at - 1]):
             m.d.sync += [
-                flush.eq(Cat(flushable[slot] & (rank < self.page_free) for slot, rank in enumerate(ranks))),
+                self.flush.eq(Cat(self.flushable[slot] & (rank < free) for slot, rank in enumerate(ranks))),
                 *(before[slot].eq(rank) for slot, rank in enumerate(ranks)),
-                flushed.eq(Mux(total < self.page_free, total, self.page_free)),
-                kept.eq(left),
-                kept_count.eq(count_before(m, "left", left, cycles=0)[-1]),
+                self.flushed.eq(Mux(total < free, total, free)),
+                self.kept.eq(left),
+                self.kept_count.eq(count_before(m, "left", left, cycles=0)[-1]),
             ]
-        m.d.comb += [self.flush.eq(flush), self.before.eq(before)]
+        m.d.comb += [self.lists.flush.eq(self.flush), self.lists.before.eq(before)]
 
-        # Third: the list without them, and an item that waits takes the lowest free slot.
-        just_moved = moved_slot & overflow.own_just_moved.replicate(slots)
-        rest = kept & ~flush & ~just_moved
+    def retry(self) -> None:
+        """Third: an overflow item takes the lowest free slot; the fresh records' states are read."""
+        m, overflow, touch, slots = self.m, self.overflow, self.item.touch, self.config.list_slots
+        moved_before = self.moved_slot & overflow.own_just_moved.replicate(slots)
+        rest = self.kept & ~self.flush & ~moved_before
         slot = lowest(m, "slot", ~rest)
-        moves, move_slot = register(1, "moves"), register(slots, "move_slot")
-        page_items, in_page = register(range(config.slots + 1), "page_items"), register(1, "in_page")
-        stay = Mux(touch.page_valid, config.slots - self.page_free, 0)
-        with m.If(at[retry]):
+        stay = Mux(touch.page_valid, self.config.slots - self.lists.page_free, 0)
+        with m.If(self.at[self.retry_at]):
             m.d.sync += [
-                touched.bitmap.eq(rest | slot & overflow.waits.replicate(slots)),
-                touched.load.eq(stay + kept_count - overflow.own_just_moved + (overflow.waits & ~rest.all())),
-                moves.eq(overflow.waits & ~rest.all()),
-                move_slot.eq(slot & overflow.waits.replicate(slots)),
-                page_items.eq(Mux(touch.page_valid, stay + flushed, 0)),
-                in_page.eq(self.page_own & touch.page_valid),
-                taken.eq((taken & ~touch.first) | own.any() | overflow.own_just_moved),
+                self.touched.bitmap.eq(rest | slot & overflow.waits.replicate(slots)),
+                self.touched.load.eq(
+                    stay + self.kept_count - overflow.own_just_moved + (overflow.waits & ~rest.all())
+                ),
+                self.moves.eq(overflow.waits & ~rest.all()),
+                self.move_slot.eq(slot & overflow.waits.replicate(slots)),
+                self.page_items.eq(Mux(touch.page_valid, stay + self.flushed, 0)),
+                self.in_page.eq(self.lists.page_own & touch.page_valid),
+                self.taken.eq((self.taken & ~touch.first) | self.own.any() | overflow.own_just_moved),
             ]
-        base = [register(state, f"base_{label}") for label in range(labels)]
-        after_this = register(labels, "after_this")
-        twins = register(1, "twins")  # both fresh records are one
-        with m.If(at[retry]):
+        labels = self.config.label_count
+        with m.If(self.at[self.retry_at]):
             for label in range(labels):
-                fresh = recall.fresh[label]
-                known_fresh = read_state(fresh.place)
+                fresh = self.recall.fresh[label]
+                known_fresh = self._read_state(fresh.place)
                 with m.If(fresh.valid):
-                    m.d.sync += base[label].eq(known_fresh)
+                    m.d.sync += self.base[label].eq(known_fresh)
                 with m.Else():
-                    m.d.sync += base[label].eq(self.header[label])
-                same = Value.cast(fresh.place) == Value.cast(place)
-                m.d.sync += after_this[label].eq(fresh.valid & same)
-            m.d.sync += twins.eq(touch.fresh[0] == touch.fresh[labels - 1])
+                    m.d.sync += self.base[label].eq(self.lists.header[label])
+                same = Value.cast(fresh.place) == Value.cast(self.place)
+                m.d.sync += self.after_this[label].eq(fresh.valid & same)
+            m.d.sync += self.twins.eq(touch.fresh[0] == touch.fresh[labels - 1])
 
-        # Fourth: the operation's item takes the lowest free slot of the fresh record with fewer items.
+    def append(self) -> None:
+        """Fourth: the operation's item takes the lowest free slot of the fresh record with fewer items."""
+        m, overflow, touch, labels = self.m, self.overflow, self.item.touch, self.config.label_count
+        state = state_layout(self.config)
         now = [Signal(state, name=f"now_{label}") for label in range(labels)]
         for label in range(labels):
-            m.d.comb += now[label].eq(Mux(after_this[label], touched, base[label]))
+            m.d.comb += now[label].eq(Mux(self.after_this[label], self.touched, self.base[label]))
         free = [lowest(m, f"free_{label}", ~now[label].bitmap) for label in range(labels)]
         second = Signal()
         if labels == 2:
-            m.d.comb += second.eq(~twins & (now[1].load < now[0].load))
+            m.d.comb += second.eq(~self.twins & (now[1].load < now[0].load))
         chosen = [~second, second][:labels]
         puts = touch.last & touch.keep
         lists_full = Cat(now[label].bitmap.all() for label in range(labels))
         full = (lists_full & Cat(chosen)).any()
-        listed, stored = register(1, "listed"), register(1, "stored")
         m.d.comb += [
-            overflow.move.eq(moves),
-            overflow.slot.eq(move_slot),
+            overflow.move.eq(self.moves),
+            overflow.slot.eq(self.move_slot),
             overflow.store.eq(puts & full),
             overflow.record.eq(Mux(second, touch.fresh[labels - 1], touch.fresh[0])),
         ]
-        done_item = register(item_layout(config), "done_item")
-        retried, retry_slot = register(1, "retried"), register(range(slots), "retry_slot")
-        record = register(config.record_index_bits, "fresh_record")
-        choice, in_list = register(1, "choice"), register(1, "in_list")
-        fault = register(1, "fault", reset=True)
-        m.d.sync += fault.eq(at[append] & puts & full & overflow.full)
-        with m.If(at[append]):
+        m.d.sync += self.fault.eq(self.at[self.append_at] & puts & full & overflow.full)
+        with m.If(self.at[self.append_at]):
             m.d.sync += [
-                done_item.eq(item),
-                moved_slot.eq(move_slot),
-                retried.eq(moves),
-                retry_slot.eq(encode(move_slot)),
-                listed.eq(puts & ~full),
-                stored.eq(puts & full),
-                choice.eq(second),
-                record.eq(overflow.record),
-                in_list.eq(own_slots.any()),
+                self.done_item.eq(self.item),
+                self.moved_slot.eq(self.move_slot),
+                self.retried.eq(self.moves),
+                self.retry_slot.eq(encode(self.move_slot)),
+                self.listed.eq(puts & ~full),
+                self.stored.eq(puts & full),
+                self.choice.eq(second),
+                self.record.eq(overflow.record),
+                self.in_list.eq(self.own_slots.any()),
             ]
             with m.If(touch.last):
                 for label in range(labels):
-                    put = free[label] & (puts & chosen[label]).replicate(slots)
-                    m.d.sync += [
-                        slot_of[label].eq(put),
-                        appended[label].bitmap.eq(now[label].bitmap | put),
-                        appended[label].load.eq(now[label].load + put.any()),
-                    ]
+                    put = free[label] & (puts & chosen[label]).replicate(self.config.list_slots)
+                    m.d.sync += self.slot_of[label].eq(put)
+                    self._add(self.appended[label], now[label], put)
                 if labels == 2:
-                    with m.If(twins):
-                        put = free[0] & puts.replicate(slots)
-                        m.d.sync += [
-                            appended[1].bitmap.eq(now[0].bitmap | put),
-                            appended[1].load.eq(now[0].load + put.any()),
-                        ]
+                    with m.If(self.twins):
+                        put = free[0] & puts.replicate(self.config.list_slots)
+                        self._add(self.appended[1], now[0], put)
 
-        # Afterwards: what the next touches read.
-        write = states.write_port()
-        m.d.comb += [write.addr.eq(Value.cast(place)), write.data.eq(touched), write.en.eq(at[append])]
+    def _add(self, appended: Any, state: Any, put: Value) -> None:
+        """Set a state with one more item, in slot ``put``, or none."""
+        self.m.d.sync += [
+            appended.bitmap.eq(state.bitmap | put),
+            appended.load.eq(state.load + put.any()),
+        ]
+
+    def remember(self) -> None:
+        """Afterwards: write the states for the next touches, and drive `Lists.done`."""
+        m, lists, recall, overflow = self.m, self.lists, self.recall, self.overflow
+        items, labels, append = self.config.items, self.config.label_count, self.append_at
+        write = self.states.write_port()
+        m.d.comb += [
+            write.addr.eq(Value.cast(self.place)),
+            write.data.eq(self.touched),
+            write.en.eq(self.at[append]),
+        ]
         for label in range(labels):
-            with m.If(at[append + 1 + label]):
+            with m.If(self.at[append + 1 + label]):
                 m.d.comb += [
-                    write.addr.eq(Cat(done_item.turn, Const(items + label, len(place.kind)))),
-                    write.data.eq(appended[label]),
-                    write.en.eq(done_item.touch.last),
+                    write.addr.eq(Cat(self.done_item.turn, Const(items + label, len(self.place.kind)))),
+                    write.data.eq(self.appended[label]),
+                    write.en.eq(self.done_item.touch.last),
                 ]
         m.d.comb += [
-            recall.written.eq(at[append + 1] & done_item.touch.last),
-            recall.written_turn.eq(done_item.turn),
-            *(recall.appended[label].eq(slot_of[label]) for label in range(labels)),
-            self.overflow.eq(fault),
-            self.done_valid.eq(at[append + 1]),
+            recall.written.eq(self.at[append + 1] & self.done_item.touch.last),
+            recall.written_turn.eq(self.done_item.turn),
+            *(recall.appended[label].eq(self.slot_of[label]) for label in range(labels)),
+            lists.overflow.eq(self.fault),
+            lists.done_valid.eq(self.at[append + 1]),
         ]
+        fresh_bitmap = Mux(self.choice, self.appended[labels - 1].bitmap, self.appended[0].bitmap)
         done = {
-            "item": done_item,
-            "in_page": in_page,
-            "in_list": in_list,
-            "in_log": in_log,
+            "item": self.done_item,
+            "in_page": self.in_page,
+            "in_list": self.in_list,
+            "in_log": self.in_log,
             "in_overflow": overflow.own,
-            "log_turn": log_turn,
+            "log_turn": self.log_turn,
             "own_entry": overflow.own_entry,
-            "version": version,
-            "page_items": page_items,
-            "bitmap": touched.bitmap,
-            "retried": retried,
+            "version": self.version,
+            "page_items": self.page_items,
+            "bitmap": self.touched.bitmap,
+            "retried": self.retried,
             "retry_entry": overflow.retry_entry,
-            "retry_slot": retry_slot,
+            "retry_slot": self.retry_slot,
             "retry_key": overflow.retry_key,
-            "listed": listed,
-            "fresh": record,
-            "fresh_bitmap": Mux(choice, appended[labels - 1].bitmap, appended[0].bitmap),
-            "fresh_slot": encode(any_of(slot_of)),
-            "stored": stored,
+            "listed": self.listed,
+            "fresh": self.record,
+            "fresh_bitmap": fresh_bitmap,
+            "fresh_slot": encode(any_of(self.slot_of)),
+            "stored": self.stored,
             "stored_entry": overflow.stored_entry,
         }
-        m.d.comb += [getattr(self.done, name).eq(value) for name, value in done.items()]
-        return m
+        m.d.comb += [getattr(lists.done, name).eq(value) for name, value in done.items()]
+
+
+def _register(shape: Any, name: str, *, reset: bool = False) -> Any:
+    return Signal(shape, name=name, reset_less=not reset)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from amaranth.hdl import Module, Signal
@@ -71,43 +72,14 @@ class Overflow(wiring.Component):
         moved items, which are many to choose from, and again for an entry that was taken meanwhile.
         """
         m = Module()
-        config = self._config
-        count = config.overflow_entries
+        count = self._config.overflow_entries
 
         def vector(name: str) -> Signal:
             return Signal(count, name=name, reset_less=True)
 
-        item = Signal.like(self.item, name="item_held", reset_less=True)
-        touch = item.touch
-        with m.If(self.prepare):
-            m.d.sync += item.eq(self.item)
-
         waiting, moved = Signal(count), Signal(count)
-        same_record, same_key, same_turn = vector("same_record"), vector("same_key"), vector("same_turn")
         stored, moves = Signal(count), Signal(count)
-        slots = []
-        for at in range(count):
-            record = Signal(config.record_index_bits, name=f"record_{at}", reset_less=True)
-            key = Signal(config.key_bits, name=f"key_{at}", reset_less=True)
-            slot = Signal(config.list_slots, name=f"slot_{at}", reset_less=True)
-            turn = Signal(range(config.window), name=f"turn_{at}", reset_less=True)
-            m.d.sync += [
-                same_record[at].eq((record == touch.record) & touch.record_valid),
-                same_key[at].eq((key == touch.key) & item.search),
-                same_turn[at].eq(turn == item.turn),
-            ]
-            with m.If(stored[at]):
-                m.d.sync += [record.eq(self.record), key.eq(self.current.touch.key)]
-            with m.If(moves[at]):
-                m.d.sync += [slot.eq(self.slot), turn.eq(self.current.turn)]
-            slots.append(slot)
-
-        places = Signal(config.list_slots, reset_less=True)
-        own_places = Signal(config.list_slots, reset_less=True)
-        m.d.sync += [
-            places.eq(select(named(m, "moved_here", same_record & moved), slots)),
-            own_places.eq(select(named(m, "own_moved_here", same_record & same_key & moved), slots)),
-        ]
+        same_record, same_key, same_turn, places, own_places = self._entries(m, vector, stored, moves, moved)
 
         own, candidates, expired = vector("own_held"), vector("candidates"), vector("expired")
         just_moved = Signal(count)
@@ -140,7 +112,9 @@ class Overflow(wiring.Component):
                 m.d.sync += moved.eq(moved & ~expired)
 
         entry = [Signal.like(self.retry_entry, name=f"{name}_entry_held", reset_less=True) for name in "rs"]
-        m.submodules.keys = keys = uninitialised(width=config.key_bits, depth=count, ram_style="distributed")
+        m.submodules.keys = keys = uninitialised(
+            width=self._config.key_bits, depth=count, ram_style="distributed"
+        )
         write, read = keys.write_port(), keys.read_port(domain="comb")
         m.d.comb += [
             write.addr.eq(encode(room)),
@@ -173,3 +147,39 @@ class Overflow(wiring.Component):
             self.stored_entry.eq(entry[1]),
         ]
         return m
+
+    def _entries(
+        self, m: Module, vector: Callable[[str], Signal], stored: Signal, moves: Signal, moved: Signal
+    ) -> tuple[Signal, ...]:
+        """Compare every entry with the next touch; return the matches, and the places of moved items."""
+        config = self._config
+        item = Signal.like(self.item, name="item_held", reset_less=True)
+        touch = item.touch
+        with m.If(self.prepare):
+            m.d.sync += item.eq(self.item)
+
+        same_record, same_key, same_turn = vector("same_record"), vector("same_key"), vector("same_turn")
+        slots = []
+        for at in range(config.overflow_entries):
+            record = Signal(config.record_index_bits, name=f"record_{at}", reset_less=True)
+            key = Signal(config.key_bits, name=f"key_{at}", reset_less=True)
+            slot = Signal(config.list_slots, name=f"slot_{at}", reset_less=True)
+            turn = Signal(range(config.window), name=f"turn_{at}", reset_less=True)
+            m.d.sync += [
+                same_record[at].eq((record == touch.record) & touch.record_valid),
+                same_key[at].eq((key == touch.key) & item.search),
+                same_turn[at].eq(turn == item.turn),
+            ]
+            with m.If(stored[at]):
+                m.d.sync += [record.eq(self.record), key.eq(self.current.touch.key)]
+            with m.If(moves[at]):
+                m.d.sync += [slot.eq(self.slot), turn.eq(self.current.turn)]
+            slots.append(slot)
+
+        places = Signal(config.list_slots, reset_less=True)
+        own_places = Signal(config.list_slots, reset_less=True)
+        m.d.sync += [
+            places.eq(select(named(m, "moved_here", same_record & moved), slots)),
+            own_places.eq(select(named(m, "own_moved_here", same_record & same_key & moved), slots)),
+        ]
+        return same_record, same_key, same_turn, places, own_places

@@ -74,8 +74,7 @@ class Recall(wiring.Component):
         """Cycle by cycle from ``start``."""
         m = Module()
         config = self._config
-        turns, labels, items, slots = config.window, config.label_count, config.items, config.list_slots
-        item, touch = self.item, self.item.touch
+        turns, labels, items = config.window, config.label_count, config.items
         at = [self.start]
         for n in range(1, 3 + labels):
             at.append(delay(m, f"at_{n}", at[-1], 1))
@@ -83,11 +82,29 @@ class Recall(wiring.Component):
             width=config.record_index_bits, kinds=items + labels, turns=turns
         )
         m.submodules.keys = keys = Recent(width=config.key_bits, kinds=1, turns=turns)
-        m.d.comb += [records.turn.eq(item.turn), keys.turn.eq(item.turn)]
+        self._enter(m, at, records, keys)
+        before, just = self._compare_previous(m, at)
+        unseen, equal_held = self._hide_filled(m, at, records)
+        self._find_records(m, at, records)
+        own, log_turn, just_own, just_put = self._find_key(m, at, keys, before, equal_held)
+        m.d.comb += [
+            self.unseen.eq(unseen),
+            self.own.eq(own),
+            self.log_turn.eq(log_turn),
+            self.just.eq(just),
+            self.just_own.eq(just_own),
+            self.just_put.eq(just_put),
+        ]
+        return m
+
+    def _enter(self, m: Module, at: list[Any], records: Recent, keys: Recent) -> None:
+        """Enter the touched record, then the fresh ones, and the key of an operation's first touch."""
+        labels, items, touch = self._config.label_count, self._config.items, self.item.touch
+        m.d.comb += [records.turn.eq(self.item.turn), keys.turn.eq(self.item.turn)]
         with m.If(at[0]):
             m.d.comb += [
                 records.enter.eq(1),
-                records.kind.eq(item.index),
+                records.kind.eq(self.item.index),
                 records.present.eq(touch.record_valid),
             ]
         for label in range(labels):
@@ -108,8 +125,10 @@ class Recall(wiring.Component):
             keys.word.eq(touch.key),
         ]
 
-        # The operation before.
-        before = Signal(range(turns), reset_less=True)
+    def _compare_previous(self, m: Module, at: list[Any]) -> tuple[Signal, Signal]:
+        """Return the previous operation's turn, and which of its fresh records the touched one is."""
+        labels, touch = self._config.label_count, self.item.touch
+        before = Signal(range(self._config.window), reset_less=True)
         before_fresh = Signal.like(touch.fresh, name="before_fresh", reset_less=True)
         before_keep = Signal()
         just = Signal(labels)
@@ -119,12 +138,16 @@ class Recall(wiring.Component):
                 m.d.sync += just[label].eq(same & before_keep & touch.record_valid)
         with m.If(at[3] & touch.last):
             m.d.sync += [
-                before.eq(item.turn),
+                before.eq(self.item.turn),
                 before_fresh.eq(touch.fresh),
                 before_keep.eq(touch.keep),
             ]
+        return before, just
 
-        # Slots that the window's operations filled.
+    def _hide_filled(self, m: Module, at: list[Any], records: Recent) -> tuple[Signal, list[Signal]]:
+        """Return ``unseen``, and for each label the operations that had the record as that fresh one."""
+        config, item, touch = self._config, self.item, self.item.touch
+        turns, labels, items, slots = config.window, config.label_count, config.items, config.list_slots
         equal = [records.equal[(items + label) * turns :][:turns] for label in range(labels)]
         filled = [
             [Signal(slots, name=f"filled_{label}_{turn}", reset_less=True) for turn in range(turns)]
@@ -147,9 +170,13 @@ class Recall(wiring.Component):
                     m.d.sync += filled[label][turn].eq(self.appended[label])
                 with m.If(at[1] & touch.last & (item.turn == turn)):
                     m.d.sync += filled[label][turn].eq(0)
+        return unseen, equal_held
 
-        # Where the records were last.
-        by_kind = [records.newest[kind * turns :][:turns] for kind in range(items + labels)]
+    def _find_records(self, m: Module, at: list[Any], records: Recent) -> None:
+        """Drive ``found`` and ``fresh``."""
+        config = self._config
+        kinds, turns = config.items + config.label_count, config.window
+        by_kind = [records.newest[kind * turns :][:turns] for kind in range(kinds)]
         newest = named(m, "newest_turn", any_of(by_kind))
 
         def keep(found: Any, when: Any, name: str) -> None:
@@ -163,15 +190,20 @@ class Recall(wiring.Component):
             m.d.comb += found.eq(held)
 
         keep(self.found, at[2], "found_held")
-        for label in range(labels):
+        for label in range(config.label_count):
             keep(self.fresh[label], at[3 + label], f"fresh_{label}_held")
 
-        # Where the key was put last, if into this record.
+    def _find_key(
+        self, m: Module, at: list[Any], keys: Recent, before: Signal, equal_held: list[Signal]
+    ) -> tuple[Signal, ...]:
+        """Return ``own``, ``log_turn``, ``just_own`` and ``just_put``: where the key was put last."""
+        config, touch = self._config, self.item.touch
+        turns, labels, slots = config.window, config.label_count, config.list_slots
         key_found = Signal(turns, reset_less=True)
         key_turn = Signal(range(turns), reset_less=True)
         with m.If(at[2] & touch.first):
             m.d.sync += [key_found.eq(keys.newest), key_turn.eq(encode(keys.newest))]
-        here = [(key_found & held).any() & touch.record_valid & item.search for held in equal_held]
+        here = [(key_found & held).any() & touch.record_valid & self.item.search for held in equal_held]
         own = Signal(slots, reset_less=True)
         just_own, just_put = Signal(labels), Signal()
         read = []
@@ -191,12 +223,4 @@ class Recall(wiring.Component):
         with m.If(at[3]):
             m.d.sync += own.eq(select(Cat(one & ~late for one in here), read))
             m.d.sync += [just_own.eq(Cat(one & late for one in here)), just_put.eq(key_found.any() & late)]
-        m.d.comb += [
-            self.unseen.eq(unseen),
-            self.own.eq(own),
-            self.log_turn.eq(key_turn),
-            self.just.eq(just),
-            self.just_own.eq(just_own),
-            self.just_put.eq(just_put),
-        ]
-        return m
+        return own, key_turn, just_own, just_put

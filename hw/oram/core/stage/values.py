@@ -137,8 +137,12 @@ class Values(wiring.Component):
             response.key.eq(touch.key),
             response.value.eq(old),
         ]
+        self._change(m)
+        return m
 
-        # Changes, in the order of their rows.
+    def _change(self, m: Module) -> None:
+        """Drive the changes of records, in the order of their rows."""
+        done, touch = self.done, self.done.item.touch
         change = self.change.payload
         second, third = delay(m, "second", self.start, 1), delay(m, "third", self.start, 2)
         m.d.comb += [
@@ -162,4 +166,3 @@ class Values(wiring.Component):
                 change.slot.eq(done.fresh_slot),
                 change.key.eq(touch.key),
             ]
-        return m

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -23,6 +23,29 @@ OPERATIONS_BITS = 48
 POLL_BITS = 16
 #: Bit of a record's first beat that ends a launch: the lowest of its flags.
 STOP_BIT = SEQUENCE_BITS
+
+
+class _Beats(NamedTuple):
+    """Beats two cycles after the bus, and the result of the comparison."""
+
+    valid: Value
+    first: Value
+    last: Value
+    compared: Signal
+    number: Signal
+    equal: Signal
+    stops: Signal
+
+
+class _Checked(NamedTuple):
+    """A record's end: accepted or dropped; and whether records are being dropped until a retry."""
+
+    whole: Signal
+    good: Signal
+    drop: Signal
+    dropping: Signal
+    ending: Signal
+    resume: Signal
 
 
 class CommandReader(wiring.Component):
@@ -91,7 +114,7 @@ class CommandReader(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Requests run ahead of what has come; what does not match takes them back."""
+        """Requests run ahead of the records; a record that does not match takes them back."""
         m = Module()
         m.submodules.bursts, m.submodules.stored = bursts, stored = self._bursts, self.stored
         m.submodules.addresses = addresses = Skid(bursts.o.payload.shape())
@@ -105,13 +128,18 @@ class CommandReader(wiring.Component):
             addresses.o.ready.eq(self.axi.arready),
             self.axi.rready.eq(1),
         ]
+        beats = self._receive(m)
+        checked = self._check(m, beats)
+        self._request(m, checked, beats.number)
+        return m
 
-        # Beats: on the bus, compared, stored.
+    def _receive(self, m: Module) -> _Beats:
+        """Shift the beats through two registers; compare the first beat of each record in between."""
         final = self._beats - 1
         place = Signal(range(self._beats))
         valid, first, last = (Signal(2, name=name) for name in ("valid", "first", "last"))
         came, compared = (Signal(BEAT_BITS, name=name, reset_less=True) for name in ("came", "compared"))
-        number = Signal(SEQUENCE_BITS)  # what the record that comes next should have
+        number = Signal(SEQUENCE_BITS)  # expected of the next record
         equal, stops = Signal(), Signal()
         m.d.sync += [
             valid.eq(valid << 1 | self.axi.rvalid),
@@ -128,27 +156,33 @@ class CommandReader(wiring.Component):
                 m.d.sync += self.error.eq(1)
         with m.If(valid[0] & last[0]):
             m.d.sync += number.eq(number + 1)
+        return _Beats(valid[1], first[1], last[1], compared, number, equal, stops)
 
-        # A record that does not match, and those behind it, are dropped.
+    def _check(self, m: Module, beats: _Beats) -> _Checked:
+        """Store the records that match; drop one that does not, and those behind it."""
+        stored, valid = self.stored, beats.valid
         dropping, ending = Signal(), Signal()
         whole, refused, good, drop = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
-            refused.eq(valid[1] & first[1] & ~dropping & (~equal | stops)),
-            whole.eq(valid[1] & last[1]),
+            refused.eq(valid & beats.first & ~dropping & (~beats.equal | beats.stops)),
+            whole.eq(valid & beats.last),
             good.eq(whole & ~dropping & ~refused),
             drop.eq(whole & ~good),
-            stored.i.valid.eq(valid[1] & ~dropping & ~refused),
-            stored.i.payload.eq(compared),
+            stored.i.valid.eq(valid & ~dropping & ~refused),
+            stored.i.payload.eq(beats.compared),
         ]
         m.d.sync += self.there.eq(good)
         wait, resume = Signal(POLL_BITS), Signal()
         m.d.sync += resume.eq(dropping & ~resume & (self.outstanding == 0) & (wait == 0))
         with m.If(refused):
-            m.d.sync += [dropping.eq(1), ending.eq(equal), wait.eq(self.poll)]
+            m.d.sync += [dropping.eq(1), ending.eq(beats.equal), wait.eq(self.poll)]
         with m.Elif(wait != 0):
             m.d.sync += wait.eq(wait - 1)
+        return _Checked(whole, good, drop, dropping, ending, resume)
 
-        # Requests, as long as the launch has some and there is room: how many records, whether they fit, ask.
+    def _request(self, m: Module, checked: _Checked, number: Signal) -> None:
+        """Request records while the launch has some and there is room for them."""
+        bursts, final = self._bursts, self._beats - 1
         unasked, missing = Signal(OPERATIONS_BITS), Signal(OPERATIONS_BITS)
         endless, alone = Signal(), Signal()
         slot = Signal(SLOT_BITS)
@@ -174,32 +208,32 @@ class CommandReader(wiring.Component):
         m.d.comb += [
             given.eq(self.o.valid & self.o.ready),
             freed.eq(given & (left == 0)),
-            ask.eq(self.busy & fits & settled[-1] & ~dropping & ~self.halt),
-            changed.eq(self.start | ask | resume | (good & alone)),
+            ask.eq(self.busy & fits & settled[-1] & ~checked.dropping & ~self.halt),
+            changed.eq(self.start | ask | checked.resume | (checked.good & alone)),
             bursts.i.valid.eq(ask),
             bursts.i.payload.index.eq(slot & self.mask),
             bursts.i.payload.more.eq(more),
         ]
         m.d.sync += [
-            held.eq(held + asked - freed - drop),
-            self.outstanding.eq(self.outstanding + asked - whole),
+            held.eq(held + asked - freed - checked.drop),
+            self.outstanding.eq(self.outstanding + asked - checked.whole),
         ]
         with m.If(given):
             m.d.sync += left.eq(Mux(left == 0, final, left - 1))
         with m.If(ask):
             m.d.sync += [slot.eq(slot + asked), unasked.eq(unasked - asked)]
-        with m.If(good):
+        with m.If(checked.good):
             m.d.sync += [self.sequence.eq(self.sequence + 1), missing.eq(missing - 1), alone.eq(0)]
         with m.If(self.busy & ~endless & ~missing.any()):
             m.d.sync += self.busy.eq(0)
-        with m.If(resume):
+        with m.If(checked.resume):
             m.d.sync += [
-                dropping.eq(0),
+                checked.dropping.eq(0),
                 alone.eq(1),
                 slot.eq(self.sequence),
                 number.eq(self.sequence),
                 unasked.eq(missing),
-                self.busy.eq(~ending),
+                self.busy.eq(~checked.ending),
             ]
         with m.If(self.start):
             m.d.sync += [
@@ -209,4 +243,3 @@ class CommandReader(wiring.Component):
                 unasked.eq(self.operations),
                 missing.eq(self.operations),
             ]
-        return m

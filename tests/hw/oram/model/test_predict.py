@@ -14,7 +14,7 @@ from hw.oram.model.link import Link
 from hw.oram.model.predict import initialization_cycles, predict
 from hw.oram.movers.timing import Timing
 from sim.golden.oram import trace
-from sim.golden.oram.hosts import SteadyHost
+from tests.support.oram.hosts import SteadyHost
 
 BOARD = load_board("u55c")
 SMALL = OramConfig(
@@ -61,7 +61,7 @@ def test_cycles_are_those_of_the_gates(config):
         touched,
     )
     _, found = flow(config, Link(board, used_bytes=0), pages)
-    expected = golden.gates.response_written[-1]
+    expected = golden.times.response_written[-1]
     assert found.total == pytest.approx(expected + 128, rel=0.01)
 
 

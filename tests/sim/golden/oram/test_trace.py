@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from hw.oram.config import OramConfig
-from sim.golden.oram.hosts import RecordedHost, SteadyHost
+from sim.golden.oram.hosts import RecordedHost
 from sim.golden.oram.trace import PAGES, RING, Access, Launch, Timing, bursts, simulate
+from tests.support.oram.hosts import SteadyHost
 
 TIMING = Timing(position_cycles=24, touch_cycles=40, seal=31, response=17)
 LAUNCH = Launch(pages=1 << 20, commands=1 << 12, responses=1 << 14, slots=64, first=50, start=5, poll=40)
@@ -393,17 +394,17 @@ def test_steady_trace_by_hand():
         Access(turn + 17 + 8, RING, True, (1 << 14) + 50 * 64, 64),
         Access(turn + 31 + 3, PAGES, True, (1 << 20) + 7 * 256, 256),
     ]
-    assert trace.gates.released == [turn + 31 + 3 + 3 + 200 + 2]
+    assert trace.times.released == [turn + 31 + 3 + 3 + 200 + 2]
     roomy = replace(config, inflight=128)
     trace = simulate(roomy, TIMING, LAUNCH, host, [[n % 32] for n in range(20)])
-    assert set(np.diff(trace.gates.turned).tolist()) == {roomy.interval}
+    assert set(np.diff(trace.times.admitted).tolist()) == {roomy.interval}
 
 
 def test_same_page_waits_for_its_release():
     config = replace(CONFIG, alpha=0)
-    gates = simulate(config, TIMING, LAUNCH, SteadyHost(), [[3], [4], [3]]).gates
-    assert gates.issued[1] == gates.issued[0] + config.interval
-    assert gates.issued[2] == gates.released[0] + 3
+    times = simulate(config, TIMING, LAUNCH, SteadyHost(), [[3], [4], [3]]).times
+    assert times.issued[1] == times.issued[0] + config.interval
+    assert times.issued[2] == times.released[0] + 3
 
 
 def test_touches_must_be_as_many_as_the_engine_has():

@@ -66,10 +66,10 @@ def test_every_event_comes_when_the_golden_gates_say(shape, host):
     assert [(t, row[1]) for t, row in enumerate(world.bus) if row[1] is not None] == [
         (times.issued[n] + 1, pages[n]) for n in paged
     ]
-    assert cycles_of(world, 2) == [t + 1 for t in times.turned]
+    assert cycles_of(world, 2) == [t + 1 for t in times.admitted]
     beats = range(config.page_beats)
     assert [(t, row[3]) for t, row in enumerate(world.bus) if row[3] is not None] == [
-        (times.turned[n] + 1 + b * config.page_beat_cycles, x * len(beats) + b)
+        (times.admitted[n] + 1 + b * config.page_beat_cycles, x * len(beats) + b)
         for x, n in enumerate(paged)
         for b in beats
     ]

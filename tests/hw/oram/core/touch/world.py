@@ -10,7 +10,7 @@ from typing import Any
 from amaranth.hdl import Cat
 
 from hw.oram.config import OramConfig
-from sim.golden.oram.gates import Gates
+from hw.oram.model.admission import Admission
 from tests.support.gateware.streams import plain, set_all
 
 #: What gates wait for that nobody sees: an operation from its acceptance, the others from their issue.
@@ -112,7 +112,7 @@ class World:
     -------
     pages : list
         Page of every touch, or None.
-    gates : Gates
+    times : Admission
         The host's pulses as they came; `expect` adds what the gates should have done.
     bus : list
         What follows from public things, of each cycle: whether a command was accepted just before, the page
@@ -142,7 +142,7 @@ class World:
         self.operations = draw_operations(config, labels, values, count, pages)
         self.touches = touches_of(config, self.operations)
         self.pages = [touch["record"] if touch["page_valid"] else None for touch in self.touches]
-        self.gates = Gates(config=config, position_cycles=deadlines[0], touch_cycles=deadlines[1])
+        self.times = Admission(config, position_cycles=deadlines[0], touch_cycles=deadlines[1])
         self.host = {
             name: Answers(
                 f"{public} {name}", 4, response if response and name == "response_written" else host
@@ -168,7 +168,7 @@ class World:
 
     async def run(self, ctx: Any, cycles: int) -> None:
         """Play ``cycles`` cycles."""
-        dut, there, accepts = self.dut, self.gates.command_there, 0
+        dut, there, accepts = self.dut, self.times.command_there, 0
         flags = Cat(
             dut.issue.accepted, dut.operation.ready, dut.page_i.ready, dut.halted, dut.release.starved
         )
@@ -183,7 +183,7 @@ class World:
                 and self.rng.random() < self.pace
             )
             for name, pulse in pulses.items():
-                getattr(self.gates, name).extend([t] * pulse)
+                getattr(self.times, name).extend([t] * pulse)
             for name in WAITS[1:]:
                 pulses[f"{name}_there"] = self.hidden[name].come(t)
             found = self.hidden["operation"].come(t)
@@ -230,14 +230,14 @@ class World:
                 self.halted.append(t)
         self.late = plain(ctx.get(dut.late))
 
-    def expect(self) -> Gates:
+    def expect(self) -> Admission:
         """Return what the gates should have done, of a run in which every page was written."""
         pages = iter(self.pages)
         for _ in self.operations:
-            self.gates.accept()
+            self.times.accept()
             for page in itertools.islice(pages, self.config.items):
-                self.gates.issue(page)
-                self.gates.turn()
+                self.times.issue(page)
+                self.times.admit()
                 if page is not None:
-                    self.gates.release()
-        return self.gates
+                    self.times.release()
+        return self.times

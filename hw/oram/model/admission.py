@@ -1,0 +1,130 @@
+"""Recurrences of the public times: acceptance, issue, admission and release (docs/oram.md, Time)."""
+
+from __future__ import annotations
+
+from hw.oram.config import OramConfig
+
+#: Cycles from a pulse to the first cycle in which a counter includes it.
+_COUNTED = 1
+#: Cycles from an issue to the first acceptance that counts it, and from an admission to the first issue.
+_ACTION_COUNTED = 2
+
+
+class Admission:
+    """Cycles of the host's events, appended by the caller, and cycles of the map's actions, computed.
+
+    Operations and touches are numbered in order.  Each action returns its cycle, or None while an event or an
+    action that it depends on is not yet known.
+
+    ``position_cycles``, ``touch_cycles``: deadlines of `hw.oram.core.touch.touch.Touch`: from acceptance to
+    issue, and from issue to admission. ``free``: cycles from a page's release to its next issue.
+    """
+
+    def __init__(self, config: OramConfig, *, position_cycles: int, touch_cycles: int, free: int = 3) -> None:
+        self.config = config
+        self._position, self._touch, self._free = position_cycles, touch_cycles, free
+        self._items, self._interval, self._item_cycles = config.items, config.interval, config.item_cycles
+        self._ahead, self._inflight, self._board = config.accepted, config.inflight, config.scoreboard_pages
+        self._write_pages, self._response_records = config.write_pages, config.response_records
+        self._settle = config.settle_deadline
+        #: ``command_there``, ``response_written``: pulses of the host, as at the ports of `Touch`, by
+        #: operation. ``page_there``, ``page_left``, ``page_written``: likewise, by touch with a page.
+        self.command_there: list[int] = []
+        self.page_there: list[int] = []
+        self.page_left: list[int] = []
+        self.page_written: list[int] = []
+        self.response_written: list[int] = []
+        #: ``accepted``: a(n), by operation. ``issued``, ``admitted``: i(j) and q(j), by touch. ``released``:
+        #: r(j), by touch with a page.
+        self.accepted: list[int] = []
+        self.issued: list[int] = []
+        self.admitted: list[int] = []
+        self.released: list[int] = []
+        #: Cycles in which issue waited: for a page under way, for the host, for late admissions.
+        self.waits = {"page": 0, "host": 0, "credit": 0}
+        self._pages: list[int | None] = []  # by touch
+        self._page_admitted: list[int] = []  # by touch with a page
+        self._by_host: list[bool] = []  # by touch: the host delayed its admission
+        self._last_touch: dict[int, int] = {}  # by page: its last touch, among touches with a page
+        self._pages_issued = 0
+
+    def accept(self) -> int | None:
+        """Accept the next operation: a(n)."""
+        n = len(self.accepted)
+        holder = (n - self._ahead) * self._items
+        if n >= len(self.command_there) or holder >= len(self.issued):
+            return None
+        cycle = self.command_there[n] + _COUNTED
+        if n:
+            cycle = max(cycle, self.accepted[-1] + self._interval)
+        if holder >= 0:
+            cycle = max(cycle, self.issued[holder] + _ACTION_COUNTED)
+        self.accepted.append(cycle)
+        return cycle
+
+    def issue(self, page: int | None) -> int | None:
+        """Issue the next touch, of ``page`` or none: i(j)."""
+        j = len(self.issued)
+        n, item = divmod(j, self._items)
+        if n >= len(self.accepted):
+            return None
+        board = self._pages_issued - self._board
+        before = self._last_touch.get(page, -1) if page is not None else -1
+        holder = (n - self._inflight + 1) * self._items - 1 if item == 0 else -1
+        if board >= len(self.released) or before >= len(self.released) or holder >= len(self.admitted):
+            return None
+        due = self.issued[-1] + self._item_cycles if j else 0
+        if item == 0:
+            due = max(due, self.accepted[n] + self._position)
+        credit, cause = due, "credit"
+        if holder >= 0:
+            credit = max(credit, self.admitted[holder] + _ACTION_COUNTED)
+            cause = "host" if self._by_host[holder] else "credit"
+        if board >= 0:
+            credit = max(credit, self.released[board] + _COUNTED)
+        cycle = max(credit, self.released[before] + self._free) if before >= 0 else credit
+        self.waits[cause] += credit - due
+        self.waits["page"] += cycle - credit
+        self.issued.append(cycle)
+        self._pages.append(page)
+        if page is not None:
+            self._last_touch[page] = self._pages_issued
+            self._pages_issued += 1
+        return cycle
+
+    def admit(self) -> int | None:
+        """Admit the next touch to the stage: q(j)."""
+        j, k = len(self.admitted), len(self._page_admitted)
+        if j >= len(self.issued):
+            return None
+        n, item = divmod(j, self._items)
+        page = self._pages[j]
+        leaving = k - self._write_pages
+        response = n - self._response_records if item == self._items - 1 else -1
+        if leaving >= len(self.page_left) or response >= len(self.response_written):
+            return None
+        if page is not None and k >= len(self.page_there):
+            return None
+        due = self.issued[j] + self._touch
+        if j:
+            due = max(due, self.admitted[-1] + self._item_cycles)
+        cycle = due
+        if leaving >= 0:
+            cycle = max(cycle, self.page_left[leaving] + _COUNTED)
+        if response >= 0:
+            cycle = max(cycle, self.response_written[response] + _COUNTED)
+        if page is not None:
+            cycle = max(cycle, self.page_there[k] + _COUNTED)
+            self._page_admitted.append(cycle)
+        self.admitted.append(cycle)
+        self._by_host.append(cycle > due)
+        return cycle
+
+    def release(self) -> int | None:
+        """Release the oldest page under way: r(j)."""
+        k = len(self.released)
+        if k >= len(self.page_written) or k >= len(self._page_admitted):
+            return None
+        cycle = max(self._page_admitted[k] + self._settle, self.page_written[k] + _COUNTED)
+        self.released.append(cycle)
+        return cycle
