@@ -43,9 +43,10 @@ lint: $(READY)
 regression: $(READY)
 	$(PYTEST) tests/regression
 
-# Everything that is too long for CI: more seeds, more sizes, every calibration point.
+# Everything that is too long for CI: more seeds, more sizes, every calibration point. Goes on where it was stopped;
+# FRESH=1 begins anew, SINCE=commit runs what the files changed since then can reach, ONLY="path ..." these tests.
 soak: $(READY)
-	$(PYTEST) -m "soak or not soak"
+	$(PYTEST) -p tests.support.soak.plugin -m soak $(if $(SINCE),--soak-since $(SINCE)) $(if $(FRESH),--soak-fresh) $(ONLY)
 
 # All engines predicted, simulated and synthesized: an hour where nothing is in the cache. ONLY="conv prediction"
 # looks at these alone.

@@ -136,7 +136,7 @@ def within(name, room):
 
 
 # A new engine's folder needs no line here.
-ENGINE_FOLDERS = sorted(path.parent.name for path in (ROOT / "hw").glob("*/config.py"))
+ENGINE_FOLDERS = sorted(path.parent.name for path in (ROOT / "hw").glob("*/engine.py"))
 for folder in ENGINE_FOLDERS:
     DOORS = gate_doors(f"hw.{folder}") | DOORS
     DOORS |= simulation_doors(f"sim.engines.{folder}", f"hw.{folder}")

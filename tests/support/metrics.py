@@ -11,7 +11,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from hw.registry import ENGINES
 from sim.build.toolchain import find_toolchain
 from sim.host.files import write_text
 from sim.sweep.points import FIDELITIES, Fidelity
@@ -24,7 +23,7 @@ BOARD = "u55c"
 #: Figures of gates, as those of workloads are under the names of workloads.
 GATES = "gates"
 _CODENET = ROOT / "sim" / "engines" / "conv" / "tables"
-#: What is asked of each engine's default on the board, beside its gates.
+#: Workloads of each engine's default on the board; an engine without any has no golden figures.
 WORKLOADS: Mapping[str, Mapping[str, WorkloadSpec]] = {
     "attention": {
         "minilm_layer": WorkloadSpec(
@@ -144,6 +143,6 @@ def write(engines: Sequence[str], fidelities: Sequence[Fidelity]) -> None:
 if __name__ == "__main__":
     asked = sys.argv[1:]
     write(
-        [name for name in asked if name in ENGINES] or sorted(ENGINES),
+        [name for name in asked if name in WORKLOADS] or sorted(WORKLOADS),
         [name for name in LOOKED_AT if name in asked] or LOOKED_AT,
     )

@@ -12,6 +12,7 @@ from amaranth.sim import Simulator
 
 from hw.errors import InputError
 from hw.lib import axi
+from tests.support.gateware import waves
 
 WIDTHS = {"data_width": 64, "addr_width": 33, "id_width": 2}
 
@@ -110,7 +111,7 @@ def test_every_wire_is_joined():
 
     simulator = Simulator(dut)
     simulator.add_testbench(bench)
-    simulator.run()
+    waves.run(simulator)
 
 
 @pytest.mark.parametrize("missing", ["read", "write"])
@@ -125,7 +126,7 @@ def test_a_missing_half_asks_for_nothing(missing):
 
     simulator = Simulator(dut)
     simulator.add_testbench(bench)
-    simulator.run()
+    waves.run(simulator)
 
 
 def test_halves_of_other_widths_are_refused():

@@ -19,6 +19,7 @@ from hw.lib.kernel import RESET_STAGES, BodySignature, Kernel, kernel_members, p
 from hw.lib.place import InlinePlacer
 from hw.lib.registers import CONTROL, GLOBAL_INTERRUPT_ENABLE, INTERRUPT_ENABLE
 from tests.support.boards import small_board
+from tests.support.gateware import waves
 from tests.support.gateware.axi_lite import LiteManager
 from tests.support.gateware.axi_memory import AxiMemory
 from tests.support.gateware.calls import Pins
@@ -125,7 +126,7 @@ def test_reset_is_active_low_and_reaches_the_gates_some_cycles_later():
     simulator = Simulator(kernel)
     simulator.add_clock(PERIOD_SECONDS)
     simulator.add_testbench(host)
-    simulator.run()
+    waves.run(simulator)
     released, asserted = 6 + RESET_STAGES, 18 + RESET_STAGES
     assert trace[:released] == [0] * released
     assert trace[released:asserted] == list(range(1, 13))

@@ -8,6 +8,7 @@ from amaranth.sim import Simulator
 
 from hw.lib.convert import ports, to_verilog
 from hw.lib.place import CellPlacer, ControlPlacer, InlinePlacer
+from tests.support.gateware import waves
 
 
 class Accumulator(wiring.Component):
@@ -49,7 +50,7 @@ def test_inline_placement_simulates():
     simulator = Simulator(row)
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
-    simulator.run()
+    waves.run(simulator)
 
 
 def test_cells_are_converted_once():
@@ -105,7 +106,7 @@ def test_cells_that_are_left_out_give_zero_and_the_others_stay():
 
     simulator = Simulator(row := Row(4, ControlPlacer(("accumulator",))))
     simulator.add_testbench(bench)
-    simulator.run()
+    waves.run(simulator)
 
 
 def test_text_is_the_same_every_time():

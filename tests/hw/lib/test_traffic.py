@@ -14,6 +14,7 @@ from hw.errors import InputError
 from hw.lib.traffic import MAX_OUTSTANDING, Traffic
 from sim.calibration.program import RESULT_WORDS as WORDS
 from sim.calibration.program import TrafficProgram, result_of
+from tests.support.gateware import waves
 
 BEAT = 32
 IDLE = TrafficProgram(stride_bytes=BEAT, beats=1, count=0)
@@ -113,7 +114,7 @@ def run(
     simulator = Simulator(dut)
     simulator.add_clock(1e-9)
     simulator.add_testbench(bench)
-    simulator.run()
+    waves.run(simulator)
     return memory, results[0], results[1]
 
 

@@ -25,8 +25,6 @@ _UPDATE = re.compile(r"(slots\[\d+\])\.update\((next_\d+)")
 #: How it writes into a memory, which changes nothing where no bit is enabled.
 _WRITE = re.compile(r"slots\[\d+\]\.write\(\w+, \w+, (\w+)\)$")
 _SLOT = re.compile(r"slots\[(\d+)\]|\bnext_(\d+)")
-#: How a compiled process calls for a signed value; the last argument is minus the weight of its sign.
-_SIGN = "sign("
 #: Where what is known of an object is kept: at the object.
 _SHAPE = "_quick_shape"
 _STATE, _PARTS, _PIECES, _TRIGGERS = "_quick_state", "_quick_parts", "_quick_pieces", "_quick_triggers"
@@ -115,21 +113,6 @@ def quick_assign(simulation: Any, target: Any, value: int) -> None:
         state.update(bits - (1 << width) if signed and bits >> width - 1 else bits)
 
 
-def inline_sign(code: str) -> str:
-    """Replace the calls of ``sign(value, -weight)`` by ``((value ^ weight) - weight)``; ``value`` is not
-    negative and has no bits above the weight's.
-    """
-    at = len(code)
-    while (at := code.rfind(_SIGN, 0, at)) >= 0:
-        end, depth = at + len(_SIGN), 1
-        while depth:
-            depth += {"(": 1, ")": -1}.get(code[end], 0)
-            end += 1
-        value, _, weight = code[at + len(_SIGN) : end - 1].rpartition(", -")
-        code = f"{code[:at]}(({value} ^ {weight}) - {weight}){code[end:]}"
-    return code
-
-
 def quick_bits(shape: Any, payload: Any) -> int:
     """Return the bits of a payload, not negative, as the ``const`` of its ``shape`` does."""
     if isinstance(shape, data.ArrayLayout) and isinstance(payload, Sequence):
@@ -174,63 +157,6 @@ def _fields(layout: data.StructLayout) -> dict[str, tuple[Any, int]]:
         fields = {name: (field.shape, field.offset) for name, field in layout}
         setattr(layout, _FIELDS, fields)
     return fields
-
-
-class _Wakes:
-    """A process that a signal wakes: whenever it changes, or when it becomes ``polarity``."""
-
-    def __init__(self, process: Any, polarity: int | None = None) -> None:
-        self.process, self.polarity = process, polarity
-
-
-class _SignalState(pysim._PySignalState):
-    """A signal's state, with the processes that its changes wake."""
-
-    __slots__ = ("processes",)
-
-    def __init__(self, signal: Signal, pending: Any) -> None:
-        super().__init__(signal, pending)
-        self.processes: dict[int | None, list[Any]] = {None: [], 0: [], 1: []}
-
-    def add_waker(self, waker: Any) -> None:
-        if isinstance(waker, _Wakes):
-            self.processes[waker.polarity].append(waker.process)
-        else:
-            super().add_waker(waker)
-
-    def commit(self) -> bool:
-        value = self.next
-        if self.curr == value:
-            return False
-        processes = self.processes
-        for process in processes[None]:
-            process.runnable = True
-        if value in (0, 1):
-            for process in processes[value]:
-                process.runnable = True
-        if self.wakers:
-            pysim._run_wakers(self.wakers, self.curr, value)
-        self.curr = value
-        return True
-
-
-def _step_design(engine: Any) -> None:
-    """Do what `amaranth.sim.pysim.PySimEngine.step_design` does where no waveforms are written."""
-    converged = False
-    while not converged:
-        for trigger in engine._active_triggers:
-            trigger.run()
-        engine._active_triggers.clear()
-        for process in [process for process in engine._processes if process.runnable]:
-            process.runnable = False
-            process.run()
-        converged = True
-        pending = engine._state.pending
-        for state in pending:
-            if state.commit():
-                converged = False
-        pending.clear()
-        engine._delta_cycles += 1
 
 
 def _triggers(tick: Any) -> tuple[Any, ...]:
@@ -326,22 +252,14 @@ def install() -> None:
 
     append = _pyrtl._PythonEmitter.append
 
-    step = pysim.PySimEngine.step_design
-
     def append_line(emitter: Any, code: str) -> None:
         """What a process gives its signals is mostly what they have."""
         code = _WRITE.sub(r"if \1: \g<0>", _UPDATE.sub(r"if \1.next != \2: \g<0>", code))
-        append(emitter, inline_sign(code))
-
-    def step_design(engine: Any) -> None:
-        (step if engine._vcd_writers else _step_design)(engine)
+        append(emitter, code)
 
     for kind in (Operator, Concat):
         kind.shape = _kept(kind.shape)
     _pyrtl._PythonEmitter.append = append_line
-    _pyrtl.comb_waker = _pyrtl.edge_waker = _Wakes
-    pysim._PySignalState = _SignalState
-    pysim.PySimEngine.step_design = step_design
     _pyrtl.compile, _pyrtl.exec = _localized, _execute
     pysim._PyTriggerState.compute_result = compute_result
     pysim.eval_value, pysim.eval_assign = quick_value, quick_assign

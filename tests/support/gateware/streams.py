@@ -10,6 +10,7 @@ testbench that is abandoned inside one (because another one raised) makes Python
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import itertools
 import random
@@ -22,6 +23,7 @@ from amaranth.hdl import Cat, Value
 from amaranth.lib import data
 from amaranth.sim import Simulator
 
+from tests.support.gateware import waves
 from tests.support.gateware.quick import quick_bits, quick_payload
 
 #: Share of cycles in which a side holds back: the grid every block is tested on, on every side.
@@ -32,13 +34,16 @@ PERIOD_SECONDS = 1e-8
 
 Testbench = Callable[[Any], Awaitable[None]]
 
+#: Sides of streams that the running simulation has not finished: named when it is stuck.
+_UNFINISHED: contextvars.ContextVar[list[_Player] | None] = contextvars.ContextVar("unfinished", default=None)
+
 
 class StreamError(AssertionError):
     """A stream broke its rule: ``valid`` fell, or the payload changed, before the transfer."""
 
 
 class Stuck(AssertionError):
-    """An exchange did not end within its cycle limit."""
+    """An exchange did not end within its cycle limit; the message names the streams that wait."""
 
 
 def seeds(quick: int = 1, soak: int = 2) -> list[Any]:
@@ -117,17 +122,29 @@ class _Rule:
         self.cycle += 1
 
 
-@dataclass
+@dataclass(eq=False)
 class _Player:
-    """One side of a stream: what it drives, whose lowest bit is its handshake, and what it sees."""
+    """One side of a stream: the pins it drives and samples, the lowest bit of each its handshake."""
 
+    name: str
     pins: Value
     seen: Value
-    play: Generator[int, int, None]  #: Gives the pins of each cycle, and is sent what was seen in it.
+    total: int | None  #: Items to transfer, where their number is known.
+    waits_for: str  #: The handshake signal of the design's side.
+    play: Generator[int, int, None]  #: Yields the pins of each cycle, and is sent the sample of it.
+    transferred: int = 0
     rule: _Rule | None = None
 
+    def __str__(self) -> str:
+        of = "" if self.total is None else f" of {self.total}"
+        return f"{self.name} waits for {self.waits_for} after {self.transferred}{of} items"
 
-def _sender(stream: Any, payloads: Iterable[Any], stall: float, seed: int) -> _Player:
+
+def _name_of(stream: Any) -> str:
+    return str(stream.valid.name).removesuffix("valid").rstrip("_") or "stream"
+
+
+def _sender(name: str, stream: Any, payloads: Iterable[Any], stall: float, seed: int) -> _Player:
     def play() -> Generator[int, int, None]:
         rng = random.Random(f"put {seed}")
         pins = 0
@@ -137,12 +154,15 @@ def _sender(stream: Any, payloads: Iterable[Any], stall: float, seed: int) -> _P
             pins = bits_of(stream.payload, payload) << 1 | 1
             while not (yield pins):
                 pass
+            player.transferred += 1
 
-    return _Player(Cat(stream.valid, stream.payload), stream.ready, play())
+    total = len(payloads) if isinstance(payloads, Sequence) else None
+    player = _Player(name, Cat(stream.valid, stream.payload), stream.ready, total, "ready", play())
+    return player
 
 
 def _receiver(
-    stream: Any, count: int, stall: float, seed: int, received: list[Any], cycles: list[int]
+    name: str, stream: Any, count: int, stall: float, seed: int, received: list[Any], cycles: list[int]
 ) -> _Player:
     def play() -> Generator[int, int, None]:
         rng = random.Random(f"get {seed}")
@@ -153,9 +173,11 @@ def _receiver(
             if ready and seen & 1:
                 received.append(payload_of(stream.payload, seen >> 1))
                 cycles.append(cycle)
+                player.transferred += 1
             cycle += 1
 
-    return _Player(stream.ready, Cat(stream.valid, stream.payload), play())
+    player = _Player(name, stream.ready, Cat(stream.valid, stream.payload), count, "valid", play())
+    return player
 
 
 async def _drive(ctx: Any, players: Sequence[_Player]) -> None:
@@ -163,6 +185,9 @@ async def _drive(ctx: Any, players: Sequence[_Player]) -> None:
     pins = Cat(player.pins for player in players)
     tick = ctx.tick().sample(Cat(player.seen for player in players))
     driven, running = [0] * len(players), set(range(len(players)))
+    unfinished = _UNFINISHED.get()
+    if unfinished is not None:
+        unfinished += players
     widths = [(len(player.pins), len(player.seen)) for player in players]
 
     def advance(at: int, step: Callable[[], int]) -> None:
@@ -171,6 +196,8 @@ async def _drive(ctx: Any, players: Sequence[_Player]) -> None:
         except StopIteration:
             driven[at] &= ~1
             running.remove(at)
+            if unfinished is not None:
+                unfinished.remove(players[at])
 
     def settle() -> None:
         together = offset = 0
@@ -199,7 +226,7 @@ async def put(ctx: Any, stream: Any, payloads: Iterable[Any], *, stall: float = 
 
     Back to back when ``stall`` is 0.  Once ``valid`` is up it stays, with its payload, until the transfer.
     """
-    await _drive(ctx, [_sender(stream, payloads, stall, seed)])
+    await _drive(ctx, [_sender(_name_of(stream), stream, payloads, stall, seed)])
 
 
 async def get(
@@ -222,7 +249,8 @@ async def get(
         When given, receives the cycle number of each transfer, counted from the start of this call.
     """
     received: list[Any] = []
-    await _drive(ctx, [_receiver(stream, count, stall, seed, received, [] if cycles is None else cycles)])
+    at = [] if cycles is None else cycles
+    await _drive(ctx, [_receiver(_name_of(stream), stream, count, stall, seed, received, at)])
     return received
 
 
@@ -264,24 +292,27 @@ def simulate(
 ) -> None:
     """Run ``dut`` from reset until every testbench has ended.
 
-    A design that runs again, as the same object, is not compiled again.
-
-    Raises
-    ------
-    Stuck
-        After ``limit`` cycles.
+    A design that runs again, as the same object, is not compiled again.  ``WAVES=x.vcd`` in the environment
+    writes its waveforms.  Raises `Stuck` after ``limit`` cycles.
     """
+
+    unfinished: list[_Player] = []
 
     async def deadline(ctx: Any) -> None:
         await ctx.delay(limit * PERIOD_SECONDS)
-        raise Stuck(f"not done after {limit} cycles")
+        waiting = "; ".join(map(str, unfinished)) or "no stream waits"
+        raise Stuck(f"not done after {limit} cycles: {waiting}")
 
     benches = [*testbenches, *background, deadline]
     simulator, current = _simulator(dut, len(testbenches), len(benches) - len(testbenches))
     if current:
         simulator.reset()
     current[:] = benches
-    simulator.run()
+    token = _UNFINISHED.set(unfinished)
+    try:
+        waves.run(simulator)
+    finally:
+        _UNFINISHED.reset(token)
 
 
 @dataclass
@@ -342,8 +373,8 @@ async def exchange_within(ctx: Any, sides: Mapping[str, Side], *, seed: int = 0)
     def player(name: str, side: Side) -> _Player:
         own = hash_seed(seed, name)
         if side.items is not None:  # what is sent keeps the rule
-            return _sender(side.stream, side.items, side.stall, own)
-        receiver = _receiver(side.stream, side.count, side.stall, own, side.received, side.cycles)
+            return _sender(name, side.stream, side.items, side.stall, own)
+        receiver = _receiver(name, side.stream, side.count, side.stall, own, side.received, side.cycles)
         receiver.rule = _Rule(name)
         return receiver
 

@@ -1,7 +1,6 @@
 """The quicker ways to read and drive signals give what Amaranth's own give."""
 
 import random
-from itertools import product
 
 import pytest
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, signed
@@ -9,9 +8,8 @@ from amaranth.hdl._ir import DriverConflict
 from amaranth.lib import data, enum
 from amaranth.sim import Simulator, pysim
 from amaranth.sim._pyeval import eval_assign, eval_value
-from amaranth.sim._pyrtl import _ValueCompiler
 
-from tests.support.gateware.quick import inline_sign, quick_assign, quick_bits, quick_payload, quick_value
+from tests.support.gateware.quick import quick_assign, quick_bits, quick_payload, quick_value
 
 
 def target(rng, signals, depth=3):
@@ -116,13 +114,3 @@ def test_payloads(seed):
     assert quick_payload(layout, bits) == payload
     with pytest.raises((KeyError, ValueError, TypeError)):
         quick_bits(data.StructLayout({"a": layout}), {"b": payload})
-
-
-def test_signs():
-    sign = _ValueCompiler.helpers["sign"]
-    code = "(sign(0xff & (sign((0xf & a), -0x8) + (0x1 & b)), -128) + sign((0x3 & c), -2))"
-    inlined = inline_sign(code)
-    assert "sign" not in inlined
-    for a, b, c in product(range(16), range(2), range(4)):
-        names = {"a": a, "b": b, "c": c}
-        assert eval(inlined, names) == eval(code, names | {"sign": sign})

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tests.support.gateware.streams import STALLS, Side, StreamError, Stuck, exchange, seeds
+from tests.support.gateware import waves
+from tests.support.gateware.streams import (
+    STALLS,
+    Side,
+    StreamError,
+    Stuck,
+    exchange,
+    get,
+    put,
+    seeds,
+    simulate,
+)
 
 
 class Wire(wiring.Component):
@@ -75,5 +88,27 @@ def test_checker_catches_a_broken_rule(fault, words):
 
 
 def test_what_never_ends_is_reported():
-    with pytest.raises(Stuck, match="200 cycles"):
-        run(Wire(fault="never valid"), [1], limit=200)
+    waiting = "i waits for ready after 0 of 2 items; o waits for valid after 0 of 2 items"
+    with pytest.raises(Stuck, match=f"^not done after 200 cycles: {waiting}$"):
+        run(Wire(fault="never valid"), [1, 2], limit=200)
+
+
+def test_the_stream_that_waits_is_named_with_its_items():
+    async def bench(ctx):
+        await get(ctx, dut.o, 2)
+        await get(ctx, dut.o, 5)
+
+    dut = Wire()
+    with pytest.raises(Stuck, match=r"cycles: o waits for valid after 2 of 5 items$"):
+        simulate(dut, lambda ctx: put(ctx, dut.i, [1, 2, 3, 4]), bench, limit=100)
+
+
+def test_waveforms_of_every_simulation(tmp_path, monkeypatch):
+    monkeypatch.setattr(waves, "_NUMBERS", itertools.count(1))
+    monkeypatch.setenv(waves.VARIABLE, str(tmp_path / "x.vcd"))
+    dut = Wire()
+    for items in ([1], [2]):
+        run(dut, items)
+    texts = [(tmp_path / name).read_text() for name in ("x.vcd", "x-2.vcd")]
+    assert all("i__valid" in text and "o__payload" in text for text in texts)
+    assert texts[0] != texts[1]
