@@ -39,7 +39,7 @@ def uninitialised(*, width: int, depth: int, ram_style: RamStyle) -> amaranth_me
     )
 
 
-class WriteSignature(wiring.Signature):
+class BankWriteSignature(wiring.Signature):
     """A write port, seen from the memory's user."""
 
     def __init__(self, *, depth: int, lanes: int, lane_width: int) -> None:
@@ -52,7 +52,7 @@ class WriteSignature(wiring.Signature):
         )
 
 
-class ReadSignature(wiring.Signature):
+class BankReadSignature(wiring.Signature):
     """A read port, seen from the memory's user."""
 
     def __init__(self, *, depth: int, lanes: int, lane_width: int) -> None:
@@ -112,8 +112,8 @@ class BankedMemory(wiring.Component):
         self.lane_width = lane_width
         self.ram_style: RamStyle = ram_style
         self.read_latency = read_latency
-        write = WriteSignature(depth=depth, lanes=lanes, lane_width=lane_width)
-        read = ReadSignature(depth=depth, lanes=lanes, lane_width=lane_width)
+        write = BankWriteSignature(depth=depth, lanes=lanes, lane_width=lane_width)
+        read = BankReadSignature(depth=depth, lanes=lanes, lane_width=lane_width)
         super().__init__(
             {
                 "write": In(write).array(banks),

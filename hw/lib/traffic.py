@@ -307,7 +307,7 @@ class WriteTraffic(_Direction):
         return m
 
 
-class Traffic(wiring.Component):
+class TrafficGenerator(wiring.Component):
     """A port that reads and writes at once, each by its own program."""
 
     def __init__(self, *, data_width: int = 256, addr_width: int = 64, id_width: int = 1) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from amaranth.back import verilog
 
-from hw.lib.traffic import PROGRAM, RESULT, Traffic
+from hw.lib.traffic import PROGRAM, RESULT, TrafficGenerator
 from sim.calibration.program import PROGRAM_WORDS, RESULT_WORDS
 from sim.host.template import filled
 from sim.memory.config import model_sources
@@ -31,7 +31,7 @@ _MEMBERS = {
 def bench_sources(*, ports: int, data_bits: int) -> dict[str, str]:
     """Return the sources by file name of a bench of so many generators, each with a port of the memory."""
     generator = verilog.convert(
-        Traffic(data_width=data_bits, id_width=ID_BITS),
+        TrafficGenerator(data_width=data_bits, id_width=ID_BITS),
         name=_GENERATOR,
         emit_src=False,
         strip_internal_attrs=True,

@@ -88,8 +88,10 @@ def prose_of(paths: Iterable[Path]) -> Prose:
 
 
 def _sentences(paragraph: str) -> Iterator[str]:
-    plain = re.sub(r"`[^`]*`", "code", re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", paragraph))
-    plain = re.sub(r"code(?:,? (?:and |or )?code)+", "code", plain)
+    plain = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", paragraph)
+    # With a capital, as it may begin a sentence.
+    plain = re.sub(r"``.+?``|`[^`]*`", "Code", plain)
+    plain = re.sub(r"Code(?:,? (?:and |or )?Code)+", "Code", plain)
     plain = _ABBREVIATION.sub(lambda found: found.group(0).replace(".", ""), plain)
     for sentence in _END.split(" ".join(plain.split())):
         # A label or a fragment of a drawing is no sentence.
@@ -111,14 +113,17 @@ def _paragraphs(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 
 
 def _markdown(text: str) -> Iterator[tuple[int, str]]:
-    fenced = False
+    fenced = listed = False
     kept = []
     for number, line in enumerate(text.splitlines(), 1):
+        listed = bool(_ITEM.match(line)) or (listed and (not line.strip() or line.startswith(" ")))
         if line.lstrip().startswith("```"):
             fenced = not fenced
             kept.append((number, ""))
-        elif fenced or line.lstrip().startswith(("|", "#", "<", "!!!")) or line.startswith("    "):
+        elif fenced or line.lstrip().startswith(("|", "#", "<", "!!!")):
             kept.append((number, ""))
+        elif line.startswith("    ") and not listed and not (kept and kept[-1][1]):
+            kept.append((number, ""))  # a block of code
         else:
             kept.append((number, line.lstrip("> ")))
     return _paragraphs(kept)
@@ -129,13 +134,17 @@ def _python(text: str) -> Iterator[tuple[int, str]]:
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             docstring = ast.get_docstring(node)
             if docstring:
-                yield from _paragraphs(_docstring(docstring, node.body[0].lineno))
+                raw = ast.get_docstring(node, clean=False) or ""
+                blank = raw[: len(raw) - len(raw.lstrip())].count("\n")
+                yield from _paragraphs(_docstring(docstring, node.body[0].lineno + blank))
     comments: list[tuple[int, str]] = []
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT and not token.string.startswith(("#!", "# type:", "# noqa")):
+            beside_code = token.line[: token.start[1]].strip()
             if comments and token.start[0] > comments[-1][0] + 1:
                 comments.append((0, ""))
-            comments.append((token.start[0], token.string.lstrip("#: ")))
+            entry = (token.start[0], token.string.lstrip("#: "))
+            comments += [(0, ""), entry, (0, "")] if beside_code else [entry]
     yield from _paragraphs(comments)
 
 
@@ -144,13 +153,14 @@ def _docstring(docstring: str, first: int) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(docstring.splitlines(), first):
         section = re.fullmatch(r"\s*-{3,}\s*", line) is not None
         # Drawings stand indented after `::`, or hold what no sentence has.
-        drawing = (drawing and (not line.strip() or line.startswith("    "))) or line.rstrip().endswith("::")
+        drawing = drawing and (not line.strip() or line.startswith("    "))
         odd = (
             section
             or line.lstrip().startswith((">>>", "...", "|"))
             or re.search(r"-->|--\+|\+--|──|  {3,}\S", line)
         )
         yield number, "" if drawing or odd else line
+        drawing = drawing or line.rstrip().endswith("::")
 
 
 def main(arguments: list[str]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from amaranth.sim import Simulator
 
 from hw.errors import InputError
-from hw.lib.traffic import MAX_OUTSTANDING, Traffic
+from hw.lib.traffic import MAX_OUTSTANDING, TrafficGenerator
 from sim.calibration.program import RESULT_WORDS as WORDS
 from sim.calibration.program import TrafficProgram, result_of
 from tests.support.gateware import waves
@@ -91,7 +91,7 @@ def run(
     ready: float = 1.0,
     cycles: int = 600,
 ) -> tuple[NaiveMemory, Any, Any]:
-    dut = Traffic(data_width=8 * BEAT, addr_width=40, id_width=2)
+    dut = TrafficGenerator(data_width=8 * BEAT, addr_width=40, id_width=2)
     memory = NaiveMemory(latency=latency, ready=ready)
     memory.expected_beats = write.beats
     results: list[Any] = []
@@ -232,4 +232,4 @@ def test_random_stride_must_be_a_power_of_two():
 
 def test_identifier_width_is_limited():
     with pytest.raises(InputError, match="id_width must be at most 8, not 9"):
-        Traffic(id_width=9)
+        TrafficGenerator(id_width=9)
