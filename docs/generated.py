@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _ROOT = Path(__file__).resolve().parent.parent
 _BOARD = "u55c"
+#: Pages whose files stand one folder higher.
+_FROM_ROOT = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md"}
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -42,9 +44,10 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
         text, target, anchor = match[1], match[2], match[3] or ""
         if "://" in target:
             return match[0]
-        if page.file.src_uri == "index.md":  # the README, which stands one folder higher
+        if page.file.src_uri in _FROM_ROOT:
             target = target.removeprefix("docs/")
             target = "decisions.md" if target == "decisions" else target
+        target = "contributing.md" if target.endswith("CONTRIBUTING.md") else target
         if (folder / target).resolve().is_relative_to(_ROOT / "docs") and target.endswith(".md"):
             return f"[{text}]({target}{anchor})"
         return text
@@ -55,7 +58,7 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
 def pages() -> dict[str, str]:
     """Return the text of each page that is made, by name."""
     return {
-        "index.md": (_ROOT / "README.md").read_text(),
+        **{page: (_ROOT / name).read_text() for page, name in _FROM_ROOT.items()},
         "commands.md": _commands(),
         "configurations.md": _configurations(),
         "decisions.md": _decisions(),

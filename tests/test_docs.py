@@ -10,7 +10,7 @@ import typer
 from sim.cli.main import app
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SOURCES = [
     path for room in ("hw", "sim") for path in (ROOT / room).rglob("*") if path.suffix in (".py", ".cpp")
 ]
@@ -61,3 +61,11 @@ def test_commands_of_pages_are_understood(line):
     assert rest == []
     for parameter in command.params:
         assert not parameter.required or values.get(parameter.name) is not None, parameter.name
+
+
+def test_tests_that_pages_name_are_there():
+    lines = [line for page in PAGES for line in page.read_text().splitlines() if "python -m pytest" in line]
+    paths = {word for line in lines for word in line.split() if word.startswith("tests/")}
+    assert len(paths) >= 6
+    for path in paths:
+        assert "NAME" in path or (ROOT / path.partition("::")[0]).exists(), path
