@@ -1,6 +1,6 @@
 """Static schedules: a network's operators and tensors, planned into a scratchpad and executed by a sequencer.
 
-The way of a network, each arrow a pure function from one plain structure to the next::
+From a network to execution; each arrow is a pure function from one plain structure to the next::
 
     ONNX, torch.export, JSON -> graph -> fuse -> tile -> order -> residency -> address -> transfers
                                                                                                |
@@ -10,8 +10,8 @@ The way of a network, each arrow a pure function from one plain structure to the
                                                       ^                                    |
                                                       +------------ sequencer <------------+
 
-Time is counted in **steps**: step ``s`` executes one operator (or one pipelined group).  What happens around
-it, in this order, both in the plan and in the gates:
+Time is counted in **steps**: step ``s`` executes one operator (or one pipelined group).  A step has four
+phases, in the plan as in the hardware:
 
 1. *slot begins*: every write transfer with ``deadline_step <= s`` is complete;
 2. read transfers with ``start_step <= s`` may run;

@@ -1,11 +1,10 @@
-"""Functions that Numba compiles once for each state of the sources, and keeps between runs.
+"""Functions that Numba compiles once for each state of the sources, and caches between runs.
 
-Numba itself looks at the file of a function alone: it would go on with the old form when a function or a
-constant that another file gives has changed, and fail when such a file has moved.  So each state of the
-sources has a cache of its own in the user's folder for caches, which may be written to where the sources may
-not; the last few states are kept.
+Numba's own cache checks only the file of the function.  It would use stale code after a change to an imported
+function or constant, and fail when an imported file has moved.  So each state of the sources has a cache of
+its own, in the user's cache folder because the sources may be read-only.  The last few states are kept.
 
-A compiled function lets other threads run meanwhile, so that someone can watch it and ask it to stop.
+A compiled function releases the GIL, so that another thread can watch it and ask it to stop.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ from numba.core.types.misc import unliteral
 
 _SOURCES = Path(__file__).parent
 
-#: States of the sources whose compiled functions are kept: several installations may take turns.
+#: States of the sources whose compiled functions are kept, for several installations used in turn.
 _KEPT = 8
 
 
 def _cache(sources: Path, parent: Path) -> Path:
-    """Return the folder in ``parent`` for what is compiled of the Python files in ``sources``, and remove
-    those used longest ago; a temporary one where ``parent`` cannot be written.
+    """Return the cache folder in ``parent`` for the Python files in ``sources``; remove the least recently
+    used folders.  Where ``parent`` cannot be written, the folder is a temporary one.
     """
     digest = hashlib.sha256()
     for path, text in sorted(_compiled_from(sources).items()):
         digest.update(f"{path}\0{text}\0".encode())
     folder = parent / digest.hexdigest()[:16]
-    with suppress(OSError):  # it cannot be written, or someone else removes the same folders
+    with suppress(OSError):  # not writable, or another process removes the same folders
         folder.mkdir(parents=True, exist_ok=True)
         os.utime(folder)
         by_age = sorted(parent.iterdir(), key=lambda each: -each.stat().st_mtime_ns)
@@ -49,7 +48,7 @@ def _cache(sources: Path, parent: Path) -> Path:
 
 
 def _compiled_from(sources: Path) -> dict[str, str]:
-    """Return the texts of the files with functions to be compiled and of those they import, by path."""
+    """Return the texts of the files with compiled functions, and of the files they import, by path."""
     texts = {path: path.read_text(encoding="utf-8") for path in sources.rglob("*.py")}
     found: dict[str, str] = {}
     waiting = [path for path, text in texts.items() if "import compiled\n" in text]
@@ -71,13 +70,13 @@ if not numba.config.CACHE_DIR:  # unless the user has named one by NUMBA_CACHE_D
 
 
 def compiled(function: Callable[..., Any]) -> Any:
-    """Make a function one that is compiled: a decorator."""
-    # Without what C would call it by, that is an eighth shorter.
+    """Compile a function with Numba; a decorator."""
+    # Without the wrapper for calls from C, compiling takes an eighth less time.
     made: Any = numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True)(function)
     called = made.get_call_template
 
     def get_call_template(args: Iterable[Any], kws: Mapping[str, Any]) -> Any:
-        """Not once for a variable's first value, as a constant, and once more for what it may be later."""
+        """Compile once for a type: not a second time for an argument whose value is a known constant."""
         return called([unliteral(arg) for arg in args], kws)
 
     made.get_call_template = get_call_template
@@ -85,31 +84,31 @@ def compiled(function: Callable[..., Any]) -> Any:
 
 
 class CompileListener(event.Listener):
-    """Hears of every function that is compiled because the cache has it not."""
+    """Receives an event for each function that is compiled because the cache misses."""
 
-    def __init__(self, tell: Callable[[bool], None]) -> None:
-        self.seconds = 0.0  #: What compiling took so far.
-        self._tell, self._open, self._began = tell, 0, 0.0
+    def __init__(self, notify: Callable[[bool], None]) -> None:
+        self.seconds = 0.0  #: Seconds spent compiling so far.
+        self._notify, self._open, self._began = notify, 0, 0.0
 
     def on_start(self, event: Any) -> None:
-        """Functions that one calls are compiled while it is."""
+        """Count nesting: compiling a function also compiles the functions it calls."""
         if not self._open:
             self._began = time.monotonic()
         self._open += 1
-        self._tell(True)
+        self._notify(True)
 
     def on_end(self, event: Any) -> None:
-        """The outermost counts."""
+        """Add the time of the outermost compilation."""
         self._open -= 1
         if not self._open:
             self.seconds += time.monotonic() - self._began
-            self._tell(False)
+            self._notify(False)
 
 
 @contextmanager
-def reported_compiling(tell: Callable[[bool], None]) -> Iterator[CompileListener]:
-    """Call ``tell`` with True whenever a function is compiled because the cache has it not, with False after
-    it.
+def reported_compiling(notify: Callable[[bool], None]) -> Iterator[CompileListener]:
+    """Call ``notify`` with True when the compilation of an uncached function starts, with False when it
+    ends.
     """
-    with event.install_listener("numba:compile", listener := CompileListener(tell)):
+    with event.install_listener("numba:compile", listener := CompileListener(notify)):
         yield listener

@@ -1,4 +1,4 @@
-"""Shape of the scheduler's hardware: the scratchpad, and what programs it can hold."""
+"""Shape of the scheduler's hardware: the scratchpad, and the largest program it can hold."""
 
 from __future__ import annotations
 
@@ -27,17 +27,19 @@ class SchedulerConfig:
     #: Width of the scratchpad and of the memory port: the board's. A power of two from 4 to 128.
     word_bytes: int = 32
     #: Banks of the scratchpad, each with a read and a write a cycle; word ``a`` lies in bank ``a % banks``. A
-    #: power of two from 2 to 32; twice the ``cores`` plus two or more keep every client at its rate.
+    #: power of two from 2 to 32; ``2 * cores + 2`` or more sustain a word a cycle on every port.
     banks: int = 8
-    memory: Literal["ultra", "block"] = "ultra"  #: ``"ultra"`` or ``"block"``: what the banks are made of.
+    memory: Literal["ultra", "block"] = (
+        "ultra"  #: Banks of UltraRAM (``"ultra"``) or block RAM (``"block"``).
+    )
     cores: int = 2  #: Operator ports, 1 to 4; those of a pipelined step form a chain.
     max_steps: int = 1024  #: Most steps of a program.
-    max_operands: int = 2048  #: Most operands of a program that one core reads, and that it writes.
+    max_operands: int = 2048  #: Most operands that one core reads in a program, and that it writes.
     max_transfers: int = 2048  #: Most transfers of a program in one direction.
-    #: Most bytes that an operator reads, that it writes, and of a transfer.
+    #: Most bytes that an operator reads, that it writes, and that a transfer moves.
     max_operator_bytes: int = 1 << 27
     max_region_bytes: int = 1 << 32  #: Most bytes of a program's region of the memory.
-    #: A program that is fixed before synthesis, in ROMs; None for a kernel that loads one at each launch.
+    #: A program frozen in ROMs before synthesis; None for a kernel that loads one at each launch.
     program: SchedulerProgram | None = None
 
     def __post_init__(self) -> None:
@@ -67,7 +69,7 @@ class SchedulerConfig:
             self.check_program(self.program)
 
     def check_program(self, program: SchedulerProgram) -> None:
-        """Raise `InputError` for the first limit that a program exceeds."""
+        """Check that a program fits; raise `InputError` for the first limit that it exceeds."""
         if program.word_bytes != self.word_bytes:
             legal = f"{self.word_bytes}, as of the hardware: plan for its board, with loomwork plan --board"
             raise InputError("word_bytes of the program", program.word_bytes, legal)
@@ -119,7 +121,7 @@ class SchedulerConfig:
 
 
 def needs(program: SchedulerProgram) -> dict[str, int]:
-    """Return the least of each limit of `SchedulerConfig` that a program fits."""
+    """Return the smallest value of each limit of `SchedulerConfig` at which a program fits."""
     words = [transfer.words for transfer in (*program.reads, *program.writes)]
     words += [max(core.words_in, core.words_out) for step in program.steps for core in step.cores]
     operands = [len(rows) for number, rows in table_rows(program).items() if number >= TableNumber.INPUTS]
@@ -138,8 +140,8 @@ def needs(program: SchedulerProgram) -> dict[str, int]:
 def frozen(
     program: SchedulerProgram, *, scratchpad_bytes: int = 0, memory: Literal["ultra", "block"] = "ultra"
 ) -> SchedulerConfig:
-    """Return the smallest shape for a program, with the program in it, and a scratchpad of at least a
-    size.
+    """Return the smallest configuration for a program, with the program frozen in it and a scratchpad of at
+    least ``scratchpad_bytes``.
     """
     least = needs(program)
     row = SchedulerConfig.banks * program.word_bytes

@@ -1,11 +1,10 @@
-"""The plan that a kernel executes when none is given: a real layer in 96 KiB, a quarter of what it asks for.
+"""The default plan of a launch: a transformer layer in 96 KiB, a quarter of its largest working set (M_R).
 
-It is ``plan_model("minilm_layer", "0.25M_R", word_bytes=128, objective=ON_BOARD)``: in a quarter of M_R, the
-working set of the largest operator, in the fewest cycles.  Operators are pipelined in pairs and streamed
-through windows, and what passes between them is written to memory and read again.
+It is ``plan_model("minilm_layer", "0.25M_R", word_bytes=128, objective=ON_BOARD)``.  Operators are pipelined
+in pairs and streamed through windows; activations between the pairs are spilled to memory and read again.
 
-It is planned in words of 128 bytes.  All its tensors are whole ones of these, so that it is a plan in every
-narrower word as well, of the same bytes; only its cycles are others.
+Its tensors are multiples of 128 bytes, the widest word.  So it is valid in every narrower word, with the same
+bytes and other cycles.
 """
 
 from __future__ import annotations
@@ -24,9 +23,7 @@ _PATH = Path(__file__).with_name("default_plan.json")
 
 @functools.cache
 def default_plan(word_bytes: int) -> Plan:
-    """Return the plan in words of ``word_bytes``, a power of two up to 128; what is proven is proven of words
-    of 128 bytes only.
-    """
+    """Return the plan in words of ``word_bytes``, a power of two up to 128; certified for 128 only."""
     plan = read_plan(_PATH)
     if word_bytes == plan.word_bytes:
         return plan

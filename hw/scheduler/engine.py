@@ -1,4 +1,4 @@
-"""The scheduler engine, as the generator sees it."""
+"""The scheduler engine's implementation of `hw.engine.Engine`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hw.scheduler.kernel.body import SchedulerBody
 from hw.scheduler.predict import predict
 from hw.scheduler.resources import estimate
 
-#: Scratchpad of the default configuration, where the device has twice as much RAM of its kind.
+#: Scratchpad of the default configuration, on devices with at least twice as much RAM of its kind.
 _SCRATCHPAD_BYTES = 2 << 20
 
 
@@ -31,7 +31,7 @@ class SchedulerEngine(Engine[SchedulerConfig, SchedulerWorkload]):
     workload_type = SchedulerWorkload
 
     def default_config(self, board: Board) -> SchedulerConfig:
-        """Return 2 MiB of scratchpad or, on a small board, what takes half of its RAM."""
+        """Return a shape with 2 MiB of scratchpad or, on a small board, half of its RAM."""
         config = SchedulerConfig(
             scratchpad_bytes=_SCRATCHPAD_BYTES,
             word_bytes=board.memory.port_data_width // 8,
@@ -47,7 +47,7 @@ class SchedulerEngine(Engine[SchedulerConfig, SchedulerWorkload]):
         return argument_table(config)
 
     def body(self, config: SchedulerConfig, board: Board, placer: Placer) -> SchedulerBody:
-        """Make a `SchedulerBody`, or raise `InputError` when words are not as wide as the memory's port."""
+        """Make a `SchedulerBody`; raise `InputError` when words are not as wide as the memory port."""
         width = board.memory.port_data_width
         if config.word_bits != width:
             legal = f"{width // 8}, the port of {board.name}'s memory"
@@ -59,7 +59,7 @@ class SchedulerEngine(Engine[SchedulerConfig, SchedulerWorkload]):
         return estimate(config)
 
     def placement(self, config: SchedulerConfig, board: Board) -> dict[str, int]:
-        """Return the one port the first channel."""
+        """Connect the one port to the first channel."""
         return {"gmem0": 0}
 
     def predict(self, workload: SchedulerWorkload, config: SchedulerConfig, board: Board) -> Prediction:

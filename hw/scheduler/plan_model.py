@@ -1,4 +1,4 @@
-"""The whole way from a model to a plan that is known to be true."""
+"""From a model to a checked plan, in one call."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hw.scheduler.planner.budget import parse_scratchpad
 from hw.scheduler.planner.planner import make_plan
 from hw.scheduler.planner.watch import Watch, watched
 
-#: Bytes of a word where neither a board nor the caller says another.
+#: Bytes of a word without a board and without the option.
 WORD_BYTES = 32
 
 
@@ -30,9 +30,7 @@ def load_fused(
     shapes: Mapping[str, Sequence[int]] | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Graph:
-    """Load a shipped network by name or a model file by path, as `load_model` does, and merge its elementwise
-    operators.
-    """
+    """Load a network as `load_model` does, by name or path, and merge its elementwise operators."""
     return fuse_elementwise(load_model(model, dimensions=dimensions, shapes=shapes, say=say))
 
 
@@ -47,21 +45,20 @@ def plan_model(
 ) -> Plan:
     """Load a model, plan it, and check the plan.
 
-    * ``model``: name of a shipped network, path of a model file, or a graph as `load_fused` gives it.
+    * ``model``: name of a shipped network, path of a model file, or a graph from `load_fused`.
     * ``scratchpad``: see `hw.scheduler.planner.budget.parse_scratchpad`.
-    * ``board``: whose words and memory the plan is for; words of `WORD_BYTES` and a memory as the U55C's when
-      None.
+    * ``board``: sets the word width and the memory timing; None is words of `WORD_BYTES` on a U55C's memory.
     * ``dimensions``: values of the model's symbolic dimensions.
-    * ``watch``: who is told how far it is and may end it, with the best plan found by then.
-    * ``options``: further fields of `hw.scheduler.plan.options.PlanOptions`. The objective, unless given, is
-      the fewest cycles where the board is known, and the fewest bytes where it is not.
+    * ``watch``: receives progress, and may stop the search at the best plan found so far.
+    * ``options``: further fields of `hw.scheduler.plan.options.PlanOptions`. The default objective is fewest
+      cycles with a board, fewest bytes without.
 
     Raises
     ------
     InputError
-        For a wrong model, size or option; when no plan is possible, or it does not fit the board's memory.
+        For a wrong model, size or option; when no plan exists, or it does not fit the board's memory.
     AssertionError
-        When the checker refuses the plan: a mistake of the planner.
+        When the checker refuses the plan: a bug of the planner.
     """
     graph = model if isinstance(model, Graph) else load_fused(model, dimensions)
     if board is not None:

@@ -1,4 +1,4 @@
-"""What a program takes, without running it; `hw.scheduler.engine.SchedulerEngine.predict`."""
+"""Cycles and bytes of a program without a simulation; `hw.scheduler.engine.SchedulerEngine.predict`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hw.scheduler.program.timing.memory import TimingModel
 
 
 def predict(workload: SchedulerWorkload, config: SchedulerConfig, board: Board) -> Prediction:
-    """Count the program's transfers, and play its time with `hw.scheduler.program.timing.timeline`.
+    """Count the program's transfers, and simulate its cycles with `hw.scheduler.program.timing.timeline`.
 
     Raises
     ------
@@ -21,10 +21,10 @@ def predict(workload: SchedulerWorkload, config: SchedulerConfig, board: Board) 
     """
     program = workload.program
     config.check_program(program)
-    assert program.dataflow is not None  # it says what must be read and written whatever the schedule
+    assert program.dataflow is not None  # compulsory bytes follow from it
     loaded = 0 if config.program is not None else len(encode(program))
     model = TimingModel.of(board)
-    # Compiled: listing the engines, or running another, needs no compiler of Python.
+    # Imported here: listing engines, or running another one, must not load Numba.
     from hw.scheduler.program.timing import timeline
 
     played = timeline.predict(program, model, image_words=loaded // config.word_bytes)
@@ -46,7 +46,7 @@ def predict(workload: SchedulerWorkload, config: SchedulerConfig, board: Board) 
         mac_slots_per_cycle=0,
         compulsory_bytes=compulsory,
         memory_bytes_per_cycle=min(2 * config.word_bytes, board.channel_bytes_per_cycle),
-        # One step after the other, each as long as its slowest core.
+        # Steps run one after the other; the slowest core decides.
         least_compute_cycles=sum(max(core.compute_cycles for core in step.cores) for step in program.steps),
         details={
             "steps": len(program.steps),

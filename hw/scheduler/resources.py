@@ -1,4 +1,4 @@
-"""FPGA resources of a scheduler kernel: an estimate that errs on the high side."""
+"""FPGA resources of a scheduler kernel: an estimate on the high side."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.core.layouts import command_layout, operand_layout, step_layout, transfer_layout
 from hw.scheduler.core.scratchpad import TILE_ROWS
 
-# For two cores, eight banks and 256 bits these give 27,188 LUT and 23,753 FF.  Yosys, by
-# `synth_xilinx -family xcup`, counts some 25,000 LUT, of which the multiplexers of the banks take four a bit
-# where one would do, and some 17,000 FF: the rest is room for replication and for placement.
+# For two cores, eight banks and 256 bits the estimate is 27,188 LUT and 23,753 FF.  Yosys
+# (`synth_xilinx -family xcup`) counts some 25,000 LUT and 17,000 FF.  It maps the banks' multiplexers to four
+# LUTs a bit where one would do.  The rest is margin for replication and placement.
 
 # Both DMAs, the two engines and the sequencer, at 256 bits.
 _TRANSFER_LUT = 9500
 _TRANSFER_FF = 12000
-# A core: traffic engine and port, at 256 bits.
+# A core (traffic engine and port), at 256 bits.
 _CORE_LUT = 2700
 _CORE_FF = 2600
-# A bank, for each port of the scratchpad and bit of a word: its part of both multiplexers.
+# A bank, for each port and bit of a word: its share of both multiplexers.
 _BANK_LUT_A_PORT_BIT = 2.0
 _BANK_FF_A_BIT = 3.2
-#: Bits of a word of a RAM at its widest, and the words it then has.
+#: Widest word of a RAM in bits, and its depth at that width.
 _BRAM_BITS, _BRAM_ROWS = 72, 512
 _URAM_BITS = 72
 

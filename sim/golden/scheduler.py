@@ -1,13 +1,13 @@
-"""Golden model of a program's operators: what every tensor holds, from the dataflow alone.
+"""Golden model of a program's operators: the content of every tensor, from the dataflow alone.
 
-It knows no scratchpad address, no transfer and no order of anything but calls: see
+It uses no scratchpad address, no transfer and no order other than that of calls: see
 `hw.scheduler.program.dataflow`. The function of an operator is the traffic engine's of ``docs/scheduler.md``,
-solved for all words at once.  With ``R`` for "turn the word by one lane, and each lane by `ROTATION` bits",
+solved for all words at once.  Let ``R`` rotate the word by one lane, and each lane by `ROTATION` bits.  Then
 the digest is
 
     s[k] = R^k ( s[0] ^ y[0] ^ ... ^ y[k-1] ),   y[j] = R^-(j+1) ( w[j] + G * (j + 1) )
 
-since ``R`` only moves bits and so goes through an exclusive or.
+because ``R`` permutes bits and so distributes over the exclusive or.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from numpy.typing import NDArray
 
 from hw.scheduler.program.dataflow import Dataflow
 
-#: Of the function, as ``docs/scheduler.md`` defines it.
+#: Constants of the function, as ``docs/scheduler.md`` defines it.
 LANE_BITS, ROTATION = 32, 7
 POSITION_STEP, OUTPUT_STEP = 0x9E3779B9, 0x85EBCA6B
 #: Words, a row each, of 32-bit lanes.
 Words = NDArray[np.uint32]
 _LANE_BYTES = LANE_BITS // 8
-#: Words that are worked on at a time, so that large tensors need no large scratch arrays.
+#: Words processed at a time, so that large tensors need no large scratch arrays.
 _BLOCK_WORDS = 2**16
 
 
 def to_words(content: NDArray[np.uint8], word_bytes: int) -> Words:
-    """Cut bytes into words; the last one is filled with zeros."""
+    """Split bytes into words; the last one is padded with zeros."""
     words = -(-content.size // word_bytes)
     padded = np.zeros(words * word_bytes, np.uint8)
     padded[: content.size] = content
@@ -44,14 +44,14 @@ def to_bytes(words: Words) -> NDArray[np.uint8]:
 
 
 def operator_words(operator: int, inputs: Sequence[Words], lengths: Sequence[int], lanes: int) -> list[Words]:
-    """Compute the outputs of an operator, by its number and its inputs in the order it takes them.
+    """Compute the outputs of an operator from its number and its inputs in order.
 
-    ``lengths`` are the words of each output, ``lanes`` those of a word.
+    ``lengths``: words of each output. ``lanes``: lanes of a word.
     """
     taken = sum(len(words) for words in inputs)
     made = sum(lengths)
     constants = (np.arange(1, lanes + 1, dtype=np.uint64) * np.uint64(POSITION_STEP)).astype(np.uint32)
-    # Digest after how many inputs each output word is made from, and what is added to it.
+    # For each output word, the count of inputs its digest covers, and the key added to it.
     seen = -(-np.arange(1, made + 1, dtype=np.int64) * taken // made)
     keys = np.concatenate(
         [_keys(operator << 16 | output, length) for output, length in enumerate(lengths)] or [constants[:0]]
@@ -59,7 +59,7 @@ def operator_words(operator: int, inputs: Sequence[Words], lengths: Sequence[int
     out = np.empty((made, lanes), np.uint32)
     start = constants + np.uint32(operator)
     first = int(np.searchsorted(seen, 0, side="right"))
-    out[:first] = start  # nothing is read before them
+    out[:first] = start  # words before the first input
     done = 0
     for block in _blocks(inputs):
         digests = _digests(start, block, done)
@@ -71,7 +71,7 @@ def operator_words(operator: int, inputs: Sequence[Words], lengths: Sequence[int
 
 
 def execute(dataflow: Dataflow, sources: Mapping[str, Words], word_bytes: int) -> dict[str, Words]:
-    """Execute all calls on the tensors that lie in memory before, and give those that are saved."""
+    """Execute all calls on the sources, and return the saved tensors."""
     tensors, lanes = dataflow.tensors, word_bytes // _LANE_BYTES
     held = {index: sources[each.name] for index, each in enumerate(tensors) if each.off_chip_first}
     uses = Counter(index for call in dataflow.calls for index in call.inputs)
@@ -102,7 +102,7 @@ def _blocks(inputs: Sequence[Words]) -> Iterator[Words]:
 
 
 def _digests(start: NDArray[np.uint32], block: Words, done: int) -> Words:
-    """Return the digest after each word of a block, ``start`` being that after the ``done`` words before."""
+    """Return the digest after each word of a block; ``start`` is that after the ``done`` earlier words."""
     count = np.arange(1, len(block) + 1, dtype=np.int64)
     position = ((count + done) * POSITION_STEP).astype(np.uint32)
     turned = _turned(block + position[:, None], -count)
@@ -110,7 +110,7 @@ def _digests(start: NDArray[np.uint32], block: Words, done: int) -> Words:
 
 
 def _turned(words: Words, times: NDArray[np.int64]) -> Words:
-    """Return ``R^times`` of each word; negative is back."""
+    """Return ``R^times`` of each word; negative is the inverse."""
     lanes = words.shape[1]
     moved = np.take_along_axis(words, (np.arange(lanes) + times[:, None]) % lanes, axis=1)
     left = (times * ROTATION % LANE_BITS).astype(np.uint32)[:, None]

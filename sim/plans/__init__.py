@@ -1,1 +1,1 @@
-"""Commands and pages of the planner."""
+"""Pages, tables and comparisons of plans, and helpers of the planner's commands."""

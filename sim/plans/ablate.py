@@ -1,4 +1,4 @@
-"""``loomwork ablate``: what each technique of the planner is worth, by planning a suite without it."""
+"""``loomwork ablate``: the value of each technique of the planner, by planning a suite without it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from sim.host.paths import check_directory
 
 ABLATE_FORMAT = "loomwork-ablation/1"
 
-#: The row with all techniques.
+#: Name of the row with all techniques on.
 NOTHING = "nothing"
 
 
@@ -47,10 +47,10 @@ class Ablated:
 def run_ablate(
     models: Sequence[str], budgets: str, without: Sequence[str], directory: Path, *, whole: bool, effort: int
 ) -> None:
-    """Plan networks with each technique switched off in turn, and print what that loses.
+    """Plan networks with each technique switched off in turn, and print the loss.
 
-    Every row is kept at once, so that what was interrupted goes on where it was. Raises `InputError` before
-    any work, for an unknown model or technique.
+    Every row is written at once, so that an interrupted run resumes. Raises `InputError` before any work, for
+    an unknown model or technique.
     """
     check_directory("--output", directory)
     for name in without:
@@ -77,7 +77,7 @@ def run_ablate(
         write_document(path, ABLATE_FORMAT, {"rows": {key: asdict(row) for key, row in known.items()}})
 
     if any(task.key not in known for task in tasks):
-        plan_model(graphs[0], budgets.split(",")[0])  # compiles what is compiled once and for all
+        plan_model(graphs[0], budgets.split(",")[0])  # compiles the searches once
     show([ablation_table(make_rows("Planning", tasks, known, keep))], [path])
 
 
@@ -85,10 +85,10 @@ def _measure(
     graph: Graph, budget: str, without: str, whole: bool, effort: int, progress: Callable[[str], None]
 ) -> Ablated:
     techniques = BEST if without == NOTHING else replace(BEST, **{without: False})
-    way = When.NEVER if whole else When.AUTO
-    ways: dict[str, Any] = dict.fromkeys(("streaming", "tiling", "pipelining"), way)
+    when = When.NEVER if whole else When.AUTO
+    options: dict[str, Any] = dict.fromkeys(("streaming", "tiling", "pipelining"), when)
     before = _cpu_seconds()
-    plan = plan_model(graph, budget, watch=Watch(progress), techniques=techniques, effort=effort, **ways)
+    plan = plan_model(graph, budget, watch=Watch(progress), techniques=techniques, effort=effort, **options)
     return Ablated(
         network=graph.name,
         budget=budget,
@@ -107,7 +107,7 @@ def _cpu_seconds() -> float:
 
 
 def ablation_table(rows: Iterable[Ablated]) -> Table:
-    """Sum up rows by technique, and say what is lost beside all techniques."""
+    """Sum up rows by technique, and compare with the row of all techniques."""
     sums: dict[str, list[Ablated]] = {}
     for row in rows:
         sums.setdefault(row.without, []).append(row)

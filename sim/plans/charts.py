@@ -1,4 +1,4 @@
-"""The other figures of a plan's page: the graph by step, and traffic over scratchpad size."""
+"""Two figures of a plan's page: the graph by step, and traffic over scratchpad size."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from sim.report.text import sized
 
 AVOIDABLE_READ, AVOIDABLE_WRITE = "#e07b39", "#b3362f"
 _size = attrgetter("scratchpad_bytes")
-#: Names in a hover text before the rest is counted.
+#: Names listed in a hover text; the rest are counted.
 _LISTED = 6
-#: From so many steps on, operators are drawn smaller.
+#: Steps from which on operators are drawn smaller.
 _CROWDED = 150
 DELIVERIES = {Delivery.STAYED: "#a9c4cb", Delivery.FETCHED: AVOIDABLE_READ, Delivery.STREAMED: "#d9a521"}
 
 
 def listed(names: Sequence[str]) -> str:
-    """Name the first few, and count the rest."""
+    """List the first few names, and count the rest."""
     shown = ", ".join(escape(name) for name in names[:_LISTED])
     return shown + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
 
 
 def step_axis(steps: int) -> dict[str, object]:
-    """Return an axis of steps that is never divided further."""
+    """Return an axis of steps with whole-numbered ticks."""
     return {"tickformat": "d", "title": "step"} | ({"dtick": 1} if steps <= 24 else {})
 
 
 def graph_by_step(facts: PlanFacts) -> go.Figure:
-    """Draw the operators in the order they run and how each tensor came from one to the next."""
+    """Draw the operators in order of execution, and the delivery of each tensor from one to the next."""
     figure = go.Figure()
     lanes = _lanes(facts)
     for delivery, colour in DELIVERIES.items():
@@ -78,7 +78,7 @@ def graph_by_step(facts: PlanFacts) -> go.Figure:
 
 
 def _lanes(facts: PlanFacts) -> list[int]:
-    """Return each step's lane: that of an operand used up here, else the first in which nothing is alive."""
+    """Return each step's lane: that of an operand with its last use here, else the first free one."""
     free_from: list[int] = []
     lane_of: list[int] = []
     for step, operator in enumerate(facts.operators):
@@ -95,13 +95,13 @@ def _lanes(facts: PlanFacts) -> list[int]:
 
 
 def _curve(edge: Edge, lanes: Sequence[int]) -> list[tuple[float, float]]:
-    """Return a line that leaves and enters level and changes lane right after it leaves."""
+    """Return a line that leaves and enters horizontally and changes lanes right after it leaves."""
     start, end = (edge.made, lanes[edge.made]), (edge.used, lanes[edge.used])
     if start[1] == end[1] and edge.used - edge.made == 1:
         return [start, end]
     if start[1] > end[1]:
         return [start, (edge.used - 0.5, start[1]), end]
-    # A skip runs beside its lane, not through the operators in it.
+    # A skip connection runs beside its lane, not through its operators.
     level = end[1] + (0.32 if edge.used - edge.made > 1 else 0)
     return [start, (edge.made + 0.35, level), (edge.used - 0.35, level), end]
 
@@ -123,7 +123,7 @@ def _step_text(facts: PlanFacts, step: int) -> str:
 
 
 def traffic_curve(curve: Curve) -> go.Figure:
-    """Draw avoidable traffic over scratchpad size: other plans, the page's own, and sizes to mark."""
+    """Draw avoidable traffic over scratchpad size: other plans, the page's own plan, and marked sizes."""
     here, marks = curve.here, curve.budgets
     points = curve.points
     methods = dict.fromkeys(name for point in points for name in point.baselines)
@@ -181,7 +181,7 @@ def traffic_curve(curve: Curve) -> go.Figure:
 
 
 def _apart(marks: Mapping[str, int], least: float) -> list[tuple[list[str], int]]:
-    """Join the names of sizes that lie closer than labels are wide, each group at its smallest size."""
+    """Join the names of sizes closer than ``least``, a label's width; each group is at its smallest size."""
     groups: list[tuple[list[str], int]] = []
     for name, size_bytes in sorted(marks.items(), key=lambda mark: mark[1]):
         if groups and size_bytes - groups[-1][1] < least:

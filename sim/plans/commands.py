@@ -1,4 +1,4 @@
-"""What the planner's commands share with others: plans read and checked, figures of plans and networks."""
+"""Helpers of the planner's commands: options parsed, plans read and checked, figures printed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sim.host.console import print_table
 
 
 def parse_dimensions(texts: Sequence[str]) -> dict[str, int]:
-    """Turn ``NAME=VALUE`` into numbers by name; `InputError` for another form, or two of a name."""
+    """Parse ``NAME=VALUE`` into numbers by name; `InputError` for another form or a duplicate name."""
     found: dict[str, int] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -37,7 +37,7 @@ def parse_dimensions(texts: Sequence[str]) -> dict[str, int]:
 
 
 def parse_shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Turn ``INPUT=1,3,48,192`` into shapes by name; `InputError` for another form, or two of a name."""
+    """Parse ``INPUT=1,3,48,192`` into shapes by name; `InputError` for another form or a duplicate name."""
     found: dict[str, tuple[int, ...]] = {}
     for text in texts:
         name, equals, values = text.rpartition("=")
@@ -70,7 +70,7 @@ def parse_seconds(field: str, text: str) -> float:
 
 
 def print_plan(plan: Plan, seconds: float, compiling_s: float) -> None:
-    """Print the figures of a plan, and the seconds it took beside those of compiling."""
+    """Print the figures of a plan, its planning time and the time of compiling."""
     measured = (
         "peak_bytes", "compulsory_bytes", "avoidable_bytes", "parameter_bytes", "offchip_read_bytes",
         "offchip_write_bytes", "transfers_total", "predicted_cycles", "exposed_cycles",
@@ -87,8 +87,8 @@ def print_plan(plan: Plan, seconds: float, compiling_s: float) -> None:
         rows.append(("searches compiled in", f"{compiling_s:.1f} s more"))
     if plan.totals.parameter_bytes:
         words = sum(-(-each.weight_bytes // plan.word_bytes) for each in plan.graph.operators)
-        told = f"{words:,} cycles of the port, in none of the other figures: they are not moved yet"
-        rows.append(("parameters", told))
+        cost = f"{words:,} cycles of the port, in none of the other figures: they are not moved yet"
+        rows.append(("parameters", cost))
     rows += [(f"note, {stage.stage}", stage.note) for stage in plan.certificate.stages if stage.note]
     print_table(f"Plan of {plan.graph.name}", ("figure", "value"), rows)
 
@@ -107,9 +107,10 @@ def model_of_plan(
     dimensions: Mapping[str, int],
     shapes: Mapping[str, Sequence[int]],
 ) -> tuple[str, Any]:
-    """Return the name of the model of a plan.json's content, and its graph as
-    `hw.scheduler.check.check.check` takes it; both are empty when none is named and the plan is of no
-    shipped network. `InputError` for dimensions or shapes of no model.
+    """Return the name and graph of the model of a plan.json's content, for `hw.scheduler.check.check.check`.
+
+    Both are empty without ``model``, unless the plan's network is a shipped one. `InputError` for dimensions
+    or shapes without a model.
     """
     graph = None
     for option, values in (("--dim", dimensions), ("--shape", shapes)):
@@ -128,8 +129,9 @@ def model_of_plan(
 
 
 def name_remark(document: Any, graph: Any) -> str:
-    """Say what the name in a sound plan.json's content promises that its graph is not; ``graph`` is the
-    model's, as `model_of_plan` gives it.
+    """Return a remark where the network's name in a valid plan.json is not that of its model's graph.
+
+    ``graph`` is from `model_of_plan`.
     """
     name = document["graph"]["name"]
     if graph is None:
@@ -137,7 +139,7 @@ def name_remark(document: Any, graph: Any) -> str:
     return f"the model's own name is {graph['name']}" if graph["name"] != name else ""
 
 
-#: What `network_row` gives.
+#: Columns of `network_row`.
 NETWORK_COLUMNS = (
     "network", "operators, merged", "tensors", "million MACs", "inside, KiB", "weights, KiB", "M_R, KiB",
 )  # fmt: skip
@@ -146,8 +148,8 @@ NETWORK_COLUMNS = (
 def network_row(name: str) -> tuple[str, ...]:
     """Return the figures of a shipped network, in the order of `NETWORK_COLUMNS`.
 
-    Operators are counted as the source has them, and after elementwise ones are merged; inside are the
-    activations, each once; M_R is the most one operator needs, merged.
+    Operators are counted in the source, and after merging elementwise ones.  ``inside`` is the bytes of all
+    activations.  M_R is the largest working set of a merged operator.
     """
     graph = load_model(name)
     fused = fuse_elementwise(graph)

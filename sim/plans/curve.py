@@ -1,4 +1,4 @@
-"""The curve of a plan's page: what plans of the network move in other scratchpads, and what baselines do."""
+"""The curve of a plan's page: traffic of other plans of the network, and of baselines, by scratchpad size."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Curve:
 
     points: tuple[CurvePoint, ...]  #: By rising size.
     here: CurvePoint  #: The page's own plan.
-    budgets: Mapping[str, int]  #: Bytes to mark, by name.
+    budgets: Mapping[str, int]  #: Marked sizes in bytes, by name.
 
 
 def traffic_over_scratchpad(
     plan: Plan, graph: Graph, options: Mapping[str, Any], count: int, watch: Watch
 ) -> Curve:
-    """Plan ``count`` more scratchpads with the same ``options``, fields of
-    `hw.scheduler.plan.options.PlanOptions`, but for groups: evenly from an eighth of M_R up to M_P.
+    """Plan the network for ``count`` more scratchpads, evenly from an eighth of M_R up to M_P.
 
-    Where the watch is stopped, the curve is of the sizes planned by then.
+    ``options`` are fields of `hw.scheduler.plan.options.PlanOptions`; pipelining is off.  If the watch is
+    stopped, the curve has the sizes planned so far.
     """
     problem, tell = Problem(graph=graph, word_bytes=plan.word_bytes), watch.tell
     tell("COSMA's budgets")
@@ -50,7 +50,7 @@ def traffic_over_scratchpad(
         try:
             other = plan_model(graph, str(size), watch=watch, **asked)
         except InputError:
-            continue  # too small for any plan: the curve begins later
+            continue  # too small for any plan: the curve begins at a larger size
         if watch.stopped:
             break
         words = baselines(problem, size // problem.word_bytes, order)
@@ -68,7 +68,7 @@ def _numbered(tell: Callable[[str], None], place: str, text: str) -> None:
 
 
 def _falling(points: Sequence[CurvePoint]) -> Iterator[CurvePoint]:
-    """Let no scratchpad move more than a smaller one: what fits that fits this one, too."""
+    """Make traffic monotone: a plan of a smaller scratchpad fits a larger one too."""
     least = points[0] if points else None
     for point in points:
         if least is not None and least.avoidable_bytes < point.avoidable_bytes:

@@ -1,4 +1,4 @@
-"""What the page of a plan shows, from the plan alone: residency intervals, transfers and steps in words."""
+"""Facts derived from a plan for its page: reasons of transfers, deliveries of tensors, bytes by step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TransferReason(enum.StrEnum):
 
 
 class Delivery(enum.StrEnum):
-    """How a tensor came from where it was made to one use."""
+    """The delivery of a tensor from its producer to one consumer."""
 
     STAYED = "stayed on chip"
     FETCHED = "through memory"
@@ -31,8 +31,8 @@ class Delivery(enum.StrEnum):
 
 
 def moved_beyond(plan: Plan, problem: Problem) -> int:
-    """Return the bytes that a plan moves beyond what the network it was made of must: avoidable ones, and the
-    parameters that bands read again.
+    """Return the bytes that a plan moves beyond those its network must: avoidable bytes, and the parameters
+    that bands read again.
     """
     parameters = sum(operator.weight_bytes for operator in problem.graph.operators)
     compulsory = problem.compulsory * problem.word_bytes
@@ -42,17 +42,17 @@ def moved_beyond(plan: Plan, problem: Problem) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class CurvePoint:
-    """What a plan for one scratchpad moves, and what other methods do; all of it as `moved_beyond` counts."""
+    """Traffic of a plan for one scratchpad, and of other methods, all as `moved_beyond` counts."""
 
     scratchpad_bytes: int
     avoidable_bytes: int
-    bound_avoidable_bytes: int = 0  #: What no plan is below.
+    bound_avoidable_bytes: int = 0  #: Lower bound of all plans.
     claim: str = ""  #: The certificate's.
     baselines: Mapping[str, int] = field(default_factory=dict)  #: Avoidable bytes of other methods, by name.
 
     @classmethod
     def of(cls, plan: Plan, problem: Problem, baselines: Mapping[str, int] | None = None) -> CurvePoint:
-        """Return the point of a plan of a network; its bound holds where it was not cut into bands."""
+        """Return the point of a network's plan; its bound holds only where the network has no bands."""
         cut = len(plan.graph.tensors) > len(problem.graph.tensors)
         return cls(
             scratchpad_bytes=plan.scratchpad_bytes,
@@ -65,7 +65,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Edge:
-    """One use of a tensor that an operator wrote."""
+    """One use of a tensor that an operator produced."""
 
     tensor: str
     made: int
@@ -75,7 +75,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class PlanFacts:
-    """A plan with what follows from it."""
+    """A plan with derived facts."""
 
     plan: Plan  #: One that `hw.scheduler.check.check` finds no problem in.
 
@@ -87,7 +87,7 @@ class PlanFacts:
 
     @cached_property
     def made_at(self) -> dict[str, int]:
-        """Step that writes each tensor; none for what lies off chip first."""
+        """Step that writes each tensor; sources have none."""
         return {name: step for step, operator in enumerate(self.operators) for name in operator.outputs}
 
     @cached_property
@@ -118,7 +118,7 @@ class PlanFacts:
 
     @cached_property
     def moves(self) -> dict[tuple[int, Direction], int]:
-        """Transfer that fills or saves an episode, by the episode's index."""
+        """Transfer that fills or saves an episode, by the episode's index and the direction."""
         return {
             (transfer.episode, transfer.direction): index
             for index, transfer in enumerate(self.plan.transfers)
@@ -127,7 +127,7 @@ class PlanFacts:
 
     @cached_property
     def edges(self) -> tuple[Edge, ...]:
-        """Every use of what an operator wrote."""
+        """Every use of a tensor that an operator produced."""
         streamed = {
             (stream.tensor, stream.step) for stream in self.plan.streams if stream.direction is Direction.READ
         }
@@ -137,19 +137,19 @@ class PlanFacts:
             if episode.first_step == self.made_at.get(episode.tensor)
         }
 
-        def delivery(tensor: str, used: int) -> Delivery:
+        def delivery_of(tensor: str, used: int) -> Delivery:
             if (tensor, used) in streamed:
                 return Delivery.STREAMED
             return Delivery.STAYED if used <= kept.get(tensor, -1) else Delivery.FETCHED
 
         return tuple(
-            Edge(tensor=tensor, made=made, used=used, delivery=delivery(tensor, used))
+            Edge(tensor=tensor, made=made, used=used, delivery=delivery_of(tensor, used))
             for tensor, made in self.made_at.items()
             for used in self.used_at[tensor]
         )
 
     def bytes_by_step(self, why: TransferReason) -> list[int]:
-        """Bytes moved for a reason, by the step from which they may move."""
+        """Bytes moved for a reason, by start step."""
         total: Counter[int] = Counter()
         for transfer, reason in zip(self.plan.transfers, self.reasons, strict=True):
             if reason is why:

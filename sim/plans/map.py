@@ -1,4 +1,4 @@
-"""The picture of a plan: addresses over time, and what moves between memory and scratchpad."""
+"""The picture of a plan: addresses over steps, and the transfers between memory and scratchpad."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from sim.plans.facts import PlanFacts, TransferReason
 from sim.report.style import INK, ON_MARK, byte_axis, hover, styled
 
 SOURCE, ACTIVATION, OUTPUT, WINDOW, BUFFER = "#8fa3d6", "#7fb8c0", "#b4c37a", "#e9c46a", "#b98aa5"
-#: Of each reason to move: its mark, the mark's colour and name, and the colour of its bar.
+#: For each reason of a transfer: marker, its colour and name, and the colour of its bar.
 _MOVES = {
     TransferReason.FIRST_FETCH: ("triangle-right-open", "#5f6caf", "first fetch", SOURCE),
     TransferReason.REFETCH: ("triangle-right", AVOIDABLE_READ, "fetched again", AVOIDABLE_READ),
     TransferReason.SPILL: ("triangle-down", AVOIDABLE_WRITE, "spilled", AVOIDABLE_WRITE),
     TransferReason.OUTPUT: ("triangle-down-open", "#5d6d1e", "output written", OUTPUT),
 }
-#: A rectangle's name is drawn when it takes these shares of the picture.
+#: Least shares of the picture's width and height at which a rectangle shows its name.
 _NAMED_WIDTH, _NAMED_HEIGHT = 0.045, 0.035
 
 
@@ -40,7 +40,7 @@ class _Rectangle(NamedTuple):
 
 
 def address_map(facts: PlanFacts) -> go.Figure:
-    """Draw who lies where when, and below it what moves between memory and scratchpad."""
+    """Draw the scratchpad's content by address and step, and below it the bytes moved by step."""
     plan, steps = facts.plan, len(facts.plan.steps)
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, row_heights=[0.78, 0.22], vertical_spacing=0.05)
     traces = [
@@ -73,7 +73,7 @@ def address_map(facts: PlanFacts) -> go.Figure:
 
 
 def _rectangles(facts: PlanFacts) -> dict[tuple[str, str], list[_Rectangle]]:
-    """Return everything in the scratchpad, by its kind's name and colour."""
+    """Return everything in the scratchpad, by name and colour of its kind."""
     plan = facts.plan
     kinds = {TensorKind.ACTIVATION: ("activation", ACTIVATION), TensorKind.OUTPUT: ("output", OUTPUT)}
     groups: dict[tuple[str, str], list[_Rectangle]] = defaultdict(list)
@@ -162,7 +162,7 @@ def _window_text(facts: PlanFacts, index: int) -> str:
 
 
 def _waiting(facts: PlanFacts) -> list[_Rectangle]:
-    """Return the parts of stays without a use before or after."""
+    """Return the parts of stays before the first and after the last use."""
     found = []
     for index, episode in enumerate(facts.plan.episodes):
         touched = list(facts.uses_within(episode))
@@ -204,7 +204,7 @@ def _move_marks(facts: PlanFacts) -> Iterable[go.Scatter]:
 
 
 def _moved_bars(facts: PlanFacts) -> list[go.Bar]:
-    """Return bars of bytes by step: reads upwards, writes downwards, compulsory ones pale."""
+    """Return bars of bytes by step: reads up, writes down, compulsory ones pale."""
     bars = []
     for sign, reasons in (
         (1, (TransferReason.FIRST_FETCH, TransferReason.REFETCH)),

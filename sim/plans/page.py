@@ -1,4 +1,4 @@
-"""One self-contained HTML page of a plan: its figures, its picture, and what is proven of it."""
+"""The self-contained HTML page of a plan: figures, charts and certificate."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def render_plan(
     *,
     curve: Curve | None = None,
 ) -> None:
-    """Write a page of a plan that `hw.scheduler.check.check` finds no problem in.
+    """Write the page of a plan in which `hw.scheduler.check.check` finds no problem.
 
     Raises `InputError` when the path cannot be written.
     """

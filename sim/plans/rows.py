@@ -1,4 +1,4 @@
-"""One network in one scratchpad: what the planner moves, and what the baselines move."""
+"""One network in one scratchpad: traffic of the planner and of the baselines."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import dataclass
 
 from hw.scheduler.planner.baselines import Allocation, Greedy, Replacement, method_name
 
-#: What COSMA compares with, and the same without its allocator's holes.
+#: COSMA's baseline, and the same without fragmentation.
 COSMA = method_name(Replacement.BELADY, Allocation.FIRST_FIT)
 IDEAL = method_name(Replacement.BELADY, Allocation.IDEAL)
 GREEDY = Greedy.AS_IT_COMES.value
-#: Kinds of plans: COSMA's model, and everything the planner can do.
+#: Kinds of plans: COSMA's model, and all techniques of the planner.
 WHOLE, FULL = "whole tensors", "all techniques"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanFigures:
-    """What one plan came to."""
+    """The figures of one plan."""
 
-    #: What the plan moves beyond the network's compulsory bytes, with the parameters that bands read again.
+    #: Bytes beyond the network's compulsory ones, with the parameters that bands read again.
     avoidable_bytes: int
-    claim: str  #: ``optimal`` or what the certificate says, of the network before it was cut into bands.
-    bound_avoidable_bytes: int  #: What no plan of this kind in any order is below.
+    claim: str  #: The certificate's claim, or ``optimal``, for the network before it was cut into bands.
+    bound_avoidable_bytes: int  #: Lower bound of all plans of this kind, in any order.
     predicted_cycles: int
     seconds: float  #: Time of `hw.scheduler.plan_model.plan_model`.
 
@@ -44,7 +44,7 @@ class PlanRow:
     full: PlanFigures  #: The plan with all techniques: bands, windows, pipelines.
     #: The plan with whole tensors only, which is COSMA's model; None where operators do not fit whole.
     whole: PlanFigures | None
-    key: str = ""  #: What the row follows from; rows of the same key need not be made again.
+    key: str = ""  #: Digest of the row's inputs; a row of the same key is not computed again.
 
     @property
     def place(self) -> tuple[str, str]:
@@ -53,7 +53,7 @@ class PlanRow:
 
     @property
     def rival(self) -> str:
-        """The baseline plans are measured by: COSMA's, or greedy where operators do not fit whole."""
+        """The baseline for comparison: COSMA's, or greedy where operators do not fit whole."""
         return COSMA if COSMA in self.baselines else GREEDY
 
     @property
@@ -62,8 +62,9 @@ class PlanRow:
         return ({WHOLE: self.whole} if self.whole else {}) | {FULL: self.full}
 
     def reduction(self, method: str, kind: str) -> float | None:
-        """Return the share of a baseline's avoidable bytes that a plan saves; negative when it moves more,
-        None when the baseline is impossible or moves nothing, or there is no such plan.
+        """Return the share of a baseline's avoidable bytes that a plan saves; negative when it moves more.
+
+        None without such a plan, and where the baseline is impossible or moves nothing.
         """
         moved, plan = self.baselines.get(method, 0), self.plans.get(kind)
         return 1 - plan.avoidable_bytes / moved if moved and plan else None

@@ -1,4 +1,4 @@
-"""``loomwork compare plan``: many networks at many scratchpads, row by row, every row kept at once."""
+"""``loomwork compare plan``: many networks at many scratchpads, row by row."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ Progress = Callable[[str], None]
 def run_compare(models: Sequence[str], budgets: str, directory: Path, seed: int, effort: int) -> None:
     """Plan networks at several scratchpads, beside the baselines; write a page and print tables.
 
-    Each is planned twice: with whole tensors in any order, which is COSMA's model, where operators fit; and
-    with all techniques.  Rows of an earlier run that follow from the same network, options and planner are
-    taken over. Raises `InputError` before any work, for an unknown model or a budget that is none.
+    Each is planned twice: with whole tensors in any order (COSMA's model), where operators fit; and with all
+    techniques.  Rows of an earlier run with the same network, options and planner are reused. Raises
+    `InputError` before any work, for an unknown model or budget.
     """
     check_directory("--output", directory)
     names = [text.strip() for text in budgets.split(",")]
@@ -57,7 +57,7 @@ def run_compare(models: Sequence[str], budgets: str, directory: Path, seed: int,
         return Task(key=key, title=f"{graph.name} at {name}", make=make)
 
     def keep() -> None:
-        # Of one place the newer row; rows of a longer run are not lost by writing these.
+        # The newest row of each place; rows of a longer earlier run are kept.
         places = {row.place: row for row in known.values()}
         write_document(data, COMPARE_FORMAT, Comparison(tuple(places.values())).document())
 
@@ -105,7 +105,7 @@ def _figures(
     bound = plan.certificate.bound_avoidable_bytes
     moved = moved_beyond(plan, problem)
     if when is not When.NEVER:
-        # The certificate is of the network as it was cut: other bands might move less.
+        # The certificate holds for the network as it was cut; other bands might move less.
         bound = 0
         claim = "optimal" if moved == 0 else "bound 0 bytes, not proven"
     return PlanFigures(

@@ -1,4 +1,4 @@
-"""Planning that someone waits for: a line that says how far it is, and an end that comes when asked for."""
+"""Planning with a progress line, which the user can stop early."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ from sim.host.progress import Activity
 
 Result = TypeVar("Result")
 
-#: Seconds between two looks at how far it is.
+#: Seconds between updates of the progress line.
 _GLANCE_S = 0.25
 
 
 def watched_work(
     title: str, work: Callable[[Watch], Result], within_s: float | None = None
 ) -> tuple[Result, bool, float]:
-    """Do work that may take long and heeds its watch; give its result, whether it was interrupted, and the
-    seconds in it that searches were compiled.
+    """Do long work that obeys its watch; return its result, whether it was interrupted, and compile seconds.
 
-    The work is done beside the thread that waits, which so hears of an interrupt (Ctrl-C) even while compiled
-    code runs: a first one stops the watch, a second one is raised as ever.
+    The work runs in a thread, so that the waiting thread receives an interrupt (Ctrl-C) even while compiled
+    code runs. The first interrupt stops the watch; the second is raised.
     """
-    told = ["beginning"]
-    watch = Watch(partial(told.__setitem__, 0), within_s)
+    status = ["beginning"]
+    watch = Watch(partial(status.__setitem__, 0), within_s)
     interrupted = False
     with reported_compiling(watch.compiling) as compiling, Activity(title) as activity:
         future = in_background(partial(work, watch))
@@ -38,7 +37,7 @@ def watched_work(
                 except TimeoutError:
                     if future.done():
                         raise
-                    activity.update("ending with the best so far" if interrupted else told[0])
+                    activity.update("ending with the best so far" if interrupted else status[0])
             except KeyboardInterrupt:  # while it prints, too
                 if interrupted:
                     raise

@@ -1,1 +1,1 @@
-"""The independent checker: it imports nothing of planner or gates."""
+"""The independent checker; it imports neither the planner nor the engine."""

@@ -1,9 +1,9 @@
-"""Avoidable bytes that no plan can save, by this module's own arithmetic.
+"""Lower bounds of avoidable bytes, by this module's own arithmetic.
 
-While an operator runs, its operands want to lie in the scratchpad, and so do the tensors that are needed
-before it and after it. What finds no room there is moved again: it is fetched for its next use and, if it was
-made on chip and not used since, written first. Along a chain of operators, each before the next in any case,
-what is moved for one of them may have been moved for the one before, and only the rest adds up.
+While an operator runs, its operands demand room in the scratchpad, and so do tensors needed both before and
+after it. A tensor without room is moved again: it is fetched for its next use and, if it was produced on chip
+and not used since, written first. Along a chain of operators with a forced order, a move for one operator may
+serve the next. So only bytes of other tensors add up.
 """
 
 from __future__ import annotations
@@ -32,41 +32,39 @@ def bound_bytes(plan: Plan) -> int:
     return _bound(plan, before)
 
 
-class _Crowd(NamedTuple):
-    """What wants to lie in the scratchpad in a step: names and how often each byte moves if it cannot, which
-    of them are fetched behind it only; and the bytes that find no room.
-    """
+class _Demand(NamedTuple):
+    """The demand for the scratchpad in a step."""
 
-    moves: dict[str, int]
-    fetched_later: set[str]
-    excess_bytes: int
+    moves: dict[str, int]  #: By tensor, how often each of its bytes moves if it has no room.
+    fetched_later: set[str]  #: Those of the tensors that are fetched only after the step.
+    excess_bytes: int  #: Bytes without room.
 
 
 def _bound(plan: Plan, before: Sequence[int]) -> int:
-    """Bound avoidable bytes where ``before`` gives, as a bit mask, the steps before each in any case."""
+    """Bound avoidable bytes; ``before`` is, for each step, a bit mask of the steps that always precede it."""
     alive: list[list[str]] = [[] for _ in before]
     for name, uses in plan.used_at.items():
         touched = sorted({*uses, plan.made_at[name]} - {-1})
         for step in range(touched[0], touched[-1] + 1):
             alive[step].append(name)
-    # The most along a chain, its last step and crowd, the largest first.
-    found: list[tuple[int, int, _Crowd]] = []
+    # Most bytes along a chain, its last step and its demand; largest first.
+    found: list[tuple[int, int, _Demand]] = []
     for step, mask in enumerate(before):
-        crowd = _crowd(plan, step, before, alive[step])
-        if crowd.excess_bytes <= 0:
+        demand = _demand(plan, step, before, alive[step])
+        if demand.excess_bytes <= 0:
             continue
-        alone = most = _moved_bytes(plan, crowd, set())
+        alone = most = _moved_bytes(plan, demand, set())
         for chain, earlier, others in found:
             if chain + alone <= most:
                 break
             if mask >> earlier & 1:
-                most = max(most, chain + _moved_bytes(plan, crowd, others.fetched_later))
-        bisect.insort(found, (most, step, crowd), key=lambda entry: -entry[0])
+                most = max(most, chain + _moved_bytes(plan, demand, others.fetched_later))
+        bisect.insort(found, (most, step, demand), key=lambda entry: -entry[0])
     return found[0][0] if found else 0
 
 
-def _crowd(plan: Plan, step: int, before: Sequence[int], alive: Sequence[str]) -> _Crowd:
-    """Say what wants to lie in the scratchpad in a step, of what is alive there in the plan's own order."""
+def _demand(plan: Plan, step: int, before: Sequence[int], alive: Sequence[str]) -> _Demand:
+    """Return the demand in a step, of the tensors that are alive there in the plan's own order."""
     operator, streams = plan.executed[step], plan.options.streaming != "never"
     moves, fetched_later, free, free_alone = dict[str, int](), set[str](), 0, 0
     for name in alive:
@@ -76,13 +74,13 @@ def _crowd(plan: Plan, step: int, before: Sequence[int], alive: Sequence[str]) -
         behind = [bool(before[use] >> step & 1) for use in uses]
         later = any(behind)
         if (earlier and later and not here) or (streams and here and (earlier or later)):
-            # Written first, unless it is in memory in any case, or may have been there for a use before.
+            # Written first, unless it is in memory anyway, or an earlier use may have written it.
             unused = all(use == step or after for use, after in zip(uses, behind, strict=True))
             moves[name] = 2 if unused and not tensor.is_source and tensor.kind != "output" else 1
             if not (here and earlier):
                 fetched_later.add(name)
         elif here and streams:
-            # It moves once in any case, and may do so through a window.
+            # It moves once anyway, and may do so through a window.
             saved = plan.size[name] - least_window_bytes(plan, operator, name)
             if plan.passes_alone(operator, name):
                 free_alone = max(free_alone, saved)
@@ -91,11 +89,11 @@ def _crowd(plan: Plan, step: int, before: Sequence[int], alive: Sequence[str]) -
     wanted = {*moves, *operator.inputs, *operator.outputs}
     taken = sum(plan.size[name] for name in wanted) + plan.whole_words(operator.fifo_bytes)
     room = plan.scratchpad_bytes // plan.word_bytes * plan.word_bytes
-    return _Crowd(moves, fetched_later, taken - max(free, free_alone) - room)
+    return _Demand(moves, fetched_later, taken - max(free, free_alone) - room)
 
 
-def _moved_bytes(plan: Plan, crowd: _Crowd, paid: set[str]) -> int:
-    """Return the bytes that a crowd's excess moves at the least, where some tensors were moved before."""
-    once = sum(plan.size[name] for name, times in crowd.moves.items() if times == 1 and name not in paid)
-    rest = max(0, crowd.excess_bytes - sum(plan.size[name] for name in crowd.moves if name in paid))
+def _moved_bytes(plan: Plan, demand: _Demand, paid: set[str]) -> int:
+    """Return the least bytes that a demand's excess moves; moves of ``paid`` tensors are counted already."""
+    once = sum(plan.size[name] for name, times in demand.moves.items() if times == 1 and name not in paid)
+    rest = max(0, demand.excess_bytes - sum(plan.size[name] for name in demand.moves if name in paid))
     return min(rest, once) + 2 * max(0, rest - once)

@@ -1,7 +1,7 @@
-"""The independent checker: is everything true that a plan.json says?
+"""The independent checker of a plan.json.
 
-It shares no code with the planner: it reads the plain document, knows the four phases of a step
-(`hw.scheduler`), and recomputes all else.
+It shares no code with the planner.  From the plain document and the four phases of a step (`hw.scheduler`) it
+recomputes everything else.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hw.scheduler.check.model import model_problems
 def totals_of(plan: Plan) -> dict[str, int]:
     """Recompute the totals of a plan without problems, in bytes and transfers.
 
-    ``peak_bytes`` is the most that is in use in one step: residency intervals, windows and buffers.
+    ``peak_bytes`` is the most in use in one step: residency intervals, windows and buffers.
     """
     moved, change = Counter[str](), Counter[int]()
     for transfer in plan.transfers:
@@ -42,14 +42,14 @@ def totals_of(plan: Plan) -> dict[str, int]:
 
 
 def total_problems(plan: Plan) -> Iterator[str]:
-    """Find totals that are not those of the plan."""
+    """Find totals that differ from the recomputed ones."""
     for name, value in totals_of(plan).items():
         if getattr(plan.totals, name) != value:
             yield f"totals.{name} is {getattr(plan.totals, name)}, the plan makes {value}"
 
 
-#: All rules, each a function that gives a line for each problem. Those of a row are judged only when the plan
-#: has the form of one and keeps the rules of the rows above, on which they rely.
+#: All rules: functions that yield a line for each problem. A row is checked only when all rows above it hold,
+#: because its rules rely on them.
 RULES = (
     (graph.declaration_problems, graph.operand_problems, graph.use_problems, groups.group_problems),
     (graph.reach_problems, groups.access_problems, graph.order_problems, graph.arithmetic_problems),
@@ -64,11 +64,11 @@ RULES = (
 
 
 def check(document: Any, *, model: Any = None) -> list[str]:
-    """Find what is wrong with the content of a plan.json: a line for each problem.
+    """Return a line for each problem of a plan.json's content.
 
-    ``model`` is the content of a graph's JSON without its format: the model the plan is said to be of, with
-    elementwise operators merged as the planner is given it. Without it the plan's own graph is believed.
-    None is found when all is true but for what `hw.scheduler.check.evidence` lists as claimed.
+    ``model`` is the plan's model with elementwise operators merged, as a graph's JSON without its format.
+    Without a model the plan's own graph is trusted. In a plan without problems only the claims listed by
+    `hw.scheduler.check.evidence` may be false.
     """
     plan = conform(document)
     if isinstance(plan, list):
@@ -81,5 +81,5 @@ def check(document: Any, *, model: Any = None) -> list[str]:
 
 
 def check_file(path: Path, *, model: Any = None) -> list[str]:
-    """Find what is wrong with the plan in a file, as `check`; InputError when it cannot be read as JSON."""
+    """Check a plan in a file, as `check` does; InputError when it cannot be read as JSON."""
     return check(read_json(path).data, model=model)

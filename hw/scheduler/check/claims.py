@@ -1,7 +1,7 @@
-"""Rules of the certificate and of the options: a bound is believed no further than something bears it.
+"""Rules of the certificate and of the options: a bound must be stated by a stage, or recomputed here.
 
-Whether a solver's bound is true cannot be seen without solving again. What can be seen is whether the stages
-of the certificate state it of this very plan, and how much of it follows by `hw.scheduler.check.bounds`.
+Whether a solver's bound is true can be verified only by solving again. These rules verify that a stage of the
+certificate states it for this plan, and how much of it `hw.scheduler.check.bounds` proves.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hw.scheduler.check.space import occupied
 
 
 def claim_problems(plan: Plan) -> Iterator[str]:
-    """Find a claim that the certificate's own figures do not bear."""
+    """Find a claim that the certificate's own figures contradict."""
     certificate, moved = plan.certificate, plan.totals.avoidable_bytes
     bound, order_bound = certificate.bound_avoidable_bytes, certificate.order_bound_avoidable_bytes
     if not 0 <= bound <= order_bound <= moved:
@@ -36,9 +36,10 @@ def claim_problems(plan: Plan) -> Iterator[str]:
 
 
 def bearing(plan: Plan) -> StageCertificate | None:
-    """Return the stage that states the bound over all orders; None when there is none that can.
+    """Return the stage that states the bound over all orders; None when none can.
 
-    The stage ``order`` states it of the graph without groups, and COSMA's program of a narrower model.
+    The stage ``order`` states one for the graph without groups; COSMA's program states one for a narrower
+    model.
     """
     groups = any(operator.members for operator in plan.graph.operators)
     for stage in plan.certificate.stages:
@@ -49,12 +50,12 @@ def bearing(plan: Plan) -> StageCertificate | None:
 
 
 def order_bearing(plan: Plan) -> StageCertificate | None:
-    """Return the stage that states the bound of this order; None when there is none."""
+    """Return the stage that states the bound of this order; None without one."""
     return next((stage for stage in plan.certificate.stages if stage.stage == "residency"), None)
 
 
 def bearing_problems(plan: Plan) -> Iterator[str]:
-    """Find bounds that no stage states, and stages that are not about this plan."""
+    """Find bounds that no stage states, and stages of another plan."""
     certificate = plan.certificate
     order_bound = certificate.order_bound_avoidable_bytes
     for stage, own, bound, of in (
@@ -81,7 +82,7 @@ def bearing_problems(plan: Plan) -> Iterator[str]:
 
 
 def option_problems(plan: Plan) -> Iterator[str]:
-    """Find options that the plan does not keep."""
+    """Find options that the plan violates."""
     options = plan.options
     for key in ("scratchpad_bytes", "word_bytes"):
         if getattr(options, key) != getattr(plan, key):
@@ -97,8 +98,8 @@ def option_problems(plan: Plan) -> Iterator[str]:
     most = max((len(group.members) for group in groups), default=1)
     if most > options.cores:
         yield f"options.cores is {options.cores}, a group of the plan has {most} members"
-    ways = {options.streaming, options.tiling, options.pipelining}
-    if options.order == "cosma" and ways != {"never"}:
+    techniques = {options.streaming, options.tiling, options.pipelining}
+    if options.order == "cosma" and techniques != {"never"}:
         yield "options.order is cosma, whose program knows neither windows nor bands nor groups"
     order = [step.operator for step in plan.steps]
     if options.order == "default" and order != [operator.name for operator in plan.graph.operators]:

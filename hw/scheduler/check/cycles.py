@@ -1,9 +1,8 @@
-"""The least cycles of a plan, by this module's own arithmetic: nothing can execute it faster.
+"""A lower bound of a plan's cycles, by this module's own arithmetic.
 
-The steps are walked once, with whole transfers instead of words and a memory that never lets wait. What the
-gates (docs/scheduler.md) cannot beat is counted: three cycles of the sequencer a step, twelve from an
-operator's command to its first word, a word a cycle for each operator's inputs, for its outputs and for each
-of the two transfer engines, and all that a step or a queue waits for.
+One pass over the steps, with whole transfers instead of words and an ideal memory. It counts three cycles of
+the sequencer a step, and twelve from an operator's command to its first word (docs/scheduler.md). Inputs,
+outputs and each of the two transfer engines take a cycle a word. Steps and queues wait as the plan says.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from collections.abc import Iterator
 
 from hw.scheduler.check.form import Direction, Operator, Plan
 
-#: Of the sequencer, a step and a launch; from an operator's command to its first word.
+#: Cycles of the sequencer for each step and launch; cycles from an operator's command to its first word.
 _SEQUENCER_CYCLES, _PIPELINE_CYCLES = 3, 12
 
 
 def cycle_problems(plan: Plan) -> Iterator[str]:
-    """Find predicted cycles that no execution can reach."""
+    """Find predicted cycles below the lower bound."""
     cycles, exposed = plan.totals.predicted_cycles, plan.totals.exposed_cycles
     least, moving = least_cycles(plan), _SEQUENCER_CYCLES
     for number, step in enumerate(plan.steps):
@@ -42,7 +41,7 @@ def _words(plan: Plan, step: int) -> int:
 
 
 def least_cycles(plan: Plan) -> int:
-    """Walk the steps of a sound plan; give cycles from start to done that every execution takes."""
+    """Return the lower bound of cycles from start to done of a plan without problems."""
     reads, writes = _Queue(plan, "read"), _Queue(plan, "write")
     clock, begun, started, computed = 0, list[int](), list[int](), list[int]()
     for number, step in enumerate(plan.steps):
@@ -62,21 +61,21 @@ class _Queue:
     """One transfer engine: its transfers strictly in order, a word a cycle."""
 
     def __init__(self, plan: Plan, direction: Direction) -> None:
-        self._plan, self.ends = plan, list[int]()  #: Cycle in which each transfer that ran is complete.
+        self._plan, self.ends = plan, list[int]()  #: Cycle in which each finished transfer is complete.
         self._transfers = [each for each in plan.transfers if each.direction == direction]
         due = Counter[int]()
         for count, transfer in enumerate(self._transfers, 1):
             due[transfer.deadline_step] = count
-        # A step waits for all transfers up to the last that is due.
+        # A step waits for all transfers up to the last one that is due.
         self._due = list(itertools.accumulate((due[step] for step in range(len(plan.steps))), max))
 
     def waited(self, step: int) -> int:
-        """Return the cycle in which all that a step waits for is complete."""
+        """Return the cycle in which all transfers that a step waits for are complete."""
         return self.ends[self._due[step] - 1] if self._due[step] else 0
 
     def run(self, step: int, whole: list[int], streams: list[int]) -> int:
-        """Let the transfers up to a step run: each from the cycle that the list gives for its own step, if it
-        does so far. Give the cycle before which the operator cannot end, for what it streams.
+        """Run the transfers up to a step; each starts at the cycle listed for its start step, if known yet.
+        Return the earliest cycle in which the operator can end, given its streams.
         """
         held, word = 0, self._plan.word_bytes
         for transfer in self._transfers[len(self.ends) :]:
@@ -86,7 +85,7 @@ class _Queue:
             start = max([since[transfer.start_step], *self.ends[-1:]])
             self.ends.append(start + transfer.size_bytes // word)
             if transfer.stream is not None:
-                # What is left in the window leaves behind the operator.
+                # The last window of an output drains after the operator ends.
                 window = self._plan.streams[transfer.stream].window_bytes // word
                 held = max(held, self.ends[-1] - (window if transfer.direction == "write" else 0))
         return held

@@ -1,4 +1,4 @@
-"""What the check of a right plan found, figure by figure: what it recomputed, and what is only claimed."""
+"""Evidence for each figure of a plan without problems: recomputed, or claimed by the planner."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hw.scheduler.check.claims import bearing, order_bearing
 from hw.scheduler.check.cycles import least_cycles
 from hw.scheduler.check.form import Plan
 
-#: How what the checker cannot see for itself is called.
+#: Mark of a figure that the checker cannot recompute.
 CLAIMED = "not rechecked"
 
 
 class Evidence(NamedTuple):
-    """A figure of a plan, its value, and what speaks for it."""
+    """A figure of a plan, its value, and the evidence for it."""
 
     figure: str
     value: str
@@ -24,15 +24,15 @@ class Evidence(NamedTuple):
 
     @property
     def claimed(self) -> bool:
-        """Whether some of it has only the planner's word."""
+        """Whether part of it rests on the planner's word alone."""
         return CLAIMED in self.basis
 
 
 def evidence(plan: Plan, *, model: str = "", remark: str = "") -> Iterator[Evidence]:
     """Return the figures of a plan in which `hw.scheduler.check.check.check` finds no problem.
 
-    ``model`` is the name of the model that it was compared with; empty when there was none. The ``remark``
-    follows the words on what the graph was compared with.
+    ``model`` is the name of the model its graph was compared with, or empty. ``remark`` is added to the
+    graph's row.
     """
     of = f"compared with the model {model}" if model else f"the plan's own, {CLAIMED}: no model was given"
     of += f"; {remark}" if remark else ""

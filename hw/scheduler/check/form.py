@@ -1,6 +1,8 @@
-"""The form of a plan.json, written down without the planner's own classes: keys, types and legal values.
+"""The form of a plan.json: keys, types and legal values.
 
-What the rules need beyond it (who writes and reads a tensor, and when) follows from it and is kept with it.
+Its classes are independent of `hw.scheduler.plan` and `hw.scheduler.graph`, so that a mistake there cannot
+hide here. A class that shares its name with one of theirs is the same thing. Producers and consumers of
+tensors, with their steps, are derived here for the rules.
 """
 
 from __future__ import annotations
@@ -18,9 +20,9 @@ Positive = Annotated[int, Field(ge=1)]
 Direction = Literal["read", "write"]
 Rows = tuple[int, int]
 
-#: Bytes of the window that a tensor of unknown shape is streamed through.
+#: Bytes of the window through which a tensor of unknown shape streams.
 UNKNOWN_WINDOW_BYTES = 4096
-#: Parts that the array can be split into at the most.
+#: Most parts of the compute array.
 MAX_CORES = 4
 
 
@@ -36,18 +38,18 @@ class Tensor(BaseModel):
 
     @property
     def is_source(self) -> bool:
-        """Whether it lies off chip from the start."""
+        """Whether it is off chip from the start."""
         return self.kind in ("input", "weight", "cache")
 
     def rows_bytes(self, rows: int, axis: int, word_bytes: int) -> int:
-        """Bytes of a buffer for so many rows: whole words, two at least, but never more than the tensor's."""
+        """Bytes of a buffer for ``rows``: whole words, at least two, at most the tensor's."""
         row_bytes = -(-self.size_bytes // self.shape[axis])
         words = max(2, -(-rows * row_bytes // word_bytes))
         return min(words, -(-self.size_bytes // word_bytes)) * word_bytes
 
 
 class Access(BaseModel):
-    """Which rows of an input a row of the output needs."""
+    """The rows of an input that a row of the output needs."""
 
     axis: Count = 0
     output_axis: Count = 0
@@ -58,11 +60,11 @@ class Access(BaseModel):
 
     @property
     def held_rows(self) -> int:
-        """Rows that an output row needs, and those that arrive meanwhile."""
+        """Rows that an output row needs, and those that arrive while it is computed."""
         return self.kernel + -(-self.stride // self.up)
 
     def rows(self, made: Rows, extent: int) -> Rows:
-        """Return the input rows, end excluded, that rows of an output need; empty when all lie outside."""
+        """Return the input rows, end excluded, that rows of an output need; empty when all are padding."""
         first = made[0] * self.stride // self.up - self.pad
         last = (made[1] - 1) * self.stride // self.up - self.pad + self.kernel
         return max(first, 0), min(last, extent)
@@ -85,7 +87,7 @@ class Operator(BaseModel):
 
 
 class Graph(BaseModel):
-    """The operators and tensors of a plan, or of the model it was made for."""
+    """The operators and tensors of a plan, or of its model."""
 
     name: str
     tensors: list[Tensor]
@@ -100,13 +102,13 @@ class _PlanStep(BaseModel):
 
 
 class _Listed(BaseModel):
-    """What problems name by its place in its list."""
+    """An entry that problems name by its index in its list."""
 
     _label: str = ""
 
     @property
     def label(self) -> str:
-        """Its kind, its number, and the tensor it is of."""
+        """Its kind, its number and its tensor."""
         return self._label
 
 
@@ -151,7 +153,7 @@ class Transfer(_Listed):
 
     @property
     def target(self) -> tuple[str, int]:
-        """What it fills or empties: ``episode`` or ``stream``, and the number of it."""
+        """The kind, ``episode`` or ``stream``, and number of the entry that it fills or drains."""
         return ("stream", self.stream) if self.stream is not None else ("episode", self.episode or 0)
 
 
@@ -168,7 +170,7 @@ class _Totals(BaseModel):
 
 
 class StageCertificate(BaseModel):
-    """What a stage of the planner states that it proved."""
+    """The result that a stage of the planner states."""
 
     stage: Literal["order", "bound", "residency", "address", "search"]
     solver: Annotated[str, Field(min_length=1)]
@@ -187,7 +189,7 @@ class _Certificate(BaseModel):
 
 
 class Options(BaseModel):
-    """What the planner was asked for."""
+    """The options of the planner."""
 
     scratchpad_bytes: int
     word_bytes: int
@@ -205,7 +207,7 @@ class Options(BaseModel):
 
 
 class Plan(BaseModel):
-    """A plan.json, and what follows from it about its tensors and steps once its graph is sound."""
+    """A plan.json, with derived facts of tensors and steps, which are valid once its graph is."""
 
     format: Literal["loomwork-plan/1"]
     graph: Graph
@@ -223,7 +225,7 @@ class Plan(BaseModel):
     options: Options
 
     def model_post_init(self, context: Any) -> None:
-        """Number what problems name by its place."""
+        """Number the entries, for problems to name."""
         for kind in ("episode", "stream", "fifo", "transfer"):
             for number, entry in enumerate(getattr(self, f"{kind}s")):
                 of = f"{entry.direction} of " if kind == "transfer" else ""
@@ -252,13 +254,13 @@ class Plan(BaseModel):
 
     @cached_property
     def made_at(self) -> dict[str, int]:
-        """Step that writes each tensor; -1 for what lies off chip from the start."""
+        """Step that writes each tensor; -1 for a source."""
         made = {name: step for step, operator in enumerate(self.executed) for name in operator.outputs}
         return {name: made.get(name, -1) for name in self.tensor}
 
     @cached_property
     def used_at(self) -> dict[str, list[int]]:
-        """Steps that read each tensor, rising."""
+        """Steps that read each tensor, ascending."""
         used: dict[str, list[int]] = {name: [] for name in self.tensor}
         for step, operator in enumerate(self.executed):
             for name in operator.inputs:
@@ -266,9 +268,7 @@ class Plan(BaseModel):
         return used
 
     def passes_alone(self, operator: Operator, name: str) -> bool:
-        """Whether this operand can only be streamed while all others lie whole in the scratchpad: no row of
-        the output is done before all of it was there.
-        """
+        """Whether this operand can stream only while all others are whole: an output row needs all of it."""
         return bool(self.tensor[name].shape) and name in operator.inputs and name not in operator.accesses
 
     def whole_words(self, size_bytes: int) -> int:
@@ -280,7 +280,7 @@ _PLAN = TypeAdapter(Plan)
 
 
 def conform(document: Any) -> Plan | list[str]:
-    """Read a plan from what a JSON reader gave, or find each place that has not the form."""
+    """Read a plan from parsed JSON, or return a line for each field of a wrong form."""
     read = Document(path=Path("plan"), data=document)
     try:
         return accepted(read, _PLAN)

@@ -1,4 +1,4 @@
-"""Rules of the graph and of the steps that run it."""
+"""Rules of the graph and of the steps that execute it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hw.scheduler.check.form import Operator, Plan, Tensor
 
 
 def declaration_problems(plan: Plan) -> Iterator[str]:
-    """Find words of an odd size, names that are used twice, and shapes that are not their tensors' sizes."""
+    """Find a word size that is no power of two, duplicate names, and shapes that contradict a size."""
     if plan.word_bytes & (plan.word_bytes - 1):
         yield f"word_bytes is {plan.word_bytes}, not a power of two"
     for what, entries in (("tensors", plan.graph.tensors), ("operators", plan.graph.operators)):
@@ -22,14 +22,14 @@ def declaration_problems(plan: Plan) -> Iterator[str]:
 
 
 def shape_problems(tensor: Tensor) -> Iterator[str]:
-    """Find a shape that is not the size of its tensor."""
+    """Find a shape that contradicts its tensor's size."""
     stored = -(-math.prod(tensor.shape) * tensor.element_bits // 8)
     if tensor.shape and tensor.size_bytes != stored:
         yield f"tensor {tensor.name!r} has {tensor.size_bytes} bytes; its shape makes {stored}"
 
 
 def operand_problems(plan: Plan) -> Iterator[str]:
-    """Find operands that are unknown or named twice, and accesses to what is no input."""
+    """Find operands that are unknown or named twice, and accesses to tensors that are no inputs."""
     for operator in plan.graph.operators:
         where = f"operator {operator.name!r}"
         for name, count in Counter((*operator.inputs, *operator.outputs)).items():
@@ -44,10 +44,10 @@ def operand_problems(plan: Plan) -> Iterator[str]:
 
 
 def reach_problems(plan: Plan) -> Iterator[str]:
-    """Find accesses along dimensions that a tensor does not have, or far beyond its rows.
+    """Find accesses along missing dimensions, or far beyond a tensor's rows.
 
-    No padding behind the rows is thought to be three times as long as they and the padding before them. A
-    group's own kernel follows from its members', and of a band the kernel is that of the whole.
+    A kernel is at most four times as long as the rows and the padding before them. Groups and bands are
+    exempt: a group's kernel follows from its members', and a band has the kernel of the whole.
     """
     for operator in plan.graph.operators:
         known = plan.tensor | {tensor.name: tensor for tensor in operator.inner}
@@ -67,7 +67,7 @@ def reach_problems(plan: Plan) -> Iterator[str]:
 
 
 def use_problems(plan: Plan) -> Iterator[str]:
-    """Find tensors that too many or too few operators write, and those that none reads."""
+    """Find tensors written by too many or too few operators, and tensors that none reads."""
     makers = Counter(name for operator in plan.graph.operators for name in operator.outputs)
     read = {name for operator in plan.graph.operators for name in operator.inputs}
     for name, tensor in plan.tensor.items():
@@ -78,7 +78,7 @@ def use_problems(plan: Plan) -> Iterator[str]:
 
 
 def order_problems(plan: Plan) -> Iterator[str]:
-    """Find operators that do not run once each, after what they read is written."""
+    """Find operators that do not run exactly once, or run before their inputs are written."""
     done = {name for name, tensor in plan.tensor.items() if tensor.is_source}
     for number, step in enumerate(plan.steps):
         operator = plan.operator.get(step.operator)
@@ -96,7 +96,7 @@ def order_problems(plan: Plan) -> Iterator[str]:
 
 
 def arithmetic_problems(plan: Plan) -> Iterator[str]:
-    """Find steps in a mode that is not their operator's, or of other cycles than its multiply-accumulates."""
+    """Find steps whose mode or cycles contradict their operator."""
     for number, step in enumerate(plan.steps):
         operator, cycles = plan.operator.get(step.operator), step.compute_cycles
         if operator is None:
@@ -110,9 +110,9 @@ def arithmetic_problems(plan: Plan) -> Iterator[str]:
 
 
 def _enough(cycles: int, operator: Operator, plan: Plan) -> bool:
-    """Whether an operator can be computed in so many cycles."""
+    """Whether an operator can be computed in ``cycles``."""
     if cycles < 1:
         return cycles == operator.macs == 0
-    # Each member of a group has multipliers of its own: as many as its macs need in these cycles.
+    # Each member of a group has its own multipliers: as many as its macs need in these cycles.
     members = operator.members or [operator]
     return sum(max(1, -(-member.macs // cycles)) for member in members) <= plan.options.macs_per_cycle

@@ -1,4 +1,4 @@
-"""Rules of pipelined groups: what a group says of itself follows from its members."""
+"""Rules of pipelined groups: a group's fields must follow from its members."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from hw.scheduler.check.form import Operator, Plan, Rows, Tensor
 from hw.scheduler.check.graph import shape_problems
 
-#: Rows of a group's output that are looked at: what the rows behind them need repeats.
+#: Rows of a group's output that are checked; the pattern repeats after them.
 MOST_ROWS = 4096
 
 
 def group_problems(plan: Plan) -> Iterator[str]:
-    """Compare groups with their members: what these exchange stays inside, the rest is the group's."""
+    """Compare groups with their members: tensors that members exchange are inner, the others the group's."""
     for group in plan.graph.operators:
         for operator in group.members or [group]:
             if operator.inner or operator.fifo_bytes or operator.members:
@@ -30,7 +30,7 @@ def group_problems(plan: Plan) -> Iterator[str]:
 
 
 def _outside_problems(group: Operator, plan: Plan) -> Iterator[str]:
-    """Compare what a group reads, writes and keeps inside with what its members read and write."""
+    """Compare the inputs, outputs and inner tensors of a group with those of its members."""
     made, exchanged, outside = set[str](), set[str](), set[str]()
     for member in group.members:
         exchanged |= made & set(member.inputs)
@@ -53,7 +53,7 @@ def _outside_problems(group: Operator, plan: Plan) -> Iterator[str]:
 
 
 def _buffer_problems(group: Operator, word_bytes: int) -> Iterator[str]:
-    """Find tensors that cannot pass through a buffer, and buffers that are too small together."""
+    """Find inner tensors that cannot pass through a FIFO, and FIFOs whose sum is too small."""
     least = 0
     for tensor in group.inner:
         readers = [member for member in group.members if tensor.name in member.inputs]
@@ -70,7 +70,7 @@ def _buffer_problems(group: Operator, word_bytes: int) -> Iterator[str]:
 
 
 def access_problems(plan: Plan) -> Iterator[str]:
-    """Find inputs of which a row of a group's output needs more rows than the group's access names."""
+    """Find inputs whose access names fewer rows than a row of the group's output needs."""
     for group in plan.graph.operators:
         known = plan.tensor | {tensor.name: tensor for tensor in group.inner}
         output = known[group.outputs[0]].shape
@@ -93,8 +93,8 @@ def access_problems(plan: Plan) -> Iterator[str]:
 def _needed(
     group: Operator, known: dict[str, Tensor], made: Rows, axis: int
 ) -> dict[str, tuple[Rows, int] | None]:
-    """Return the rows, and the dimension they are counted along, of each tensor inside of a group and before
-    it that some rows of its output need; None for all.
+    """Return, for each inner tensor and input of a group, the rows that some rows of its output need, and
+    their dimension; None for the whole tensor.
     """
     needed: dict[str, tuple[Rows, int] | None] = dict.fromkeys(group.outputs, (made, axis))
     for member in reversed(group.members):

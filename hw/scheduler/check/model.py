@@ -1,8 +1,8 @@
-"""Rules of the model: the plan's graph, put together again from its groups and bands, is the model's.
+"""Rules of the model: the plan's graph, with groups and bands merged again, is the model's.
 
-A tensor with an ``origin`` is a band of that tensor of the model, its name followed by ``#`` and a number:
-some of its rows, behind those of the bands with a lower number. An operator that makes bands is a band of the
-operator that makes their origins.
+A tensor with an ``origin`` is a band of that tensor of the model. Its name is the origin's, ``#`` and a
+number; its rows follow those of the bands with lower numbers. An operator that writes bands is a band of the
+operator that writes their origins.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from collections.abc import Iterator
 
 from hw.scheduler.check.form import Graph, Operator, Plan, Rows, Tensor
 
-#: Rows of an operator's output that are looked at: what the rows behind them need repeats.
+#: Rows of an operator's output that are checked; the pattern repeats after them.
 MOST_ROWS = 4096
 
 
 def model_problems(plan: Plan, model: Graph) -> Iterator[str]:
-    """Compare the graph of a plan, which is sound, with its model; operators when the tensors agree."""
+    """Compare the graph of a plan with its model; operators only when the tensors agree."""
     whole = _Whole(plan.graph, model)
     problems = list(whole.tensor_problems())
     yield from problems or whole.operator_problems()
 
 
 class _Whole:
-    """The graph of a plan without groups, beside its model."""
+    """The graph of a plan with its groups expanded, and its model."""
 
     def __init__(self, graph: Graph, model: Graph) -> None:
         self._operators = [member for group in graph.operators for member in group.members or [group]]
@@ -35,12 +35,12 @@ class _Whole:
         self._bands: dict[str, list[Tensor]] = defaultdict(list)
         for tensor in self._tensor.values():
             self._bands[tensor.origin or tensor.name].append(tensor)
-        #: Dimension along which each tensor of the model is cut, and the rows of it that each band is.
+        #: Dimension along which each tensor of the model is cut, and the rows of each band.
         self._axis: dict[str, int] = {}
         self._rows: dict[str, Rows] = {}
 
     def tensor_problems(self) -> Iterator[str]:
-        """Find tensors that are not the model's, and bands that do not make one of them."""
+        """Find tensors that the model does not have, and bands that do not add up to one of its tensors."""
         for name in sorted(self._bands.keys() - self._model.keys()):
             yield f"tensor {name!r} is none of the model's"
         for name, tensor in self._model.items():
@@ -71,7 +71,7 @@ class _Whole:
                 first += band.shape[axis]
 
     def operator_problems(self) -> Iterator[str]:
-        """Find operators that do not do what the model's does, or a band of it."""
+        """Find operators that are neither an operator of the model nor a band of one."""
         macs: dict[str, list[int]] = defaultdict(list)
         for operator in self._operators:
             where, origins = f"operator {operator.name!r}", self._origins(operator.outputs)
@@ -104,7 +104,7 @@ class _Whole:
         return {self._tensor[name].origin or name for name in names}
 
     def _share(self, name: str) -> tuple[int, int]:
-        """Return the rows of a band, and of the whole."""
+        """Return the number of rows of a band and of its whole."""
         origin = self._tensor[name].origin or name
         if name not in self._rows:
             return 1, 1
@@ -112,9 +112,7 @@ class _Whole:
         return last - first, self._model[origin].shape[self._axis[origin]]
 
     def _row_problems(self, operator: Operator, right: Operator) -> Iterator[str]:
-        """Find rows of inputs that an operator needs, as the model says, but does not read, or names too few
-        of in an access.
-        """
+        """Find input rows that an operator needs by the model, but does not read or name in an access."""
         output = self._tensor[operator.outputs[0]]
         for name, named in operator.accesses.items():
             model = right.accesses.get(self._tensor[name].origin or name)
@@ -145,16 +143,14 @@ class _Whole:
                         break
 
     def _made(self, tensor: Tensor, axis: int) -> Rows:
-        """Return the rows of its whole that a tensor is, along a dimension."""
+        """Return the rows of a tensor within its whole, along a dimension."""
         if self._axis.get(tensor.origin or tensor.name) == axis:
             return self._rows[tensor.name]
         return 0, tensor.shape[axis]
 
 
 def _cut_axis(tensor: Tensor, bands: list[Tensor]) -> int | None:
-    """Return a dimension along which bands, or one whole, make a tensor one behind the other; None if
-    none.
-    """
+    """Return a dimension along which bands, or one whole, concatenate to a tensor; None without one."""
     for axis, extent in enumerate(tensor.shape):
         others = {(*band.shape[:axis], 0, *band.shape[axis + 1 :]) for band in bands}
         if others == {(*tensor.shape[:axis], 0, *tensor.shape[axis + 1 :])} and extent == sum(
@@ -165,6 +161,6 @@ def _cut_axis(tensor: Tensor, bands: list[Tensor]) -> int | None:
 
 
 def _common(one: Rows, other: Rows) -> Rows | None:
-    """Return the rows that two ranges share; None when there are none."""
+    """Return the intersection of two ranges of rows; None when it is empty."""
     first, last = max(one[0], other[0]), min(one[1], other[1])
     return (first, last) if first < last else None

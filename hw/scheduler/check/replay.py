@@ -1,8 +1,8 @@
-"""Replay of a plan: which tensor each byte of scratchpad and memory holds, in any order the plan allows.
+"""Replay of a plan: the tensor in each byte of scratchpad and memory, in every order that the plan allows.
 
 Time is counted in moments, three a step: the slot begins, the operator starts, the operator is done.  Every
-access to the scratchpad or to memory holds from a moment to a moment.  Two accesses to one byte, one of them
-a write, must not hold at once; then the order of all that matters is fixed, and one replay stands for all.
+access to scratchpad or memory spans an interval of moments.  Two accesses to one byte, one of them a write,
+must not overlap.  Then the order of all conflicting accesses is fixed, and one replay covers every order.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from hw.scheduler.check.form import Plan
 from hw.scheduler.check.space import Occupancy, overlapping, windows
 
-#: Content of bytes nobody may read: not yet complete, or a window.
+#: Content of bytes that must not be read: incomplete, or a window.
 _NOTHING = ""
 
 
 def replay_problems(plan: Plan) -> Iterator[str]:
-    """Replay a plan and find each wrong byte; its graph is known to be sound."""
+    """Replay a plan with a sound graph, and find accesses that read other bytes than expected."""
     passing = [each._replace(begin=3 * each.begin, end=3 * each.end) for each in windows(plan)]
     for place, uses in (
         ("scratchpad", [*_operands(plan), *passing, *_transfers(plan, memory=False)]),
@@ -28,7 +28,7 @@ def replay_problems(plan: Plan) -> Iterator[str]:
 
 
 def _operands(plan: Plan) -> Iterator[Occupancy]:
-    """Return the operators' uses of what lies whole in the scratchpad."""
+    """Return the operators' accesses to whole tensors in the scratchpad."""
     for episode in plan.episodes:
         tensor, made = episode.tensor, plan.made_at[episode.tensor]
         for step in [*plan.used_at[tensor], *[made] * (made >= 0)]:
@@ -39,7 +39,7 @@ def _operands(plan: Plan) -> Iterator[Occupancy]:
 
 
 def _ends(plan: Plan) -> Iterator[Occupancy]:
-    """Return what is written to memory before the first moment and read from it after the last."""
+    """Return the host's accesses to memory: sources before the first moment, outputs after the last."""
     end = 3 * len(plan.steps) + 1
     for name, tensor in plan.tensor.items():
         low = plan.homes.get(name, 0)
@@ -51,7 +51,7 @@ def _ends(plan: Plan) -> Iterator[Occupancy]:
 
 
 def _transfers(plan: Plan, *, memory: bool) -> Iterator[Occupancy]:
-    """Return the transfers' uses of memory, or those of the scratchpad outside of windows."""
+    """Return the transfers' accesses to memory, or to the scratchpad outside of windows."""
     for transfer in plan.transfers:
         start, deadline = 3 * transfer.start_step, 3 * transfer.deadline_step
         reads, streams = transfer.direction == "read", transfer.stream is not None
@@ -66,7 +66,7 @@ def _transfers(plan: Plan, *, memory: bool) -> Iterator[Occupancy]:
 
 
 def _replay(uses: list[Occupancy]) -> Iterator[str]:
-    """Find uses that collide; when there are none, the ones that read something else than they should."""
+    """Find accesses that collide; without any, find those that read another tensor than expected."""
     races = [
         f"{one.label} and {other.label} use bytes {max(one.low, other.low)} at once"
         for one, other in overlapping(uses)
@@ -75,10 +75,10 @@ def _replay(uses: list[Occupancy]) -> Iterator[str]:
     if races:
         yield from races
         return
-    # What lies between two neighbouring edges is always written as a whole: the tensor, and its first byte.
+    # A cell between two neighbouring edges is always written as a whole: the tensor, and its first byte.
     edges = sorted({edge for use in uses for edge in (use.low, use.high)})
     content = [(_NOTHING, 0)] * len(edges)
-    # At one moment: what ends is there, then reads look, then writes begin to destroy.
+    # At one moment: finished writes become visible, then reads check, then new writes destroy.
     events = [(use.end, 0, number) for number, use in enumerate(uses) if use.writes]
     events += [(use.begin, 2 if use.writes else 1, number) for number, use in enumerate(uses)]
     for _, what, number in sorted(events):

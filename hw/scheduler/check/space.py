@@ -1,4 +1,4 @@
-"""Rules of the scratchpad: every operand in one place when it is used, and no two things in one place.
+"""Rules of the scratchpad: every operand is in one place when it is used, and no two places overlap.
 
 An ``episode`` of plan.json is a residency interval: the steps in which a whole tensor lies at one address.
 """
@@ -16,10 +16,9 @@ from hw.scheduler.check.form import UNKNOWN_WINDOW_BYTES, Operator, Plan
 
 
 class Occupancy(NamedTuple):
-    """Bytes ``low`` to ``high`` from time ``begin`` to ``end``, the ends excluded.
+    """An access to bytes ``low`` to ``high`` from time ``begin`` to ``end``, the ends excluded.
 
-    What ``writes`` puts its content there, and else looks for it: ``tensor``, from its first byte on, or
-    nothing that stays.
+    It writes ``tensor``, from its first byte on, or else expects to read it; an empty name is no content.
     """
 
     begin: int
@@ -32,18 +31,19 @@ class Occupancy(NamedTuple):
 
 
 def overlapping(found: Iterable[Occupancy]) -> Iterator[tuple[Occupancy, Occupancy]]:
-    """Return each two blocks that share a time and a byte, the one that begins earlier first."""
+    """Return all pairs that share a time and a byte, the one that begins earlier first."""
     ordered = sorted(found, key=lambda block: (block.begin, block.low))
     pairs = _in_places(ordered)
     yield from _one_by_one(ordered) if pairs is None else pairs
 
 
 def _in_places(ordered: Sequence[Occupancy]) -> list[tuple[Occupancy, Occupancy]] | None:
-    """Return the pairs where any two blocks at one time have all their bytes in common, or none, as in a good
-    plan; else None.  So thousands at one time are not compared each with each.
+    """Return the pairs, if any two at one time share all of their bytes or none; else None.
+
+    Good plans are so, and thousands of entries at one time need no pairwise comparison.
     """
     lows: list[int] = []
-    places: dict[int, tuple[int, dict[int, Occupancy]]] = {}  # by the first byte: the end, and who is there
+    places: dict[int, tuple[int, dict[int, Occupancy]]] = {}  # by first byte: the end, and the entries
     ends: list[tuple[int, int, int]] = []
     pairs = []
     for number, block in enumerate(ordered):
@@ -79,7 +79,7 @@ def _one_by_one(ordered: Sequence[Occupancy]) -> Iterator[tuple[Occupancy, Occup
 
 
 def occupied(plan: Plan) -> Iterator[Occupancy]:
-    """Return everything that takes room in the scratchpad; times are steps."""
+    """Return everything that occupies the scratchpad; times are steps."""
     for stay in plan.episodes:
         high = stay.address + stay.size_bytes
         yield Occupancy(stay.first_step, stay.last_step + 1, stay.address, high, stay.label)
@@ -95,7 +95,7 @@ def windows(plan: Plan) -> Iterator[Occupancy]:
 
 
 def address_problems(plan: Plan) -> Iterator[str]:
-    """Find what lies between words or outside of the scratchpad."""
+    """Find places that are no whole words, or outside of the scratchpad."""
     for block in occupied(plan):
         size = block.high - block.low
         if block.low % plan.word_bytes or size % plan.word_bytes:
@@ -107,7 +107,7 @@ def address_problems(plan: Plan) -> Iterator[str]:
 
 
 def episode_problems(plan: Plan) -> Iterator[str]:
-    """Find residency intervals of unknown tensors, of no steps, or of another size than the tensor."""
+    """Find residency intervals with an unknown tensor, steps out of range, or not the tensor's size."""
     for episode in plan.episodes:
         if episode.tensor not in plan.tensor:
             yield f"{episode.label} is of a tensor the graph has not"
@@ -119,7 +119,7 @@ def episode_problems(plan: Plan) -> Iterator[str]:
 
 
 def stream_problems(plan: Plan) -> Iterator[str]:
-    """Find streams that no operator feeds or drains, and windows of a wrong size."""
+    """Find streams without an operator that reads or writes them, and windows of a wrong size."""
     together = Counter(stream.step for stream in plan.streams)
     for stream in plan.streams:
         tensor, step = plan.tensor.get(stream.tensor), stream.step
@@ -137,14 +137,16 @@ def stream_problems(plan: Plan) -> Iterator[str]:
         least, most = least_window_bytes(plan, operator, tensor.name), plan.size[tensor.name]
         if not least <= stream.window_bytes <= most:
             yield f"{stream.label}: window of {stream.window_bytes} bytes, not {least} to {most}"
-        # Of what it needs whole, an operator needs all before anything else can move on.
+        # An operator needs all of such an operand before it consumes any other stream.
         if together[step] > 1 and plan.passes_alone(operator, tensor.name):
             yield f"step {step} streams {tensor.name!r}, which it needs whole first, among others"
 
 
 def least_window_bytes(plan: Plan, operator: Operator, name: str) -> int:
-    """Return the bytes an operand must have room for to be streamed: the rows an output row needs and those
-    fetched meanwhile; of an output, a row that is made and one that leaves.
+    """Return the least bytes of the window of a streamed operand.
+
+    An input's holds the rows that an output row needs and those fetched meanwhile; an output's holds a row
+    being computed and a row being drained.
     """
     tensor, accesses = plan.tensor[name], operator.accesses
     axis, rows = None, 2
@@ -158,7 +160,7 @@ def least_window_bytes(plan: Plan, operator: Operator, name: str) -> int:
 
 
 def fifo_problems(plan: Plan) -> Iterator[str]:
-    """Find buffers of no group, and groups whose buffers have not just the room they need, in one piece."""
+    """Find FIFOs of no group, and groups whose FIFOs are not exactly one area of the right size."""
     room: dict[int, list[int]] = {step: [] for step in range(len(plan.steps))}
     for fifo in plan.fifos:
         if 0 <= fifo.step < len(plan.steps) and plan.executed[fifo.step].members:
@@ -172,7 +174,7 @@ def fifo_problems(plan: Plan) -> Iterator[str]:
 
 
 def touch_problems(plan: Plan) -> Iterator[str]:
-    """Find residency intervals that no operator needs, or that begin before their tensor is written."""
+    """Find residency intervals that no operator uses, or that begin before their tensor is written."""
     for episode in plan.episodes:
         first, made = episode.first_step, plan.made_at[episode.tensor]
         if not any(first <= step <= episode.last_step for step in (made, *plan.used_at[episode.tensor])):
@@ -182,7 +184,7 @@ def touch_problems(plan: Plan) -> Iterator[str]:
 
 
 def operand_place_problems(plan: Plan) -> Iterator[str]:
-    """Find operands that are nowhere in the scratchpad or in two places of it."""
+    """Find operands that are in no place of the scratchpad, or in two."""
     passing = Counter((stream.tensor, stream.step) for stream in plan.streams)
     resident: dict[str, list[tuple[int, int]]] = {name: [] for name in plan.tensor}
     for episode in plan.episodes:
@@ -201,7 +203,7 @@ def operand_place_problems(plan: Plan) -> Iterator[str]:
 
 
 def overlap_problems(plan: Plan) -> Iterator[str]:
-    """Find bytes of the scratchpad that two things take in one step."""
+    """Find bytes of the scratchpad that are occupied twice in one step."""
     for one, other in overlapping(occupied(plan)):
         yield (
             f"{one.label} and {other.label} overlap in steps {other.begin} to {min(one.end, other.end) - 1}, "

@@ -1,8 +1,8 @@
-"""Rules of the transfers: each moves the right bytes, is in time, and the queues cannot stand still.
+"""Rules of the transfers: each moves the right bytes in time, and the queues cannot deadlock.
 
-The ``homes`` of plan.json are the DRAM addresses of the tensors that are ever off chip.  That a read starts
-after the write of the same tensor is complete is no rule of its own: the write ends with the residency
-interval it saves, and those of a tensor follow each other.  The replay would see it, too.
+The ``homes`` of plan.json are the DRAM addresses of the tensors that are ever off chip.  No rule orders a
+read after the write of its tensor: the write ends within the residency interval it saves, and intervals of a
+tensor do not overlap.  The replay would detect it, too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hw.scheduler.check.space import Occupancy, overlapping
 
 
 def home_problems(plan: Plan) -> Iterator[str]:
-    """Find DRAM addresses that are missing, superfluous or between words."""
+    """Find DRAM addresses that are missing, superfluous or unaligned."""
     moved = {transfer.tensor for transfer in plan.transfers}
     for tensor, address in plan.homes.items():
         if tensor not in plan.tensor:
@@ -30,7 +30,7 @@ def home_problems(plan: Plan) -> Iterator[str]:
 
 
 def memory_problems(plan: Plan) -> Iterator[str]:
-    """Find tensors that overlap in DRAM, and a size of it that is not theirs."""
+    """Find tensors that overlap in DRAM, and a wrong ``memory_bytes``."""
     placed = [
         Occupancy(0, 1, low, low + plan.size[tensor], repr(tensor)) for tensor, low in plan.homes.items()
     ]
@@ -43,7 +43,7 @@ def memory_problems(plan: Plan) -> Iterator[str]:
 
 
 def move_problems(plan: Plan) -> Iterator[str]:
-    """Find transfers of other bytes, or at other times, than what they fill or empty asks for."""
+    """Find transfers whose bytes or times contradict the episode or stream they serve."""
     for transfer in plan.transfers:
         for problem in _move(transfer, plan):
             yield f"{transfer.label} {problem}"
@@ -82,7 +82,7 @@ def _move(transfer: Transfer, plan: Plan) -> Iterator[str]:
 
 
 def _write_time(transfer: Transfer, episode: Episode, plan: Plan) -> str:
-    """Say why a write cannot save this residency interval; empty when it can."""
+    """Return the reason why a write cannot save this residency interval; empty when it can."""
     made, start, deadline = plan.made_at[episode.tensor], transfer.start_step, transfer.deadline_step
     if made < 0:
         return "writes what lies off chip from the start"
@@ -96,7 +96,7 @@ def _write_time(transfer: Transfer, episode: Episode, plan: Plan) -> str:
 
 
 def _read_time(transfer: Transfer, episode: Episode, plan: Plan) -> str:
-    """Say why a read cannot fill this residency interval; empty when it can."""
+    """Return the reason why a read cannot fill this residency interval; empty when it can."""
     first, start, deadline = episode.first_step, transfer.start_step, transfer.deadline_step
     if first == plan.made_at[episode.tensor]:
         return f"fills an episode that step {first} writes"
@@ -109,7 +109,7 @@ def _read_time(transfer: Transfer, episode: Episode, plan: Plan) -> str:
 
 
 def count_problems(plan: Plan) -> Iterator[str]:
-    """Find what is moved too often or never: an interval is read or written, a tensor is saved once."""
+    """Find moves that are missing or duplicate: an interval is read or written, a tensor is saved once."""
     moved = Counter((transfer.target, transfer.direction) for transfer in plan.transfers)
     for number, episode in enumerate(plan.episodes):
         reads, writes = (moved[("episode", number), direction] for direction in ("read", "write"))
@@ -136,10 +136,10 @@ def count_problems(plan: Plan) -> Iterator[str]:
 
 
 def queue_problems(plan: Plan) -> Iterator[str]:
-    """Find transfers that stand behind one that cannot run by then: both queues run strictly in order.
+    """Find transfers queued behind one that cannot run in time (head-of-line blocking).
 
-    A stream moves only while its operator computes, and the operator waits for the whole reads that are due;
-    a whole write moves only when its step is computed, and a stream must drain before that.
+    A stream runs only while its operator computes, and the operator waits for the whole reads that are due.
+    A whole write runs only after its step is computed, and a stream must drain before that.
     """
     for direction in ("read", "write"):
         started, obstacle, behind = 0, -1, ""
@@ -159,7 +159,7 @@ def queue_problems(plan: Plan) -> Iterator[str]:
 
 
 def stream_order_problems(plan: Plan) -> Iterator[str]:
-    """Find streams of one step in another order than the operator's, which takes one operand at a time."""
+    """Find streams of a step in another order than that of the operator, which takes operands one by one."""
     streams = [transfer for transfer in plan.transfers if transfer.stream is not None]
     streams.sort(key=lambda transfer: (transfer.direction, transfer.start_step))
     for before, after in itertools.pairwise(streams):
@@ -170,7 +170,7 @@ def stream_order_problems(plan: Plan) -> Iterator[str]:
 
 
 def _stuck(operator: Operator, direction: str, before: str, after: str) -> str:
-    """Say why an operator, or the members of a group, could not move on; empty when they can."""
+    """Return the reason why an operator, or the members of a group, would deadlock; empty without one."""
     members = operator.members or [operator]
     operands = [member.inputs if direction == "read" else member.outputs for member in members]
     one, other = (
@@ -181,8 +181,8 @@ def _stuck(operator: Operator, direction: str, before: str, after: str) -> str:
         return f"the operator takes {after!r} first" if wrong else ""
     if direction == "write":
         return "members of a group drain together"
-    # The member further down reads what the one further up makes: only past that can its stream wait, or
-    # only before that can the other's.
+    # The later member also reads the earlier one's result from a FIFO.  Its stream may be second in the queue
+    # only after that FIFO in its operand order, or first only before it.
     names = operands[max(one, other)]
     made = {name for member in members[: max(one, other)] for name in member.outputs}
     exchanged = [index for index, name in enumerate(names) if name in made]

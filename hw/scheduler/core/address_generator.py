@@ -1,4 +1,4 @@
-"""From a piece of the scratchpad to the addresses of its words."""
+"""Addresses of the words of a piece of the scratchpad, whole or a ring."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hw.scheduler.core.layouts import piece_layout, place_layout
 
 
 class AddressGenerator(wiring.Component):
-    """Walks over pieces, whole or in a ring, word by word.
+    """Generates the address of each word of a piece, whole or in a ring.
 
-    ``tag``: shape of what goes with each word.
+    ``tag``: shape of the tag that accompanies each word.
 
     Behaviour
     ---------
-    Latency 1 cycle, one word a cycle, from piece to piece as well; ``i.ready`` depends on ``o.ready``.
-    What is compared with a count is compared a cycle before, for ``o.ready`` comes late.
+    Latency 1 cycle, one word a cycle, without gaps between pieces; ``i.ready`` depends on ``o.ready``.
+    Counts are compared a cycle ahead, because ``o.ready`` arrives late in the cycle.
     """
 
     def __init__(self, config: SchedulerConfig, tag: ShapeLike) -> None:
@@ -37,8 +37,8 @@ class AddressGenerator(wiring.Component):
         place, piece = self.o.payload, self.i.payload
         first = Signal(self._config.address_bits)
         left = Signal(self._config.size_bits)  # words after this one
-        # Words after this one before the ring begins again, and whether there is none.  Without a ring there
-        # are more of them than a piece can have words.
+        # Words after this one until the ring wraps, and whether it wraps after this one.  Without a ring the
+        # count underflows to more words than a piece can have.
         turn = Signal(self._config.size_bits)
         wraps = Signal()
         m.d.comb += self.i.ready.eq(~self.o.valid | (self.o.ready & place.last))

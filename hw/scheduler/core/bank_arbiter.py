@@ -1,4 +1,4 @@
-"""Who may use a bank of the scratchpad: the first in line, but everybody in turn."""
+"""Arbitration of a scratchpad bank: fixed priority within a round, so that no port starves."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ class BankArbiter(wiring.Component):
 
     Behaviour
     ---------
-    One item a cycle; somebody is granted whenever somebody asks.  Who asks in a cycle that begins a round is
-    in it, with all others who ask then; a round is served lowest first, and nobody new is served before it is
-    over.  So an input waits for at most two grants of each other one: one of the round under way, one of its
-    own.
+    One item a cycle; a request is granted in every cycle with a request.  A round consists of the inputs that
+    request in its first cycle.  It is served lowest input first, and later requests wait for the next round.
+    So an input waits for at most two grants of each other input: one in the current round, one in its own.
 
     Why
     ---
-    Users of a scratchpad follow each other from bank to bank, often at a fixed distance: a core writes what a
-    transfer brought some cycles ago.  When such two meet, it must be the later one who waits: it then follows
-    one place further behind and they never meet again.  If the earlier one waits, the gap travels through to
-    the later one and they meet again, for ever.  Who was served least recently says nothing about that; the
-    order of the inputs does.
+    Users of a scratchpad often follow each other from bank to bank at a fixed distance.  For example, a core
+    writes the result of a word some cycles after a transfer wrote that word.  When the two collide, the core
+    must wait.  It then follows one bank further behind, and they never collide again.  If the earlier one
+    waits, the later one catches up and they collide again, for ever.  The order of the inputs says which is
+    earlier; least-recently-used arbitration does not.
     """
 
     def __init__(self, shape: ShapeLike, *, inputs: int) -> None:
@@ -36,7 +35,7 @@ class BankArbiter(wiring.Component):
             {
                 "i": In(stream.Signature(shape)).array(inputs),  #: ``ready`` is the grant.
                 "valid": Out(1),
-                #: What was granted in the cycle before; without meaning while ``valid`` is low.
+                #: The item granted in the previous cycle; undefined while ``valid`` is low.
                 "payload": Out(shape),
             }
         )
@@ -46,7 +45,7 @@ class BankArbiter(wiring.Component):
         m = Module()
         inputs = len(self.i)
         requests, left, grant = Signal(inputs), Signal(inputs), Signal(inputs)
-        now = Signal(inputs)  # the round: what is left of it, or a new one
+        now = Signal(inputs)  # inputs not yet served in this round, or those of a new one
         m.d.comb += [
             requests.eq(Cat(port.valid for port in self.i)),
             now.eq(Mux((requests & left).any(), requests & left, requests)),
@@ -54,7 +53,7 @@ class BankArbiter(wiring.Component):
         ]
         m.d.sync += [left.eq(now & ~grant), self.valid.eq(requests.any())]
         m.d.comb += [port.ready.eq(grant[index]) for index, port in enumerate(self.i)]
-        # Without a request anything may be there, so the last input needs no grant: fewer LUTs for each bit.
+        # The payload may be anything without a request, so the last input needs no grant: fewer LUTs a bit.
         granted = Value.cast(self.i[-1].payload)
         for port, mine in reversed(list(zip(self.i, grant, strict=True))[:-1]):
             granted = Mux(mine, Value.cast(port.payload), granted)

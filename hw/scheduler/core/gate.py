@@ -1,4 +1,4 @@
-"""Between those who use the scratchpad and its banks: a word passes when its ring allows."""
+"""Flow control between the scratchpad's users and its banks: a word waits for its ring, then for its bank."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ from hw.scheduler.core.scratchpad import write_layout
 
 
 def fill_layout(config: SchedulerConfig, rings: int) -> data.StructLayout:
-    """Return a word to be written: ``data`` and its ``place``, whose tag is its ring, one-hot, or 0."""
+    """Return a word to write: ``data`` and its ``place``, with its ring (one-hot, or 0) as tag."""
     return data.StructLayout({"place": place_layout(config, rings), "data": config.word_bits})
 
 
 def fetch_layout(config: SchedulerConfig, rings: int) -> data.StructLayout:
-    """Return a word to be read: ``address``; of which ring, one-hot, to ``acquire`` and to ``release``
-    one.
-    """
+    """Return a word to read: ``address``, and its ring (one-hot) in ``acquire`` and ``release``."""
     return data.StructLayout({"address": config.address_bits, "acquire": rings, "release": rings})
 
 
@@ -32,13 +30,13 @@ class WriteGate(wiring.Component):
 
     Behaviour
     ---------
-    Latency 2 cycles; 3 words fit.  ``i.ready`` comes out of a flip-flop.  A release shows two cycles later:
-    a ring of three words or more passes a word a cycle.
+    Latency 2 cycles; holds 3 words.  ``i.ready`` is registered.  A release shows two cycles later: a ring of
+    three words or more passes a word a cycle.
 
     Why
     ---
-    The grant of a bank is the end of a long path.  So what it depends on, that there is room, is compared a
-    cycle before, and what depends on it ends at the skid buffer in front.
+    A bank's grant ends a long path.  So room in the ring is compared a cycle before the request, and the
+    skid buffer in front registers ``ready``.
     """
 
     def __init__(self, config: SchedulerConfig, *, rings: int) -> None:
@@ -49,16 +47,16 @@ class WriteGate(wiring.Component):
                 "write": Out(stream.Signature(write_layout(config))),  #: To the scratchpad.
                 "rings": Out(RingWriter(config.size_bits)).array(rings),
                 "granted": Out(1),  #: A word is granted by its bank.
-                "finished": Out(1),  #: It is the ``last`` of its piece.
+                "finished": Out(1),  #: The granted word is the ``last`` of its piece.
                 "starved": Out(1),  #: The next word waits for room in its ring.
                 "empty": Out(1),  #: No word is held.
             }
         )
-        #: What asks the bank, when there is room.
+        #: The word that requests its bank, once its ring has room.
         self.word = Signal(self._word)
 
     def elaborate(self, platform: object) -> Module:
-        """Skid buffer -> word with its leave -> bank."""
+        """Skid buffer -> word, and whether its ring has room -> bank."""
         m = Module()
         m.submodules.ahead = ahead = Skid(self._word)
         connect(m, flipped(self.i), ahead.i)
@@ -83,25 +81,27 @@ class WriteGate(wiring.Component):
 
         with m.If(ahead.o.ready):
             m.d.sync += [filled.eq(ahead.o.valid), self.word.eq(ahead.o.payload)]
-        # Not by `ahead.o.ready`, whose net is that of every bit of the word.
+        # Not enabled by `ahead.o.ready`: that net already drives every bit of the word.
         waiting = Mux(filled, fits(place, 0), fits(following, 0))
         m.d.sync += allowed.eq(Mux(self.granted, fits(following, 1), waiting))
         return m
 
 
 class ReadGate(wiring.Component):
-    """Lets requests through to the scratchpad, in order, when their rings have the word.
+    """Lets requests through to the scratchpad, in order, once their rings hold the word.
 
     Behaviour
     ---------
-    Latency 1 cycle; 2 requests fit.  ``i.ready`` comes out of a flip-flop.
+    Latency 1 cycle; holds 2 requests.  ``i.ready`` is registered.
     """
 
     def __init__(self, config: SchedulerConfig, *, rings: int) -> None:
         self._fetch = fetch_layout(config, rings)
         super().__init__(
             {
-                "i": In(stream.Signature(self._fetch)),  #: A word is waited for when ``acquire`` is set.
+                "i": In(
+                    stream.Signature(self._fetch)
+                ),  #: With ``acquire`` set, waits until the word is there.
                 "request": Out(stream.Signature(config.address_bits)),  #: To the scratchpad.
                 "rings": Out(RingReader()).array(rings),
                 #: ``granted``, ``starved``: as of `WriteGate`.

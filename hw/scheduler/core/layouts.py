@@ -1,4 +1,4 @@
-"""What goes over the scheduler's streams: payload layouts, as wide as the configuration needs."""
+"""Payload layouts of the scheduler's streams, as wide as the configuration needs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ MEMORY_ADDRESS_BITS = 64
 
 
 def operand_layout(config: SchedulerConfig) -> data.StructLayout:
-    """Return an operand: first word ``address``, ``words``, ``ring`` (0: whole), ``tag`` (`Via`)."""
+    """Return an operand: ``address`` of the first word, ``words``, ``ring`` (0: whole), ``tag`` (`Via`)."""
     return piece_layout(config, Via)
 
 
 def piece_layout(config: SchedulerConfig, tag: ShapeLike) -> data.StructLayout:
-    """Return a piece of the scratchpad to walk over, with a ``tag`` that goes with each of its words."""
+    """Return a piece of the scratchpad, whole or a ring; its ``tag`` accompanies each word."""
     return data.StructLayout(
         {"address": config.address_bits, "words": config.size_bits, "ring": config.size_bits, "tag": tag}
     )
@@ -33,7 +33,7 @@ def place_layout(config: SchedulerConfig, tag: ShapeLike) -> data.StructLayout:
 
 
 def command_layout(config: SchedulerConfig) -> data.StructLayout:
-    """Return what a core is told at the start of a step."""
+    """Return a core's command for one step."""
     words = dict.fromkeys(("input_words", "output_words"), config.size_bits)
     return data.StructLayout(COMMAND_FIELDS | words)
 

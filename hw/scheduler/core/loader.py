@@ -18,11 +18,11 @@ from hw.scheduler.program.image import RECORD_BITS, TABLE_BITS, record_bytes
 
 
 class Loader(wiring.Component):
-    """Reads an image and gives it record by record (`hw.scheduler.program.image`).
+    """Reads an image and writes it to the tables record by record (`hw.scheduler.program.image`).
 
     Behaviour
     ---------
-    One record a cycle, and one less to come; where a word is narrower than a record, a word a cycle.
+    One record a cycle; where a word is narrower than a record, one word a cycle.
     """
 
     def __init__(self, config: SchedulerConfig) -> None:
@@ -33,15 +33,15 @@ class Loader(wiring.Component):
                 "address": In(MEMORY_ADDRESS_BITS),  #: Of the image: a multiple of the word.
                 "records": In(32),  #: At least 1.
                 "command": Out(stream.Signature(command_layout(MEMORY_ADDRESS_BITS))),
-                "words": In(stream.Signature(packed_layout(config.word_bits))),  #: To and from the read DMA.
+                "words": In(stream.Signature(packed_layout(config.word_bits))),  #: From the read DMA.
                 "table": Out(TABLE_BITS),  #: Of the record in ``row``.
-                "row": Out(RECORD_BITS - TABLE_BITS),  #: The record behind its table's number.
-                "write": Out(1),  #: A record is there.
-                "loading": Out(1),  #: From the cycle after ``start`` to the one of the last record.
+                "row": Out(RECORD_BITS - TABLE_BITS),  #: The record without its table number.
+                "write": Out(1),  #: ``row`` holds a record.
+                "loading": Out(1),  #: From the cycle after ``start`` to the cycle of the last record.
                 "done": Out(1),  #: One-cycle pulse, in the cycle after the last record.
             }
         )
-        #: Records to come.
+        #: Records not yet received.
         self.left = Signal(32)
 
     def elaborate(self, platform: Any) -> Module:

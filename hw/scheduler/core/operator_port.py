@@ -1,4 +1,4 @@
-"""Where an operator meets the scheduler: what it is told, how it reaches its operands, how it says done."""
+"""The interface between an operator and the scheduler: commands, reads and writes of operands, done."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ from hw.scheduler.core.scratchpad import ScratchpadReadPort, write_layout
 
 
 class OperatorSignature(wiring.Signature):
-    """An operator, seen from the operator: the same for a traffic engine and for a compute engine.
+    """The port, seen from the operator: the same for a traffic engine and for a compute engine.
 
     Behaviour
     ---------
     Whole operands may be read in any order and any number of times.  The words of a ring are acquired in
-    order and released in order; between the two they can be read again at their address.  Operands that come
-    by way of memory must be consumed in the order in which they are listed, and made in that order.
+    order and released in order; between the two they can be read again at their address.  Operands that
+    stream from memory must be consumed in the listed order; results that stream to memory must be produced in
+    it.
     """
 
     def __init__(self, config: SchedulerConfig) -> None:
         operand = stream.Signature(operand_layout(config))
         super().__init__(
             {
-                #: One at the start of each step the operator takes part in, when all its whole operands are
-                #: in place. It may write its whole results from then on.
+                #: One for each step in which the operator is active, when all its whole operands are in the
+                #: scratchpad.  From then on it may write its whole results.
                 "command": In(stream.Signature(command_layout(config))),
                 #: ``inputs``, ``outputs``: its operands in order, ``command.inputs`` and ``command.outputs``
-                #: of them a step; ``tag`` is the `Via`.  They may be offered before the command; words must
-                #: not be touched before it.
+                #: of them a step; ``tag`` is the `Via`.  They may arrive before the command, but their words
+                #: must not be accessed before it.
                 "inputs": In(operand),
                 "outputs": In(operand),
-                #: Of a ring, by the code of its `Via`, the first read of a word acquires it, and waits for
-                #: it; the last read of the oldest word releases it: its place may be filled anew.
+                #: For a ring (the bit of its `Via`), the first read of a word acquires it, and waits until it
+                #: is written.  The last read of the oldest word releases it, so its place may be overwritten.
                 "read": Out(stream.Signature(fetch_layout(config, 2))),
                 "response": In(stream.Signature(config.word_bits)),  #: One for each read, in order.
-                #: The tag of a place is its `Via`.  A write into a ring is its next word and waits for room.
+                #: The tag of a place is its `Via`.  A write into a ring is its next word, and waits for room.
                 "write": Out(stream.Signature(fill_layout(config, 2))),
-                #: One-cycle pulse: the last write's transfer was in an earlier cycle, and no read is under
-                #: way.
+                #: One-cycle pulse, after the last write was accepted and the last response received.
                 "done": Out(1),
-                "busy": Out(1),  #: Work is done in this cycle; counts as busy.
+                "busy": Out(1),  #: The operator works in this cycle; it counts as busy.
             }
         )
 
 
 class OperatorPort(wiring.Component):
-    """Lets an operator's reads and writes through to the scratchpad when its rings allow."""
+    """Connects an operator to the scratchpad and to its rings."""
 
     def __init__(self, config: SchedulerConfig) -> None:
         self._config = config
@@ -65,19 +65,19 @@ class OperatorPort(wiring.Component):
                 "done": Out(1),  #: One-cycle pulse: the operator is done, and its last word is granted.
                 "read": Out(ScratchpadReadPort(config)),
                 "write": Out(stream.Signature(write_layout(config))),  #: To the scratchpad.
+                #: ``inputs``, ``outputs``: the ring of operands streamed from or to memory, and the ring
+                #: shared with the neighbouring core.
                 "inputs": Out(RingReader()).array(2),
-                #: The rings of operands that come by way of memory, and of those shared with the neighbouring
-                #: core.
                 "outputs": Out(RingWriter(config.size_bits)).array(2),
                 "moved": Out(1),  #: A word is granted, in either direction.
                 "starved": Out(1),  #: A word waits for its ring.
-                #: A word that its ring allows waits for a bank, or for room for the answer.
+                #: A word that passed its ring waits for its bank, or for room in the response FIFO.
                 "blocked": Out(1),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
-        """A gate each way; done waits for the last word."""
+        """One gate a direction; done waits for the grant of the last word."""
         m = Module()
         m.submodules.reads = reads = ReadGate(self._config, rings=2)
         m.submodules.writes = writes = WriteGate(self._config, rings=2)

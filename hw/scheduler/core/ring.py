@@ -1,4 +1,4 @@
-"""Flow control of a ring: who may write the next word, who may read it."""
+"""Flow control of a ring: counts of words written, available and released."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 
 class RingWriter(wiring.Signature):
-    """The end that fills a ring, seen from there."""
+    """The end that fills a ring, seen from the writer."""
 
     def __init__(self, size_bits: int) -> None:
         super().__init__(
@@ -21,15 +21,15 @@ class RingWriter(wiring.Signature):
 
 
 class RingReader(wiring.Signature):
-    """The end that empties a ring, seen from there."""
+    """The end that empties a ring, seen from the reader."""
 
     def __init__(self) -> None:
         super().__init__(
             {
-                "available": In(1),  #: There is a word that was written and not acquired.
-                #: The next word is taken note of: its first read; only while ``available``.
+                "available": In(1),  #: A word was written and not yet acquired.
+                #: The first read of the next word; only while ``available``.
                 "acquired": Out(1),
-                #: The oldest acquired word will not be read again; at the earliest with its acquisition.
+                #: The oldest acquired word will not be read again; not before its acquisition.
                 "released": Out(1),
             }
         )
@@ -42,18 +42,17 @@ class Ring(wiring.Component):
 
     Behaviour
     ---------
-    An event shows at the other end in the next cycle.  Written and released count at the grant of the bank,
-    and every access reaches its bank equally long after its grant: so a word that is read at the earliest in
-    the cycle after its write finds it there, and one that is written at the earliest in the cycle after the
-    release of its place never overtakes the last read.
+    An event shows at the other end in the next cycle.  Writes and releases count at the grant of the bank,
+    and every access reaches its bank a fixed latency after its grant.  So a read granted a cycle after the
+    write sees the word, and a write granted a cycle after the release never overtakes the last read.
 
-    Several pieces may pass one after the other.  Words of the one before count as well, so the next one may
-    be held back a little while they leave; nothing ever goes in too early.
+    Several pieces may pass in turn.  Words left of the previous piece count too: they can delay the next one,
+    but never let it in too early.
 
     Why
     ---
-    The sizes of rings differ from step to step; the counts do not depend on them.  To acquire and to release
-    are two events, so that an operator with a window (rows of a convolution) can read a word several times.
+    Ring sizes differ from step to step; the counts do not depend on them.  Acquiring and releasing are two
+    events, so that an operator with a window (rows of a convolution) can read a word several times.
     """
 
     def __init__(self, size_bits: int) -> None:

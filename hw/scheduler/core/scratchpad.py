@@ -17,7 +17,7 @@ from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.core.bank_arbiter import BankArbiter
 from hw.scheduler.program.latency import READ_LATENCY, READS_AHEAD
 
-#: Words of a tile: the depth of one UltraRAM.
+#: Words of a RAM tile: the depth of one UltraRAM.
 TILE_ROWS = 4096
 
 
@@ -33,14 +33,14 @@ class ScratchpadReadPort(wiring.Signature):
         super().__init__(
             {
                 "request": Out(stream.Signature(config.address_bits)),
-                #: One for each request, in order, `READ_LATENCY` cycles after its transfer or later.
+                #: One for each request, in order, at least `READ_LATENCY` cycles after it.
                 "response": In(stream.Signature(config.word_bits)),
             }
         )
 
 
 class RamTile(wiring.Component):
-    """One RAM with a read and a write port: the piece that is converted once and placed many times."""
+    """One RAM with a read and a write port: a module that is elaborated once and instantiated many times."""
 
     def __init__(self, *, width: int, rows: int, ram_style: RamStyle) -> None:
         self._ram_style: RamStyle = ram_style
@@ -50,8 +50,8 @@ class RamTile(wiring.Component):
                 "write": In(1),
                 "write_row": In(range(rows)),
                 "write_data": In(width),
-                #: ``read``, ``read_row``, ``read_data``: ``read_data`` is there in the cycle after ``read``
-                #: and stays until the next one.
+                #: ``read``, ``read_row``, ``read_data``: data is valid in the cycle after ``read``, and until
+                #: the next read.
                 "read": In(1),
                 "read_row": In(range(rows)),
                 "read_data": Out(width),
@@ -75,15 +75,14 @@ class RamTile(wiring.Component):
 
 
 class Bank(wiring.Component):
-    """Every ``banks``-th word of the scratchpad: tiles, and an arbiter for each direction.
+    """Every ``banks``-th word of the scratchpad: RAM tiles, and an arbiter for each direction.
 
     ``ports``: ports of each direction.
 
     Behaviour
     ---------
-    Each direction grants one port a cycle (`BankArbiter`); ``ready`` is the grant.  Reads and writes
-    reach the RAM one cycle after it: a read granted in any cycle after the grant of a write sees what was
-    written.
+    Each direction grants one port a cycle (`BankArbiter`); ``ready`` is the grant.  Reads and writes reach
+    the RAM one cycle later.  A read granted after a write returns the written word.
     """
 
     def __init__(self, config: SchedulerConfig, placer: Placer, *, ports: int) -> None:
@@ -142,13 +141,12 @@ class Scratchpad(wiring.Component):
 
     Behaviour
     ---------
-    A request is granted in the cycle of its transfer.  Word ``a`` lies in bank ``a % banks``; a bank grants
-    one read and one write a cycle, so that nobody waits longer than the others take two words each.  Users
-    that go through memory word by word meet in a bank once: the later one waits a cycle, and from then on
-    they follow each other from bank to bank.
+    ``ready`` is the grant.  Word ``a`` lies in bank ``a % banks``.  A bank grants one read and one write a
+    cycle; a port waits for at most two words of each other port.  Two sequential users collide in a bank
+    once: the later one waits a cycle, and from then on they follow each other from bank to bank.
 
-    A read that is granted after a write, by a cycle or more, gives what was written; in the same cycle, the
-    word before.  The content at power-up is undefined.
+    A read granted at least a cycle after a write returns the new word; in the same cycle, the old one.  The
+    content at power-up is undefined.
     """
 
     def __init__(self, config: SchedulerConfig, placer: Placer) -> None:
@@ -161,13 +159,13 @@ class Scratchpad(wiring.Component):
                     ports
                 ),  #: Of the cores, then of the write engine.
                 #: Of the read engine, then of the cores.  In both directions words flow from lower to higher
-                #: ports, so that the earlier of two who meet goes first.
+                #: ports, so that the earlier of two users has priority (`BankArbiter`).
                 "write": In(stream.Signature(write_layout(config))).array(ports),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Requests -> banks, by the low bits of the address -> responses, by where they were asked."""
+        """Requests -> banks, by the low bits of the address -> responses, selected by the bank requested."""
         m = Module()
         config = self._config
         banks = [
@@ -193,7 +191,7 @@ class Scratchpad(wiring.Component):
         return m
 
     def _read_port(self, m: Module, index: int, port: Any, banks: list[Any]) -> None:
-        """Ask only for what there is room for, and fetch each word where it comes out."""
+        """Request only while the response FIFO has room; select each response from its bank."""
         low = exact_log2(len(banks))
         m.submodules[f"responses_{index}"] = responses = Fifo(self._config.word_bits, depth=READS_AHEAD)
         room = Signal(range(READS_AHEAD + 1), init=READS_AHEAD, name=f"room_{index}")
@@ -212,7 +210,7 @@ class Scratchpad(wiring.Component):
         with m.If(taken & ~granted):
             m.d.sync += [room.eq(room + 1), some_room.eq(1)]
 
-        # Where the words granted one, two and three cycles ago come from.
+        # Banks of the words granted one, two and three cycles ago.
         stages = [
             Signal(data.StructLayout({"valid": 1, "bank": low}), name=f"asked_{index}_{age}")
             for age in range(1, READ_LATENCY)

@@ -1,4 +1,4 @@
-"""The sequencer: step after step, each in the four phases of `hw.scheduler`."""
+"""The sequencer: executes steps in order, each in the four phases of `hw.scheduler`."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from hw.scheduler.core.layouts import command_layout, step_layout
 
 
 class SequencerPhase(enum.IntEnum):
-    """What the sequencer waits for."""
+    """States of the sequencer, named for the event each waits for."""
 
-    IDLE = 0  #: For a start.
-    SLOT = 1  #: For the writes the slot needs, and its row.
-    READS = 2  #: For the reads the cores need.
-    COMPUTE = 3  #: For the cores.
-    DRAIN = 4  #: For the last transfers.
+    IDLE = 0  #: A start.
+    SLOT = 1  #: The row of the step, and the writes whose places it takes over.
+    READS = 2  #: The reads of its whole operands.
+    COMPUTE = 3  #: Its cores.
+    DRAIN = 4  #: The last transfers.
 
 
 class StepSequencer(wiring.Component):
-    """Starts cores and lets transfers run, by counts alone.
+    """Starts cores and releases transfers, by comparing counts.
 
     Behaviour
     ---------
-    A step that waits for nothing takes three cycles more than its slowest core, from command to done.
+    A step without stalls takes three cycles more than its slowest core, from command to done.
     """
 
     def __init__(self, config: SchedulerConfig) -> None:
@@ -59,7 +59,7 @@ class StepSequencer(wiring.Component):
         """Make the gates."""
         m = Module()
         step = self.steps.payload
-        # One bit a core: its command is to be given, and its done is to come.
+        # One bit a core: its command is not accepted yet; its done is outstanding.
         asked, awaited = Signal(self._config.cores), Signal(self._config.cores)
         for core, (row, command) in enumerate(zip(self.rows, self.commands, strict=True)):
             m.d.comb += [
@@ -67,7 +67,7 @@ class StepSequencer(wiring.Component):
                 command.valid.eq(row.valid & asked[core]),
                 row.ready.eq(command.ready & asked[core]),
             ]
-        # Compared a cycle before it ends a launch, and with it much else.
+        # Registered: the end of a launch has a high fan-out.
         drained = Signal()
         m.d.sync += drained.eq(
             (self.reads_completed == self.reads_total) & (self.writes_completed == self.writes_total)

@@ -16,19 +16,19 @@ from hw.scheduler.program.image import Row
 class ProgramTable(wiring.Component):
     """Sends its rows, once after every ``start``.
 
-    ``layout``: of a row. ``depth``: most rows, at least 1. ``rows``: field values of a table that is frozen,
-    a ROM; None for one that is written.
+    ``layout``: of a row. ``depth``: most rows, at least 1. ``rows``: field values of a frozen table (a ROM),
+    or None for one that is written.
 
     Behaviour
     ---------
-    The first row is offered three cycles after ``start``, then one row a cycle.  A row that is written in the
-    cycle before ``start`` or earlier is sent.
+    The first row is valid three cycles after ``start``, then one row a cycle.  Rows written before the cycle
+    of ``start`` are sent.
 
     Why
     ---
-    A static schedule is read from front to back.  So no table needs an address from outside, and whoever
-    takes the rows runs as far ahead of the others as its own rules let it.  Who takes a row may compare its
-    steps first: so that `Skid` and not that comparison decides whether the RAM reads.
+    A static schedule is read from front to back.  So no table needs an address, and each consumer runs ahead
+    of the others on its own.  A consumer compares the row's step before it accepts the row.  The `Skid` keeps
+    that comparison out of the RAM's read enable.
     """
 
     def __init__(self, layout: data.StructLayout, *, depth: int, rows: Sequence[Row] | None = None) -> None:
@@ -37,11 +37,11 @@ class ProgramTable(wiring.Component):
         self._rows = rows
         super().__init__(
             {
-                "clear": In(1),  #: Forget all rows.
-                "write": In(1),  #: ``row`` is the next row.
+                "clear": In(1),  #: Drop all rows.
+                "write": In(1),  #: Append ``row``.
                 "row": In(layout),
-                "count": Out(range(depth + 1)),  #: Rows there are.
-                "start": In(1),  #: One-cycle pulse: begin with the first row, whatever was sent before.
+                "count": Out(range(depth + 1)),  #: Rows written.
+                "start": In(1),  #: One-cycle pulse: begin again with the first row.
                 "o": Out(stream.Signature(layout)),
             }
         )
@@ -67,7 +67,7 @@ class ProgramTable(wiring.Component):
         position = Signal.like(self.count)
         sending = Signal()  # nothing is sent before the first start
         more = sending & (position != self.count)
-        latched = Signal()  # a row is at the RAM's slow output
+        latched = Signal()  # the RAM's output holds a row; its clock-to-out is slow
         again = self.clear | self.start
         m.submodules.skid = skid = ResetInserter(again)(Skid(self._layout))
         advance = ~latched | skid.i.ready

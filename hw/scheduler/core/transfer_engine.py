@@ -1,4 +1,4 @@
-"""The two transfer engines: memory to scratchpad, and back, each strictly in the order of its table."""
+"""The two transfer engines, memory to scratchpad and back, each strictly in the order of its table."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from hw.scheduler.program.latency import TRANSFERS_AHEAD
 
 
 class TransferIssue(wiring.Component):
-    """Lets transfers run when their step has come: to the DMA and, word by word, to the scratchpad.
+    """Issues each transfer at its start step: a DMA command, and the scratchpad addresses of its words.
 
     Behaviour
     ---------
-    Latency 1 cycle to ``command``, 2 to ``place``; a transfer goes to both at once.
+    Latency 1 cycle to ``command``, 2 to ``place``; a transfer is issued to both at once.
     """
 
     def __init__(self, config: SchedulerConfig) -> None:
@@ -39,13 +39,13 @@ class TransferIssue(wiring.Component):
             {
                 "i": In(stream.Signature(transfer_layout(config))),
                 "base": In(MEMORY_ADDRESS_BITS),  #: Address of the program's region of the memory.
-                #: Slots begun: a read or a stream of step ``s`` may run when this is more than ``s``.
+                #: Slots begun: a read or a stream of start step ``s`` may run when this exceeds ``s``.
                 "begun": In(config.step_bits),
-                #: Steps computed: any other write of step ``s`` may run when this is more than ``s``.  For
-                #: reads tied to ``begun``.
+                #: Steps computed: any other write of start step ``s`` may run when this exceeds ``s``.  Equal
+                #: to ``begun`` for the read engine.
                 "computed": In(config.step_bits),
                 "command": Out(stream.Signature(command_layout(MEMORY_ADDRESS_BITS))),
-                #: Tag: the core, one-hot, of a stream; else 0.
+                #: Tag: the core of a stream, one-hot; 0 for a whole tensor.
                 "place": Out(stream.Signature(place_layout(config, config.cores))),
             }
         )
@@ -79,11 +79,11 @@ class TransferIssue(wiring.Component):
 
 
 class TransferEngine(wiring.Component):
-    """What the engines of both directions have in common.
+    """The common part of both transfer engines.
 
     Behaviour
     ---------
-    One word a cycle, from transfer to transfer as well.
+    One word a cycle, without gaps between transfers.
     """
 
     def __init__(self, config: SchedulerConfig, members: dict[str, wiring.Member]) -> None:
@@ -93,17 +93,17 @@ class TransferEngine(wiring.Component):
                 "start": In(1),  #: ``completed`` goes to 0.
                 "i": In(stream.Signature(transfer_layout(config))),  #: The transfers, in order.
                 "base": In(MEMORY_ADDRESS_BITS),
-                #: ``begun``, ``computed``: as of `TransferIssue`.
+                #: ``begun``, ``computed``: as in `TransferIssue`.
                 "begun": In(config.step_bits),
                 "computed": In(config.step_bits),
-                "completed": Out(config.transfer_bits),  #: Transfers that are complete.
+                "completed": Out(config.transfer_bits),  #: Transfers completed.
                 "bytes_moved": Out(48),  #: Since reset.
                 **members,
             }
         )
 
     def _begin(self, completes: Any) -> tuple[Module, TransferIssue]:
-        """Make the module with `TransferIssue`, and count what is complete."""
+        """Make the module with `TransferIssue` and the count of completed transfers."""
         m = Module()
         m.submodules.issue = issue = TransferIssue(self._config)
         connect(m, flipped(self.i), issue.i)
@@ -122,12 +122,12 @@ class TransferEngine(wiring.Component):
 class ReadEngine(TransferEngine):
     """Fills the scratchpad.
 
-    A transfer is complete when its last word is granted by the scratchpad.
+    A transfer is complete when the scratchpad grants its last word.
 
     Behaviour
     ---------
-    Addresses are given to the memory as soon as a transfer may run, as far as the DMA has room for the data,
-    whatever the one before still waits for.
+    Read addresses are issued as soon as a transfer may run and the DMA has room for the data, even while the
+    previous transfer waits for its ring.
     """
 
     def __init__(self, config: SchedulerConfig) -> None:
@@ -135,19 +135,19 @@ class ReadEngine(TransferEngine):
             config,
             {
                 "write": Out(stream.Signature(write_layout(config))),
-                #: The ring each core reads a stream from.
+                #: The ring from which each core reads a stream.
                 "rings": Out(RingWriter(config.size_bits)).array(config.cores),
                 "axi": Out(axi.ReadSignature(data_width=config.word_bits, addr_width=MEMORY_ADDRESS_BITS)),
-                #: The DMA is the loader's (`hw.scheduler.core.loader`); no transfer may run.
+                #: The loader (`hw.scheduler.core.loader`) uses the DMA; no transfer may run.
                 "loading": In(1),
-                #: ``load``, ``loaded``: commands and words of the loader's DMA.
+                #: ``load``, ``loaded``: the loader's DMA commands and words.
                 "load": In(stream.Signature(command_layout(MEMORY_ADDRESS_BITS))),
                 "loaded": Out(stream.Signature(packed_layout(config.word_bits))),
             },
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """TransferIssue -> DMA; its words and their places -> gate."""
+        """Issue -> DMA; words and their places -> gate."""
         gate = WriteGate(self._config, rings=self._config.cores)
         dma = ReadDMA(data_width=self._config.word_bits, addr_width=MEMORY_ADDRESS_BITS)
         m, issue = self._begin(gate.finished)
@@ -169,7 +169,7 @@ class ReadEngine(TransferEngine):
         with m.If(self.load.valid):
             m.d.comb += dma.command.payload.eq(self.load.payload)
 
-        joined = dma.o.valid & issue.place.valid  # never while loading: there are no places
+        joined = dma.o.valid & issue.place.valid  # never while loading: no transfer is issued then
         m.d.comb += [
             gate.i.valid.eq(joined),
             gate.i.payload.place.eq(issue.place.payload),
@@ -181,9 +181,9 @@ class ReadEngine(TransferEngine):
 
 
 class WriteEngine(TransferEngine):
-    """Empties the scratchpad.
+    """Drains the scratchpad.
 
-    A transfer is complete when its every write has its response.
+    A transfer is complete when all its writes are acknowledged (AXI response).
     """
 
     def __init__(self, config: SchedulerConfig) -> None:
@@ -191,13 +191,15 @@ class WriteEngine(TransferEngine):
             config,
             {
                 "read": Out(ScratchpadReadPort(config)),
-                "rings": Out(RingReader()).array(config.cores),  #: The ring each core writes a stream into.
+                "rings": Out(RingReader()).array(
+                    config.cores
+                ),  #: The ring into which each core writes a stream.
                 "axi": Out(axi.WriteSignature(data_width=config.word_bits, addr_width=MEMORY_ADDRESS_BITS)),
             },
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """TransferIssue -> DMA; places -> gate -> words -> DMA."""
+        """Issue -> DMA; places -> gate -> words -> DMA."""
         gate = ReadGate(self._config, rings=self._config.cores)
         dma = WriteDMA(data_width=self._config.word_bits, addr_width=MEMORY_ADDRESS_BITS)
         m, issue = self._begin(dma.done.valid)

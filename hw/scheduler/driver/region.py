@@ -68,8 +68,8 @@ class MemoryRegion:
     def write_sources(self, sources: Mapping[str, Tensor], *, fill: int = 0) -> Bytes:
         """Return the region's content before a launch, uint8.
 
-        A source is an array of any type and shape with as many bytes as its tensor.  ``fill`` is the value of
-        every byte outside of the sources.
+        A source is an array of any type and shape with as many bytes as its tensor.  Every byte outside of
+        the sources is ``fill``.
 
         Raises `InputError` for a source that is missing or has another size.
         """

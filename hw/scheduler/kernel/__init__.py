@@ -1,1 +1,1 @@
-"""The scheduler kernel: what the shell of `hw.lib.kernel` wraps."""
+"""The scheduler kernel: arguments, counters and body for the shell of `hw.lib.kernel`."""

@@ -6,7 +6,7 @@ from hw.lib.arguments import STATUS, Argument, ArgumentTable, Kind
 from hw.lib.counters import counter_names
 from hw.scheduler.config import SchedulerConfig
 
-#: Why nothing was done in a cycle, in order of precedence.
+#: Causes of a stall cycle, in order of precedence.
 CAUSES = ("load", "write", "read", "ring", "bank", "drain")
 _CYCLE_DOCS = {
     "cycles_total": "Cycles from start to done",
@@ -19,7 +19,7 @@ _CYCLE_DOCS = {
     "cycles_stall_drain": "Cycles after the last operator, waiting for transfers to memory",
     "cycles_idle": "Cycles of the sequencer and of operators filling their pipelines",
 }
-#: Counters beside those of cycles.
+#: Counters other than those of cycles.
 COUNTS = {
     "gmem0_read_bytes": "Bytes read from memory",
     "gmem0_write_bytes": "Bytes written to memory",
@@ -37,7 +37,7 @@ _IMAGE = (
 
 
 def argument_table(config: SchedulerConfig) -> ArgumentTable:
-    """Return the table: the pointers and the size of the program, none where it is frozen, then counters."""
+    """Return the arguments: pointers, the image's size (neither where the program is frozen), counters."""
     return ArgumentTable(
         (
             Argument(

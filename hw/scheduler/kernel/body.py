@@ -33,8 +33,8 @@ class SchedulerBody(wiring.Component):
 
     Behaviour
     ---------
-    A launch loads the program image at ``program``, where none is frozen, and executes all of it: it reads
-    the sources from the region at ``memory`` and leaves the outputs, and what was spilled, there.
+    A launch loads the program image at ``program``, unless the program is frozen, and executes it.  It reads
+    the sources from the region at ``memory`` and writes outputs and spilled tensors to it.
     """
 
     def __init__(self, config: SchedulerConfig, placer: Placer) -> None:
@@ -80,7 +80,7 @@ class SchedulerBody(wiring.Component):
         return m
 
     def _loader(self, m: Module, reader: ReadEngine) -> Loader | None:
-        """Place the loader, on the read engine's DMA; none where the program is frozen."""
+        """Instantiate the loader, on the read engine's DMA; None where the program is frozen."""
         if self._config.program is not None:
             return None
         m.submodules.loader = loader = Loader(self._config)
@@ -103,7 +103,7 @@ class SchedulerBody(wiring.Component):
         reader: ReadEngine,
         writer: WriteEngine,
     ) -> tuple[list[OperatorPort], Any]:
-        """Place the operators: each with its port, its tables and the rings at its ends."""
+        """Instantiate the operators, each with its port, its tables and its rings."""
         config = self._config
         ports: list[OperatorPort] = []
         busy = []
@@ -151,7 +151,7 @@ class SchedulerBody(wiring.Component):
         ports: list[OperatorPort],
         busy: Any,
     ) -> None:
-        """Count cycles by what happened in them, bytes, and steps."""
+        """Count cycles by cause, bytes and steps."""
         m.submodules.counters = counters = Counters(CAUSES)
         computing = sequencer.phase == SequencerPhase.COMPUTE
         m.d.comb += [
@@ -174,7 +174,7 @@ class SchedulerBody(wiring.Component):
 
 
 class _Tables:
-    """Places tables, each written by the loader or frozen."""
+    """Instantiates tables, each written by the loader or frozen."""
 
     def __init__(self, m: Module, config: SchedulerConfig, loader: Loader | None, *, start: Any) -> None:
         self.start = start
@@ -182,7 +182,7 @@ class _Tables:
         self._frozen = None if config.program is None else image.table_rows(config.program)
 
     def place(self, name: str, number: int, layout: data.StructLayout, depth: int, target: Any) -> Any:
-        """Place a table that feeds a stream; gives the number of its rows."""
+        """Instantiate a table that drives a stream; return the count of its rows."""
         m, loader = self._m, self._loader
         rows = None if self._frozen is None else self._frozen.get(number, [])
         m.submodules[f"{name}_table"] = table = ProgramTable(layout, depth=depth, rows=rows)

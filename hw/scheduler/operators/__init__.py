@@ -1,1 +1,1 @@
-"""What computes behind an operator port."""
+"""Operators: the engines behind an operator port."""

@@ -1,11 +1,11 @@
-"""The function a traffic engine computes, in gates; ``docs/scheduler.md`` defines it in the same names.
+"""The function of a traffic engine, as combinational logic; ``docs/scheduler.md`` defines it by these names.
 
-For fixed other words, ``w[k] -> s`` and ``s -> out`` are one to one: a single wrong word always shows in the
-operator's last word, and so on to the network's outputs.  Positions differ by the added ``G * (k + 1)``: its
+With the other words fixed, ``w[k] -> s`` and ``s -> out`` are bijections.  So one wrong word always changes
+the operator's last word, and so the network's outputs.  Adding ``G * (k + 1)`` makes positions distinct: its
 carries do not commute with the exclusive or.
 
-The feedback from digest to digest is one exclusive or behind wires: both adders stand outside of it, so the
-engine takes a word a cycle at any clock.
+The loop from digest to digest is one exclusive or; both adders are outside of it.  So the engine takes a word
+a cycle at any clock.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Const, Value
 
 LANE_BITS = 32
-#: 2^32 / golden ratio, odd: consecutive multiples differ in every bit sooner or later.
+#: 2^32 / golden ratio, odd: consecutive multiples toggle every bit.
 POSITION_STEP = 0x9E3779B9
 OUTPUT_STEP = 0x85EBCA6B
 ROTATION = 7
 
 
 def lane_constants(lanes: int) -> tuple[int, ...]:
-    """Return ``c``: one constant a lane."""
+    """Return ``c``, one constant a lane."""
     return tuple(POSITION_STEP * (lane + 1) % 2**LANE_BITS for lane in range(lanes))
 
 

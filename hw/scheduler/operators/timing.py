@@ -1,6 +1,6 @@
-"""How long an operator takes, cycle by cycle, without its data: the traffic engine's gates (`traffic`).
+"""Cycle model of an operator, without data: it mirrors the RTL of the traffic engine (`traffic`).
 
-A real operator joins with the same four functions: `begin`, `work`, `has_written` and `computes_until`; its
+Another operator needs the same four functions: `begin`, `work`, `has_written` and `computes_until`.  Its
 state is a row of `STATE` integers.
 """
 
@@ -16,8 +16,8 @@ from hw.scheduler.program.latency import (
 )
 from hw.scheduler.program.timing.state import IN, MEMORY, NEXT, OUT, WHOLE, Integers
 
-# Columns of the state.  A word that is given fills the operator's register, is then buffered in the gate, and
-# then held there before its bank.
+# Columns of the state.  An output word passes the operator's register (_FILLED), the gate's skid buffer
+# (_BUFFERED) and the register that requests the bank (_HELD).
 _BEGIN, _ASKED, _FETCHED, _ARRIVED, _WAITING, _GIVEN, _LEAD, _FILLED, _BUFFERED, _HELD, _ALLOWED = range(11)
 _SOURCE, _SOURCE_LEFT, _TARGET, _TARGET_LEFT, _HISTORY = range(11, 16)
 STATE = _HISTORY + READ_LATENCY
@@ -25,7 +25,7 @@ STATE = _HISTORY + READ_LATENCY
 
 @compiled
 def begin(cycle: int, word: Integers, state: Integers, operands: Integers) -> None:
-    """Return an operator its command, a row of `Tables.cores`, in this cycle."""
+    """Start an operator in this cycle; its command is a row of `Tables.cores`."""
     state[:] = 0
     state[_BEGIN] = cycle
     state[_LEAD] = -word[0]
@@ -38,7 +38,7 @@ def begin(cycle: int, word: Integers, state: Integers, operands: Integers) -> No
 
 @compiled
 def has_written(word: Integers, state: Integers) -> bool:
-    """Tell whether the last word is in the scratchpad."""
+    """Return whether the last word is in the scratchpad."""
     return state[_GIVEN] == word[1] and not (state[_FILLED] or state[_BUFFERED] or state[_HELD])
 
 
@@ -52,16 +52,16 @@ def work(
     rings: Integers,
     changes: Integers,
 ) -> tuple[bool, bool, bool]:
-    """Advance an operator by a cycle; tell whether it is done, has moved, and waits for a transfer.
+    """Advance an operator by a cycle; return whether it is done, moved a word, and waits for a transfer.
 
-    It is called the most, so it is given rows and not `Tables` and `Parts`, which take long to pass on.
+    This is the hottest function, so it takes rows: passing `Tables` and `Parts` costs time.
     """
     total_in, total_out, least = word[0], word[1], word[2]
     if has_written(word, state):
         return cycle >= state[_BEGIN] + least, False, False
     if cycle < state[_BEGIN] + COMMAND_CYCLES:
         return False, False, False
-    # Words on their way to the scratchpad; there is room in a ring when there was in the cycle before.
+    # Words on their way to the scratchpad.  Room in a ring was compared in the previous cycle.
     fires = state[_HELD] == 1 and state[_ALLOWED] == 1
     via = operands[state[_TARGET], 1]
     waits = state[_HELD] == 1 and not fires and via == MEMORY

@@ -1,4 +1,4 @@
-"""The traffic engine: an operator that moves what a real one would, and whose results can be checked."""
+"""The traffic engine: an operator with the traffic of a real one and checkable results."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class TrafficEngine(wiring.Component):
 
     Behaviour
     ---------
-    One word in and one word out a cycle.  Output word ``j`` of ``O`` leaves when ``ceil((j + 1) * I / O)`` of
-    the ``I`` input words have come; the inputs wait for it, so that its digest is of exactly these.  Done
-    when the last word is written and ``compute_cycles`` are over.
+    One word in and one word out a cycle.  The digest of output word ``j`` of ``O`` covers exactly the first
+    ``ceil((j + 1) * I / O)`` of the ``I`` input words.  Done when the last word is written and
+    ``compute_cycles`` have passed.
     """
 
     def __init__(self, config: SchedulerConfig) -> None:
@@ -71,17 +71,17 @@ class TrafficEngine(wiring.Component):
         return m
 
     def _run(self, m: Module, some_left: Signal) -> tuple[Signal, Signal]:
-        """Accept a command, count its least cycles, report done; return its first cycle and the count's."""
+        """Accept a command, count its least cycles, signal done; return ``begin`` and ``computing``."""
         command = self.command.payload
         begin, running = Signal(), Signal()
-        cycles, computing = Signal(CYCLES_BITS), Signal()  # of the least, from this one on
+        cycles, computing = Signal(CYCLES_BITS), Signal()  # least cycles left, this one included
         m.d.comb += [
             self.command.ready.eq(~running),
             begin.eq(self.command.valid & self.command.ready),
             self.done.eq(running & ~some_left & ~self.write.valid & ~computing),
         ]
         with m.If(begin):
-            # `done` is up in the last one.
+            # `done` is high in the last of them.
             m.d.sync += [
                 running.eq(1),
                 cycles.eq(command.compute_cycles),
@@ -109,10 +109,10 @@ class TrafficEngine(wiring.Component):
     def _spread(
         self, m: Module, begin: Signal, take: Signal, give: Signal, left: Signal, some_left: Signal
     ) -> tuple[Value, Signal]:
-        """Spread I words in over O words out; return whether a word is owed, and the lead after one leaves.
+        """Spread I words in over O words out, as Bresenham draws a line.
 
-        As Bresenham draws a line: the lead is ``in * O - (out + 1) * I``, and a word is owed while it is not
-        negative.
+        ``lead`` is ``in * O - (out + 1) * I``; an output word is due while it is not negative.  Return
+        whether one is due, and the lead after it.
         """
         command, bits = self.command.payload, self._config.size_bits
         total_in, total_out = Signal(bits), Signal(bits)
@@ -145,7 +145,7 @@ class TrafficEngine(wiring.Component):
         """Fold each word taken into the digest, and write one output word for each ``give``."""
         command, config = self.command.payload, self._config
         digest = Signal(config.word_bits)
-        # Keys make different words of equal digests.
+        # Keys make output words of equal digests differ.
         head, key = Signal(LANE_BITS), Signal(LANE_BITS)
         first_head = command.operator << LANE_BITS - OPERATOR_BITS
         with m.If(begin):
@@ -169,7 +169,7 @@ class TrafficEngine(wiring.Component):
 
     @staticmethod
     def _feed(m: Module, walker: AddressGenerator, operands: Any, begin: Signal, count: Any) -> None:
-        """Return a walker the operands of the step, and none of the next before its command."""
+        """Feed an address generator the operands of this step only, until the next command."""
         left = Signal(COUNT_BITS)
         m.d.comb += [
             walker.i.payload.eq(operands.payload),

@@ -1,1 +1,1 @@
-"""What is asked of a planner and what it answers, as plain data."""
+"""Options and plans as plain data, and the planner's view of a graph."""

@@ -1,4 +1,4 @@
-"""The compute array: how long an operator's arithmetic takes on it, and how a pipelined group shares it."""
+"""The compute array: cycles of an operator's arithmetic, and its shares among a pipelined group."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from hw.scheduler.graph.graph import Operator
 
 
 def share_array(operator: Operator, macs_per_cycle: int) -> tuple[int, ...]:
-    """Assign each member of a group its multipliers, at least 1, so that the slowest is as fast as can be; a
-    plain operator gets the whole array of ``macs_per_cycle``.
+    """Assign each member of a group at least 1 multiplier, so that the slowest member is as fast as possible.
 
-    In ``T`` cycles member ``i`` needs ``ceil(macs_i / T)`` multipliers.  The least ``T`` for which these sum
-    to no more than the array has is found by bisection, and what is left over stays unused.  InputError when
-    the array has fewer multipliers than the group members.
+    A plain operator uses the whole array of ``macs_per_cycle``.  In ``T`` cycles member ``i`` needs
+    ``ceil(macs_i / T)`` multipliers.  Bisection finds the least ``T`` at which these fit the array; the rest
+    of the array stays unused.  InputError when the array has fewer multipliers than the group members.
     """
     if macs_per_cycle < len(operator.chain):
         raise InputError("macs_per_cycle", macs_per_cycle, f"at least {len(operator.chain)}")
@@ -24,16 +23,16 @@ def share_array(operator: Operator, macs_per_cycle: int) -> tuple[int, ...]:
     def shares(cycles: int) -> tuple[int, ...]:
         return tuple(max(1, -(-member.macs // cycles)) for member in operator.members)
 
-    # In as many cycles as the largest has macs, each member needs one multiplier only.
+    # In as many cycles as the largest member has macs, each member needs one multiplier.
     most = max(1, *(member.macs for member in operator.members))
     fits = bisect.bisect_left(range(most), True, lo=1, key=lambda t: sum(shares(t)) <= macs_per_cycle)
     return shares(fits)
 
 
 def compute_cycles(operator: Operator, macs_per_cycle: int) -> int:
-    """Return the least cycles of an operator's arithmetic: a group's is its slowest member's.
+    """Return the least cycles of an operator's arithmetic; of a group, those of its slowest member.
 
-    Raises InputError as `share_array`.
+    Raises InputError like `share_array`.
     """
     shares = share_array(operator, macs_per_cycle)
     return max(-(-member.macs // share) for member, share in zip(operator.chain, shares, strict=True))

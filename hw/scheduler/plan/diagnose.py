@@ -1,6 +1,6 @@
-"""Why a scratchpad is too small: the fewest tensors that one step needs at once, and what would suffice.
+"""Diagnosis of a scratchpad that is too small: the smallest conflict of tensors, and a sufficient size.
 
-A plan exists exactly when each operator fits alone: everything else can leave the scratchpad before it.
+A plan exists exactly when each operator fits alone, because everything else can leave the scratchpad first.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hw.scheduler.graph.graph import Graph, TensorKind
 from hw.scheduler.plan.options import PlanOptions, When
 from hw.scheduler.plan.problem import Problem
 
-#: Operands up to which all sets are tried; of more, a set of which no tensor can be left out is given.
+#: Operands up to which all sets are tried; above, an irreducible set is found.
 _EXHAUSTIVE = 14
 #: Tensors that a refusal names.
 _NAMED = 8
@@ -23,22 +23,22 @@ _NAMED = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
-    """What makes a plan impossible."""
+    """The conflict that makes a plan impossible."""
 
     operator: str  #: The operator whose step does not fit.
     tensors: tuple[str, ...]  #: The smallest set of its tensors that does not fit together, largest first.
-    #: What these need, buffers of a pipelined group included, each tensor through its window where allowed.
+    #: Bytes of these, with the buffers of a pipelined group; a tensor that may be streamed counts its window.
     needed_bytes: int
-    #: The least scratchpad for which a plan of this graph exists under the same options.
+    #: The smallest scratchpad for which a plan of this graph exists under the same options.
     sufficient_bytes: int
-    #: The same when tensors may be streamed; equal to ``sufficient_bytes`` when they may already.
+    #: The same with streaming allowed; equal to ``sufficient_bytes`` where it is allowed already.
     streaming_bytes: int
 
 
 def refuse_too_large(graph: Graph, memory_bytes: int, memory: str) -> None:
-    """Refuse a network that does not fit a board's memory, whatever the plan.
+    """Raise InputError for a network that does not fit a board's memory under any plan.
 
-    The InputError names the tensor that is larger than the memory, or the bytes of all that lie there.
+    The error names a tensor larger than the memory, or the bytes of all inputs, weights, caches and outputs.
     """
     legal = f"at most {memory_bytes}, {memory}"
     there = [tensor for tensor in graph.tensors if tensor.kind is not TensorKind.ACTIVATION]
@@ -51,9 +51,9 @@ def refuse_too_large(graph: Graph, memory_bytes: int, memory: str) -> None:
 
 
 def diagnose(problem: Problem, options: PlanOptions) -> Diagnosis | None:
-    """Find out why no plan exists; None when one does.
+    """Return the conflict that makes a plan impossible; None when a plan exists.
 
-    Of the options, the scratchpad and streaming matter; tiling and grouping make other problems.
+    Only the scratchpad and streaming matter; tiling and grouping change the problem itself.
     """
     word, streaming = problem.word_bytes, options.streams
     needs, streamed = (
@@ -78,7 +78,7 @@ def diagnose(problem: Problem, options: PlanOptions) -> Diagnosis | None:
 
 
 def _smallest(problem: Problem, operator: int, capacity: int, *, streaming: bool) -> tuple[int, ...]:
-    """Return the fewest operands that do not fit together; of equally many, those that need most."""
+    """Return the fewest operands that do not fit together; among sets of that size, the largest."""
     operands = sorted(problem.operands[operator], key=lambda tensor: (-problem.size[tensor], tensor))
 
     def needed(tensors: Sequence[int]) -> int:
@@ -93,10 +93,10 @@ def _smallest(problem: Problem, operator: int, capacity: int, *, streaming: bool
 def _irreducible(
     problem: Problem, operator: int, operands: Sequence[int], capacity: int, *, streaming: bool
 ) -> tuple[int, ...]:
-    """Leave out what can be, from the last on: what is left does not fit, and would without any of it.
+    """Drop each operand, last first, if the others still do not fit; without any one left, the rest fits.
 
-    `Problem.least_words` of what is left is kept up to date.  To count it anew for each operand takes minutes
-    where there are thousands.
+    The sum of `Problem.least_words` is updated incrementally: recomputing it takes minutes for thousands of
+    operands.
     """
     size, windows = problem.size, problem.window
     saved = {tensor: size[tensor] - windows(operator, tensor) if streaming else 0 for tensor in operands}
@@ -104,7 +104,7 @@ def _irreducible(
     total = problem.fifo[operator] + sum(size[tensor] for tensor in operands)
     together = sum(saved[tensor] for tensor in operands if tensor not in alone)
     kept = set(operands)
-    most = sorted(alone, key=saved.__getitem__)  # what saves most alone comes last
+    most = sorted(alone, key=saved.__getitem__)  # the largest saving is last
     for tensor in reversed(operands):
         kept.remove(tensor)
         while most and most[-1] not in kept:
@@ -121,9 +121,7 @@ def _irreducible(
 
 
 def refuse(problem: Problem, options: PlanOptions) -> NoReturn:
-    """End with the InputError that says why no plan exists: it names the operator, the tensors that do not
-    fit together and the scratchpad that would do.
-    """
+    """Raise the InputError that names the operator, its conflicting tensors and a sufficient scratchpad."""
     found = diagnose(problem, options)
     given = f"{options.scratchpad_bytes} bytes"
     if found is None:

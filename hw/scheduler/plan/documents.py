@@ -1,4 +1,4 @@
-"""Plans as JSON files: read with errors that name the place, written canonically."""
+"""Plans as JSON files: read with errors that name the field, written canonically."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ _PLAN = TypeAdapter(Plan)
 
 
 def plan_to_json(plan: Plan) -> str:
-    """Return the text of plan.json; equal plans give equal bytes."""
+    """Return the text of plan.json; equal plans have equal texts."""
     return to_text(_PLAN.dump_python(plan, mode="json"))
 
 
 def read_plan(path: Path) -> Plan:
-    """Read a plan.json; InputError when it has not the form of one: `hw.scheduler.check` finds what else is
-    wrong.
-    """
+    """Read a plan.json; InputError when its form is wrong.  `hw.scheduler.check` checks its content."""
     return validate(read_json(path, expected=PLAN_FORMAT), _PLAN)

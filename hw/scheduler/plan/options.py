@@ -1,4 +1,4 @@
-"""What a planner is asked for."""
+"""The options of the planner."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from dataclasses import dataclass, fields
 
 from hw.errors import InputError
 
-#: What a plan may be judged by, as it is unless something else is asked for; see `PlanOptions.objective`.
+#: All criteria, in the default order; see `PlanOptions.objective`.
 CRITERIA = ("bytes", "peak", "transfers", "latency")
-#: What it is judged by where the board is known: its predicted cycles weigh traffic against computation.
+#: The default order where the board is known: predicted cycles weigh traffic against computation.
 ON_BOARD = ("latency", "bytes", "peak", "transfers")
 
 
 class OrderChoice(enum.StrEnum):
-    """Which orders of operators are considered.
+    """The orders of operators that the planner considers.
 
-    ``FREE``: all. ``DEFAULT``: only the order the graph lists (COSMA's fixed schedule). ``MIN_PEAK``: only
-    one of least peak (COSMA's MPMF). ``COSMA``: all, by COSMA's published integer program, for the few
-    operators it can be solved for; operators then lie whole in the scratchpad, one after the other.
+    * ``FREE``: all.
+    * ``DEFAULT``: only the graph's (COSMA's fixed schedule).
+    * ``MIN_PEAK``: only one of least peak (COSMA's MPMF).
+    * ``COSMA``: all, by COSMA's published integer program, which is solvable for few operators only.  Tensors
+      are whole and operators run one after the other.
     """
 
     FREE = "free"
@@ -37,30 +39,30 @@ class When(enum.StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Techniques:
-    """What the planner's stages may use; all of it unless switched off, which `loomwork ablate` does in turn.
+    """The techniques of the planner's stages, all on by default; `loomwork ablate` disables each in turn.
 
-    None changes what is asked for, only how well it is met, and how fast.
+    They change the quality of a plan and the planning time, not the problem.
     """
 
-    #: Order of least peak: annealing where its proof runs out of room.
+    #: Order of least peak: annealing where the proof runs out of memory.
     least_peak_annealing: bool = True
-    #: Order: search over what was executed and what lies where, which proves optima.
+    #: Order: exact search over executed operators and residency, which proves optima.
     exact_search: bool = True
-    #: The same once more, fifty times as long, with the best plan that was found and the best bound.
+    #: A second exact search, fifty times as long, from the best plan and the best bound found.
     long_exact_search: bool = True
-    #: Order: simulated annealing, which finds good ones.
+    #: Order: simulated annealing.
     annealing: bool = True
-    #: Bands: those of some tensors are doubled, halved or joined as long as that helps.
+    #: Bands: heights are doubled, halved or joined while that helps.
     band_refinement: bool = True
     #: Addresses: first-fit by several priorities, before any search.
     greedy_packing: bool = True
     #: Addresses: short searches on a skyline.
     skyline_search: bool = True
-    #: Addresses: CP-SAT, which also proves that nothing fits.
+    #: Addresses: CP-SAT, which also proves that no packing exists.
     exact_packing: bool = True
-    #: Addresses, where none were found: the stays that cost least are not kept.
+    #: Addresses, where no packing was found: the cheapest stays are evicted.
     eviction: bool = True
-    #: Transfers: fetches begin early and writes end late where their words are free.
+    #: Transfers: fetches begin early and writes end late where the scratchpad has room.
     hidden_transfers: bool = True
 
     @classmethod
@@ -75,36 +77,36 @@ BEST = Techniques()
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions:
-    """What a planner is asked for."""
+    """The options of one plan."""
 
     scratchpad_bytes: int
     word_bytes: int = 32  #: Width of the scratchpad and of the memory port: sizes are rounded up to it.
     order: OrderChoice = OrderChoice.FREE
-    #: Whether a tensor may pass through a window instead of lying whole in the scratchpad. ``ALWAYS`` is as
-    #: ``AUTO``: wherever it saves bytes.
+    #: Whether a tensor may stream through a window instead of lying whole in the scratchpad. ``ALWAYS`` is
+    #: the same as ``AUTO``: wherever it saves bytes.
     streaming: When = When.AUTO
     #: Whether operators are split into bands of rows. ``AUTO``: where whole operators do not fit, or move
     #: avoidable bytes.
     tiling: When = When.AUTO
-    #: Whether neighbours may share the array (InTAR). ``AUTO``: where bytes are saved or, at equal bytes,
-    #: cycles. ``ALWAYS`` is as ``AUTO``.
+    #: Whether neighbours may share the array (InTAR). ``AUTO``: where it saves bytes or, at equal bytes,
+    #: cycles. ``ALWAYS`` is the same as ``AUTO``.
     pipelining: When = When.AUTO
-    #: Criteria in order of weight, each at most once: ``bytes`` (off-chip), then ``peak`` and ``transfers``
-    #: as far as wanted, in either order; ``latency`` (predicted cycles) anywhere. Residency is decided by
-    #: bytes and what else comes before latency. Several plans are made (whole and in bands, with pipelined
-    #: groups and without), and the best is given: of the fewest bytes and then cycles, or the fewest cycles
-    #: and then bytes where latency is the first.
+    #: Criteria in order of weight, each at most once: ``bytes`` (off-chip), then optionally ``peak`` and
+    #: ``transfers`` in either order; ``latency`` (predicted cycles) anywhere. Residency is decided by the
+    #: criteria before latency, and by bytes. Several candidates are planned: whole and in bands, with
+    #: pipelined groups and without. The best has the fewest bytes and then cycles, or, with latency first,
+    #: the fewest cycles and then bytes.
     objective: tuple[str, ...] = CRITERIA
-    cores: int = 2  #: Parts the array can be split into: the most operators of a pipelined group.
-    #: Multiply-accumulates of the whole array: what a step's least cycles follow from.
+    cores: int = 2  #: Parts of the array: the most operators of a pipelined group.
+    #: Multiply-accumulates a cycle of the whole array; a step's least cycles follow from it.
     macs_per_cycle: int = 4096
-    #: ``seed``, ``effort``: of the search: equal values give equal plans. Effort 1 is the default; twice the
-    #: effort, about twice the time.
+    #: ``seed``, ``effort``: of the search; a plan is a function of both. Twice the effort takes about twice
+    #: the time.
     seed: int = 0
     effort: int = 1
-    #: Safety net for each solver call; a plan that met it says so and may differ from run to run.
+    #: Safety net for each solver call; a plan that hit it says so and may differ from run to run.
     time_limit_s: float = 600.0
-    techniques: Techniques = BEST  #: Means that may be used.
+    techniques: Techniques = BEST  #: Enabled techniques.
 
     def __post_init__(self) -> None:
         if self.scratchpad_bytes < 1 or self.scratchpad_bytes >= 2**32:
@@ -131,12 +133,12 @@ class PlanOptions:
 
     @property
     def streams(self) -> bool:
-        """Whether a tensor may pass through a window."""
+        """Whether a tensor may stream through a window."""
         return self.streaming is not When.NEVER
 
     @property
     def residency_criteria(self) -> tuple[str, ...]:
-        """What residency is decided by: bytes, and what counts before latency."""
+        """Criteria of residency: bytes, and the criteria before latency."""
         end = self.objective.index("latency") if "latency" in self.objective else len(self.objective)
         return tuple(dict.fromkeys(("bytes", *self.objective[:end])))
 

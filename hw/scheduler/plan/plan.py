@@ -1,6 +1,6 @@
-"""A plan: what `hw.scheduler` decides, as plain data; the file ``plan.json`` holds exactly these fields.
+"""A plan as plain data; the file ``plan.json`` holds exactly these fields.
 
-Times are steps and follow the four phases of `hw.scheduler`.  Addresses and sizes are bytes, multiples of
+Times are steps with the four phases of `hw.scheduler`.  Addresses and sizes are bytes, multiples of
 ``word_bytes``.
 """
 
@@ -17,17 +17,17 @@ PLAN_FORMAT = "loomwork-plan/1"
 
 
 class Direction(enum.StrEnum):
-    """Of a transfer, seen from the memory: ``READ`` fills the scratchpad, ``WRITE`` empties it."""
+    """Direction of a transfer, seen from the memory: ``READ`` fills the scratchpad, ``WRITE`` drains it."""
 
     READ = "read"
     WRITE = "write"
 
 
 class Mode(enum.StrEnum):
-    """How the compute array works in a step (after InTAR, arXiv 2502.08807).
+    """Use of the compute array in a step (after InTAR, arXiv 2502.08807).
 
     ``SEQUENTIAL``: one operator on the whole array. ``PIPELINED``: the members of a group share the array,
-    joined by first-in first-out buffers.
+    connected by FIFOs.
     """
 
     SEQUENTIAL = "sequential"
@@ -36,7 +36,7 @@ class Mode(enum.StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class PlanStep:
-    """One step: the operator it executes, in which mode, and the least cycles its arithmetic takes."""
+    """One step: its operator, its mode, and the least cycles of its arithmetic."""
 
     operator: str
     mode: Mode
@@ -47,8 +47,7 @@ class PlanStep:
 class Episode:
     """A stay of a whole tensor at one address, from ``first_step`` to ``last_step``, both included.
 
-    It begins with the step that writes the tensor or with a read transfer, and it may be saved by a write
-    transfer.
+    It begins with the step that writes the tensor, or with a read transfer.  A write transfer may save it.
     """
 
     tensor: str
@@ -62,8 +61,8 @@ class Episode:
 class Stream:
     """A use of a tensor in one step through a window of the scratchpad, a ring of ``window_bytes``.
 
-    The whole tensor passes: read from memory (``READ``) for an operator that uses it, or written to memory
-    (``WRITE``) as an operator makes it.
+    The whole tensor passes: read from memory (``READ``) by its consumer, or written to memory (``WRITE``) by
+    its producer.
     """
 
     tensor: str
@@ -75,7 +74,7 @@ class Stream:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupFifo:
-    """The buffers between the members of the pipelined group that ``step`` executes."""
+    """The area of the buffers between the members of the pipelined group that ``step`` executes."""
 
     step: int
     address: int
@@ -84,12 +83,12 @@ class GroupFifo:
 
 @dataclass(frozen=True, kw_only=True)
 class Transfer:
-    """One movement of one whole tensor between its home in memory and the scratchpad.
+    """A transfer of one whole tensor between its home in memory and the scratchpad.
 
-    It fills or saves the episode, or feeds or drains the stream, of this index; the other is None.
-    ``dram_address`` is relative to the plan's region of the memory.  ``start_step`` and ``deadline_step`` are
-    as the phases in `hw.scheduler` say; a stream's are ``step`` and ``step + 1``: it runs while the operator
-    does.
+    It fills or saves the episode of index ``episode``, or feeds or drains the stream of index ``stream``; the
+    other index is None.  ``dram_address`` is relative to the plan's region of the memory.  ``start_step`` and
+    ``deadline_step`` follow the phases of `hw.scheduler`.  A stream's are ``step`` and ``step + 1``, because
+    it runs while the operator does.
     """
 
     tensor: str
@@ -105,26 +104,26 @@ class Transfer:
 
 @dataclass(frozen=True, kw_only=True)
 class StageCertificate:
-    """What one stage of the planner (``order``, ``residency``, ``address``, ``peak`` ...) proved."""
+    """The result of one planner stage (``order``, ``residency``, ``address``, ``peak`` ...)."""
 
     stage: str
-    solver: str  #: What decided it, version included.
-    #: ``optimal``, ``feasible``, ``heuristic``, or ``stopped``: ended early by who waited for it.
+    solver: str  #: Solver and version.
+    #: ``optimal``, ``feasible``, ``heuristic``, or ``stopped`` (early, by the user).
     status: str
-    #: ``objective``, ``bound``: in ``unit``; no plan of this stage's problem is below the bound.
+    #: ``objective``, ``bound``: in ``unit``; no solution of this stage's problem is below the bound.
     objective: int
     bound: int
     unit: str = "bytes"
-    note: str = ""  #: What a reader must know: a fallback, a limit that stopped it.
+    note: str = ""  #: A fallback used, or a limit that stopped the stage.
 
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """What is proven of the whole plan: never more than the stages proved.
+    """The proof of the whole plan, which follows from its stages.
 
-    ``claim`` is ``optimal``, ``optimal for this order`` or ``bound X bytes, not proven``: no plan of this
-    graph at this scratchpad moves fewer avoidable bytes than the bound; none in this order of operators, than
-    the order's.
+    ``claim`` is ``optimal``, ``optimal for this order`` or ``bound X bytes, not proven``.  No plan of this
+    graph in this scratchpad moves fewer avoidable bytes than ``bound_avoidable_bytes``; none in this order of
+    operators, fewer than ``order_bound_avoidable_bytes``.
     """
 
     claim: str
@@ -137,9 +136,9 @@ class Certificate:
 class Totals:
     """The plan's figures, recomputed by `hw.scheduler.check.check`.
 
-    Avoidable bytes are off-chip bytes less compulsory bytes (COSMA: non-compulsory).  Parameter bytes are
-    those of `Operator.weight_bytes`, once for each operator executed, so that bands count them again; they
-    pass by the scratchpad and are in none of the other figures.
+    Avoidable bytes are off-chip bytes less compulsory bytes (COSMA: non-compulsory).  Parameter bytes are the
+    `Operator.weight_bytes` of all executed operators; each band counts them again.  They bypass the
+    scratchpad and are in none of the other figures.
     """
 
     offchip_read_bytes: int
@@ -164,12 +163,12 @@ class Plan:
     episodes: tuple[Episode, ...]
     streams: tuple[Stream, ...]
     fifos: tuple[GroupFifo, ...]
-    transfers: tuple[Transfer, ...]  #: In the order their engine runs them, reads and writes apart.
-    #: Off-chip address of each tensor that is ever off chip, by name, in bytes from the plan's base.
+    transfers: tuple[Transfer, ...]  #: Reads and writes each in the order of their engine.
+    #: Off-chip address, by name, of each tensor that is ever off chip; bytes from the plan's base.
     homes: Mapping[str, int]
     memory_bytes: int  #: Off-chip bytes from the base to the end of the last home.
     totals: Totals
     certificate: Certificate
-    #: What the planner was asked for; everything needed to make the plan again.
+    #: Options of the planner, all that reproducing the plan needs.
     options: Mapping[str, str | int | float | bool | None] = field(default_factory=dict)
     format: str = PLAN_FORMAT

@@ -1,4 +1,4 @@
-"""The planner's arithmetic view of a graph: indices instead of names, words instead of bytes."""
+"""The planner's view of a graph: indices instead of names, words instead of bytes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from functools import cached_property
 from hw.errors import InputError
 from hw.scheduler.graph.graph import Graph, TensorKind
 
-#: Window a tensor of unknown shape is streamed through.
+#: Window through which a tensor of unknown shape streams.
 DEFAULT_WINDOW_BYTES = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """A graph in indices and words; operators and tensors are numbered as the graph lists them.
+    """A graph in indices and words; operators and tensors are numbered in the graph's order.
 
-    ``word_bytes`` is the width of the scratchpad and of the memory port: every size is rounded up to it, and
-    all traffic is counted in whole words.
+    ``word_bytes`` is the width of the scratchpad and of the memory port.  Sizes are rounded up to it, and
+    traffic is counted in whole words.
     """
 
     graph: Graph
@@ -86,18 +86,18 @@ class Problem:
 
     @cached_property
     def fifo(self) -> tuple[int, ...]:
-        """Words each operator needs beside its tensors."""
+        """Words of each operator's FIFOs."""
         return tuple(self.words(operator.fifo_bytes) for operator in self.graph.operators)
 
     @cached_property
     def predecessors(self) -> tuple[int, ...]:
-        """Operators that write what each operator reads, as bit masks."""
+        """Producers of each operator's inputs, as bit masks."""
         makers = ({self.producer[tensor] for tensor in tensors} for tensors in self.inputs)
         return tuple(sum(1 << maker for maker in some - {-1}) for some in makers)
 
     @property
     def operator_count(self) -> int:
-        """Operators, and so steps."""
+        """Operators, and so steps, of the graph."""
         return len(self.inputs)
 
     @property
@@ -107,27 +107,28 @@ class Problem:
 
     @cached_property
     def compulsory(self) -> int:
-        """Words that move whatever the plan: sources in once, outputs out once."""
+        """Words that every plan moves: sources in once, outputs out once."""
         tensors = zip(self.size, self.graph.tensors, strict=True)
         return sum(size for size, tensor in tensors if tensor.kind is not TensorKind.ACTIVATION)
 
     @cached_property
     def compulsory_transfers(self) -> int:
-        """Transfers of a plan that moves nothing else: each source that is used, each output."""
+        """Transfers that every plan makes: one for each used source and each output."""
         used = (writer < 0 and bool(by) for writer, by in zip(self.producer, self.consumers, strict=True))
         return sum(used) + sum(self.written)
 
     @cached_property
     def working_set(self) -> tuple[int, ...]:
-        """Words each operator needs with all its tensors whole in the scratchpad."""
+        """Words of each operator with all its tensors whole in the scratchpad."""
         return tuple(
             fifo + sum(self.size[tensor] for tensor in tensors)
             for tensors, fifo in zip(self.operands, self.fifo, strict=True)
         )
 
     def least_words(self, operator: int, tensors: Sequence[int] | None = None, *, streaming: bool) -> int:
-        """Return the words an operator needs at the least for all or some of its operands, of which, with
-        ``streaming``, all pass through windows that can together, or one that can only alone.
+        """Return the least words an operator needs for its operands, or for some of them.
+
+        With ``streaming``, either all operands stream that can do so together, or one that can only alone.
         """
         tensors = self.operands[operator] if tensors is None else tensors
         together, alone = 0, 0
@@ -140,11 +141,11 @@ class Problem:
         return self.fifo[operator] + sum(self.size[tensor] for tensor in tensors) - max(together, alone)
 
     def window(self, operator: int, tensor: int) -> int:
-        """Words of the scratchpad a tensor takes when an operator streams it; never more than its size.
+        """Words of the window through which an operator streams a tensor; at most the tensor's size.
 
-        An operator streams an input a few rows at a time: the rows an output row needs, and as many as are
-        fetched meanwhile.  An input that is needed whole is streamed in small pieces, and alone: see
-        `streams_alone`.  An output is streamed out a row at a time, in two halves.
+        The window of an input holds the rows that an output row needs, and those fetched meanwhile.  An input
+        that is needed whole streams in small pieces, and alone: see `streams_alone`.  The window of an output
+        holds two rows: one is computed while the other drains.
         """
         accesses, whole = self.graph.operators[operator].accesses, self.graph.tensors[tensor]
         axis, rows = None, 2
@@ -157,9 +158,9 @@ class Problem:
         return whole.row_words(rows, axis, self.word_bytes)
 
     def streams_alone(self, operator: int, tensor: int) -> bool:
-        """Whether an operator can stream this input only while all its other tensors lie whole in the
-        scratchpad: an output row needs all of it.  Never so for a tensor of unknown shape, of which nothing
-        else is known either.
+        """Whether an operator can stream this input only while all its other tensors are whole.
+
+        So it is when an output row needs all of the input.  False for tensors of unknown shape.
         """
         accesses, whole = self.graph.operators[operator].accesses, self.graph.tensors[tensor]
         return bool(whole.shape) and tensor in self._reads[operator] and whole.name not in accesses

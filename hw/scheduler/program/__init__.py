@@ -1,1 +1,1 @@
-"""What the sequencer executes: a plan lowered to words, and how long it takes."""
+"""Programs of the sequencer: lowered plans, their memory image, their predicted cycles."""

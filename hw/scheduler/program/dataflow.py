@@ -1,7 +1,7 @@
-"""What a program computes, apart from how: which operators read and write which tensors, in which order.
+"""The dataflow of a program: which operators read and write which tensors, in which order.
 
-The gates do not need it.  It is what a run is judged by: it knows tensors by name and has no scratchpad
-address, no transfer and no ring in it, so that a mistake in one of these cannot be in it as well.
+The hardware does not need it; the golden model executes it to judge a run.  It has tensors by name and no
+scratchpad address, transfer or ring, so that a mistake in one of these cannot be in it as well.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hw.scheduler.graph.graph import Tensor
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorCall:
-    """One execution of an operator: its number, and the indices of its tensors in the order it takes them."""
+    """One execution of an operator: its number, and the indices of its operands in order."""
 
     operator: int
     inputs: tuple[int, ...]
@@ -24,14 +24,14 @@ class OperatorCall:
 
 @dataclass(frozen=True, kw_only=True)
 class Dataflow:
-    """The tensors, and what is made of them."""
+    """The tensors, and the operators that read and write them."""
 
     tensors: tuple[Tensor, ...]  #: In the scratchpad and in memory each takes whole words.
     #: In order of execution; the members of a pipelined step in the order of its cores.
     calls: tuple[OperatorCall, ...]
-    #: First word, in the program's region of the memory, of each tensor that is ever there, by name.
+    #: First word of each tensor that is ever in the program's region of the memory, by name.
     homes: Mapping[str, int]
-    name: str = ""  #: Of the network, for reports; may be empty.
+    name: str = ""  #: The network's, for reports; may be empty.
 
     @cached_property
     def sources(self) -> tuple[Tensor, ...]:
@@ -40,5 +40,5 @@ class Dataflow:
 
     @cached_property
     def saved(self) -> tuple[Tensor, ...]:
-        """Tensors that the program writes to memory: outputs, and what is spilled."""
+        """Tensors that the program writes to memory: outputs and spills."""
         return tuple(each for each in self.tensors if each.name in self.homes and not each.off_chip_first)

@@ -1,4 +1,4 @@
-"""The program image: a program as it lies in memory, to be loaded at launch; ``docs/scheduler.md`` shows it.
+"""The program image: a program as bytes in memory, loaded at launch; ``docs/scheduler.md`` specifies it.
 
 An image is a sequence of records.  A record is 16 bytes; where the memory port's words are wider, each
 record begins a word and the rest of the word is 0.  Fields follow each other from bit 0 of the record,
@@ -27,8 +27,8 @@ VERSION = 1
 MAGIC = 0x4950574C
 RECORD_BITS = 128
 TABLE_BITS = 4
-#: Widths that limit every shape of hardware: of an address in the scratchpad; of the words of an operand, an
-#: operator or a transfer; of an address in memory; of a step's number and a count of transfers.
+#: Field widths, which limit every configuration.  ``WORDS_BITS``: words of an operand, operator or transfer;
+#: ``DRAM_BITS``: a word address in memory; ``INDEX_BITS``: a step's number or a count of transfers.
 SCRATCHPAD_ADDRESS_BITS = WORDS_BITS = 24
 DRAM_BITS = 32
 INDEX_BITS = 16
@@ -37,7 +37,7 @@ Row = Mapping[str, int]
 
 
 class TableNumber(enum.IntEnum):
-    """Tables of the sequencer; of the last three there is one a core, at the number plus the core's."""
+    """Tables of the sequencer; the last three exist once a core, numbered from the value given here on."""
 
     HEADER = 0
     STEPS = 1
@@ -48,11 +48,11 @@ class TableNumber(enum.IntEnum):
     OUTPUTS = 12
 
 
-# Fields of a record behind the table's number, and their bits.
+# Fields of a record after its table number, and their bits.
 STEP_FIELDS = {
-    "wait_writes": INDEX_BITS,  #: Transfers that are complete before the slot begins,
-    "wait_reads": INDEX_BITS,  #: and before the cores start.
-    "active": MAX_CORES,  #: One bit a core that takes part.
+    "wait_writes": INDEX_BITS,  #: Writes that must complete before the slot begins.
+    "wait_reads": INDEX_BITS,  #: Reads that must complete before the cores start.
+    "active": MAX_CORES,  #: One bit a core of the step.
     "last": 1,  #: The program ends with this step.
 }
 TRANSFER_FIELDS = {
@@ -65,7 +65,7 @@ TRANSFER_FIELDS = {
 }
 COMMAND_FIELDS = {
     "operator": OPERATOR_BITS,  #: Number of the operator.
-    #: ``inputs``, ``outputs``: operands that follow on the core's two operand streams.
+    #: ``inputs``, ``outputs``: operands of the step on the core's two operand streams.
     "inputs": COUNT_BITS,
     "outputs": COUNT_BITS,
     #: ``input_words``, ``output_words``: words of all of them.
@@ -87,12 +87,12 @@ _FIELDS = {
 
 
 def fields(number: int) -> dict[str, int]:
-    """Return the fields of a table's records, and their bits, by the table's number."""
+    """Return the fields of a table's records, and their bits, for a table number."""
     return _FIELDS[TableNumber(number if number < TableNumber.COMMANDS else number - number % MAX_CORES)]
 
 
 def table_rows(program: SchedulerProgram) -> dict[int, list[Row]]:
-    """Return the rows of each table, by its number, in the order in which they are executed."""
+    """Return the rows of each table, by table number, in order of execution."""
     tables: dict[int, list[Row]] = {
         TableNumber.STEPS: [
             {
@@ -115,7 +115,7 @@ def table_rows(program: SchedulerProgram) -> dict[int, list[Row]]:
 
 
 def record_bytes(word_bytes: int) -> int:
-    """Return the distance from record to record."""
+    """Return the distance between records."""
     return max(RECORD_BITS // 8, word_bytes)
 
 

@@ -1,6 +1,6 @@
-"""From a plan to the program of the sequencer: names become rows of tables, bytes become words.
+"""Lowers a plan to a program of the sequencer: names become table rows, bytes become words.
 
-Nothing is decided here but what the plan leaves open: where in the area of a group each buffer lies.
+The only decision left to it is the order of the buffers within a group's area.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from hw.scheduler.program.program import CoreWord, OperandWord, SchedulerProgram
 
 
 def lower(plan: Plan) -> SchedulerProgram:
-    """Turn a plan into a program; a pipelined group takes a core a member.
+    """Lower a plan that `hw.scheduler.check` accepts; a pipelined group uses a core a member.
 
-    The plan is one that `hw.scheduler.check` accepts.  InputError when it needs more cores, operators or
-    operands than there can be.
+    Raises InputError when it needs more cores, operators or operands than a program can have.
     """
     lowering = _Lowering(plan)
     reads, wait_reads = lowering.queue(Direction.READ)
@@ -41,7 +40,7 @@ def lower(plan: Plan) -> SchedulerProgram:
 
 
 class _Lowering:
-    """Looks things of a plan up; sizes and addresses come out in words."""
+    """Looks up operands and transfers of a plan; returns sizes and addresses in words."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -49,7 +48,7 @@ class _Lowering:
         self._by_name = {operator.name: operator for operator in graph.operators}
         plain = [member for operator in graph.operators for member in operator.chain]
         inner = [tensor for operator in graph.operators for tensor in operator.inner]
-        #: Every tensor, those inside of groups last.
+        #: All tensors; those inside of groups are last.
         self.tensors: dict[str, Tensor] = {tensor.name: tensor for tensor in (*graph.tensors, *inner)}
         self._index = {name: number for number, name in enumerate(self.tensors)}
         #: Numbers of plain operators.
@@ -59,7 +58,7 @@ class _Lowering:
             self._episodes.setdefault(episode.tensor, []).append(episode)
         self._streams = {(stream.step, stream.tensor): stream for stream in plan.streams}
         self._fifos = {fifo.step: fifo for fifo in plan.fifos}
-        #: Of each step, core by core: what the core does, and what is computed by that.
+        #: For each step and core: the row the core executes, and the operator call it performs.
         self.members = [self._lower_step(number) for number in range(len(plan.steps))]
 
     def words(self, number: int) -> int:
@@ -94,7 +93,7 @@ class _Lowering:
         return found
 
     def _buffers(self, number: int, operator: Operator) -> dict[str, OperandWord]:
-        """Lay the buffers of a group one behind the other."""
+        """Place the buffers of a group one after the other."""
         if not operator.members:
             return {}
         address, found = self.words(self._fifos[number].address), {}
@@ -117,7 +116,7 @@ class _Lowering:
         return OperandWord(address=self.words(episode.address), words=self._size(name))
 
     def queue(self, direction: Direction) -> tuple[tuple[TransferWord, ...], list[int]]:
-        """Return the transfers of one engine, and how many of them each step waits for."""
+        """Return the transfers of one engine, and the number of them each step waits for."""
         listed = [transfer for transfer in self._plan.transfers if transfer.direction is direction]
         counts = [0] * (len(self._plan.steps) + 1)
         for count, transfer in enumerate(listed, 1):

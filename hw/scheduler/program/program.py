@@ -1,25 +1,24 @@
-"""What the sequencer executes: a plan lowered to rows of tables, as plain data.
+"""A program of the sequencer: a plan lowered to table rows, as plain data.
 
-`hw.scheduler.program.lower` makes a program from a plan; `hw.scheduler.program.image` lays it out in memory,
-from where the gates load it at launch.  All addresses and sizes are in words of ``word_bytes``.
+`hw.scheduler.program.lower` makes a program from a plan; `hw.scheduler.program.image` encodes it for loading
+at launch.  All addresses and sizes are in words of ``word_bytes``.
 
-The four phases of step ``s`` (`hw.scheduler`), as the gates time them:
+The four phases of step ``s`` (`hw.scheduler`), as the hardware times them:
 
-1. the slot begins when ``wait_writes`` write transfers are complete (their responses have come);
-2. from then on a read transfer with ``start_step <= s`` may run, and so may a write transfer that is a stream
-   of step ``s``;
-3. the cores start when ``wait_reads`` read transfers are complete (their last word is in the scratchpad);
-4. when every core of the step is done, write transfers with ``start_step <= s`` that are no streams may run.
+1. the slot begins when ``wait_writes`` write transfers are complete (AXI responses received);
+2. from then on, reads with ``start_step <= s`` may run, and writes that are streams of step ``s``;
+3. the cores start when ``wait_reads`` read transfers are complete (last word in the scratchpad);
+4. when every core of the step is done, other writes with ``start_step <= s`` may run.
 
-Each of the two transfer engines runs its list strictly in order and never looks at addresses: "complete"
-means "so many from the front of the list".  A word of memory is read no earlier than its transfer may run, so
-a read of what an earlier transfer wrote needs a ``start_step`` no earlier than the step that waits for the
+Each of the two transfer engines runs its list strictly in order and compares no addresses.  A count of
+completed transfers means that many from the front of the list.  Reads are issued as soon as their transfer
+may run.  So a read of a spilled tensor needs a ``start_step`` no earlier than the step that waits for the
 write.
 
-A core consumes its inputs one after the other as listed, and makes its outputs one after the other.  An
-operand is **whole** in the scratchpad, or passes through a **ring** of it: word ``k`` lies at
-``address + k % ring``, is written when fewer than ``ring`` words before it are not consumed yet, and is read
-when it was written.  The other end of a ring is a transfer engine (``Via.MEMORY``) or the neighbouring core
+A core consumes its inputs in the listed order, and produces its outputs in the listed order.  An operand is
+**whole** in the scratchpad, or streams through a **ring** of it.  Word ``k`` of a ring operand lies at
+``address + k % ring``.  It is written while fewer than ``ring`` earlier words are unconsumed, and read after
+it was written.  The other end of a ring is a transfer engine (``Via.MEMORY``) or the neighbouring core
 (``Via.FIFO``, from core ``c`` to ``c + 1``).
 """
 
@@ -31,7 +30,7 @@ from dataclasses import dataclass
 from hw.errors import InputError
 from hw.scheduler.program.dataflow import Dataflow
 
-#: Bits of an operator's number, of the counts of a core's operands, and of its least cycles.
+#: Bits of an operator's number, of a count of operands, and of least cycles.
 OPERATOR_BITS = 16
 COUNT_BITS = 12
 CYCLES_BITS = 32
@@ -40,7 +39,7 @@ MAX_CORES = 4
 
 
 class Via(enum.IntEnum):
-    """How an operand reaches a core or leaves it; the values are those of the program image."""
+    """The path of an operand to or from a core; the values are those of the program image."""
 
     WHOLE = 0
     MEMORY = 1
@@ -51,7 +50,7 @@ class Via(enum.IntEnum):
 class OperandWord:
     """One operand of one core in one step."""
 
-    address: int  #: Its first word, or its ring's, in the scratchpad.
+    address: int  #: First word of the operand, or of its ring, in the scratchpad.
     words: int  #: Words of the operand, at least 1.
     via: Via = Via.WHOLE
     ring: int = 0  #: Words of the ring; 0 for a whole operand.
@@ -71,10 +70,10 @@ class OperandWord:
 
 @dataclass(frozen=True, kw_only=True)
 class CoreWord:
-    """What one core does in one step."""
+    """The work of one core in one step."""
 
     operator: int  #: Number of the operator; equal numbers compute the same function.
-    #: ``inputs``, ``outputs``: in the order it takes them; at least one output.
+    #: ``inputs``, ``outputs``: in order; at least one output.
     inputs: tuple[OperandWord, ...]
     outputs: tuple[OperandWord, ...]
     compute_cycles: int = 0  #: Least cycles from start to done.
@@ -110,10 +109,10 @@ class CoreWord:
 class StepWord:
     """One step."""
 
-    cores: tuple[CoreWord, ...]  #: Core 0 first; as many as take part.
-    #: Write transfers, from the front of their list, that are complete before the slot begins.
+    cores: tuple[CoreWord, ...]  #: Active cores, core 0 first.
+    #: Write transfers, from the front of their list, that must complete before the slot begins.
     wait_writes: int = 0
-    #: Read transfers, from the front of their list, that are complete before the cores start.
+    #: Read transfers, from the front of their list, that must complete before the cores start.
     wait_reads: int = 0
 
     def __post_init__(self) -> None:
@@ -123,13 +122,13 @@ class StepWord:
 
 @dataclass(frozen=True, kw_only=True)
 class TransferWord:
-    """One transfer; the direction is that of the list it stands in."""
+    """One transfer; its list determines its direction."""
 
-    dram_address: int  #: First word of its home, counted from the program's base in memory.
+    dram_address: int  #: First word of its home, relative to the program's base in memory.
     address: int  #: First word in the scratchpad, or of the ring.
     words: int
-    #: The transfer may run from this step on: from the beginning of its slot for reads and streams, from its
-    #: end for other writes.
+    #: First step in which it may run: reads and streams from the slot's beginning, other writes from the
+    #: step's end.
     start_step: int
     ring: int = 0  #: Words of the ring of a stream; 0 for a transfer of a whole tensor.
     core: int = 0  #: For a stream: the core whose operand it is.
@@ -154,17 +153,17 @@ class SchedulerProgram:
 
     Notes
     -----
-    The gates wait for ever for a count of transfers that cannot be complete by then, a stream that no operand
-    takes, and streams of several cores of a step that wait for each other.  `hw.scheduler.check` refuses the
-    plan of such a program, `hw.scheduler.program.timing.timeline.predict` the program itself.
+    The hardware deadlocks on three mistakes: a count of transfers that cannot complete in time, a stream
+    without an operand, and streams of several cores that wait for each other.  `hw.scheduler.check` refuses
+    such a plan, `hw.scheduler.program.timing.timeline.predict` such a program.
     """
 
     word_bytes: int  #: Bytes of a word: the hardware's.
     steps: tuple[StepWord, ...]  #: At least one.
-    #: ``reads``, ``writes``: in the order their engine runs them.
+    #: ``reads``, ``writes``: in order of execution.
     reads: tuple[TransferWord, ...] = ()
     writes: tuple[TransferWord, ...] = ()
-    #: What it is to compute, for whoever judges a run; the gates do not need it.
+    #: The function it computes, for the golden model; the hardware does not need it.
     dataflow: Dataflow | None = None
 
     def __post_init__(self) -> None:
@@ -183,13 +182,13 @@ class SchedulerProgram:
 
     @property
     def scratchpad_words(self) -> int:
-        """Words of the scratchpad up to the last one it touches."""
+        """Words of the scratchpad up to the last one used."""
         words: tuple[OperandWord | TransferWord, ...] = (*self.operands, *self.reads, *self.writes)
         return max(word.address + word.span for word in words)
 
     @property
     def memory_words(self) -> int:
-        """Words of the memory up to the last one it touches; at least 1."""
+        """Words of the memory up to the last one used; at least 1."""
         return max((word.dram_address + word.words for word in (*self.reads, *self.writes)), default=1)
 
     @property

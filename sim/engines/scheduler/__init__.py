@@ -1,1 +1,1 @@
-"""The scheduler engine: sources, launches, golden results."""
+"""The scheduler engine's simulation side: adapter, regression, demo, planner commands."""

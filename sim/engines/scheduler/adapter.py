@@ -1,4 +1,4 @@
-"""The scheduler engine's simulation side: a network's sources to its region of the memory, and back."""
+"""The scheduler engine's adapter: a plan and sources to a launch, and the golden result."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _EMPTY = 0x5A
 class SchedulerAdapter(EngineAdapter):
     """See `sim.run.adapter.EngineAdapter`; a job is a `SchedulerJob`.
 
-    The program is the one frozen in the configuration, or lowered from a plan: the one given as `PLAN`, an
-    array of no dimension that holds a `hw.scheduler.plan.plan.Plan`, else `hw.scheduler.default_plan`'s.
+    The program is frozen in the configuration, or lowered from a plan.  The plan is the tensor `PLAN`, an
+    array of no dimension that holds a `hw.scheduler.plan.plan.Plan`, or by default `default_plan`.
 
     The input tensors are the program's sources by name, arrays of any type and shape with as many bytes as
-    the tensor has.  Those that are not given are random, by ``seed`` (a whole number, default 0).
+    the tensor.  Missing sources are random, by ``seed`` (a whole number, default 0).
 
-    The integers compared are every tensor the program writes to memory, outputs and spills, as uint8 with
-    the padding of the last word, and all of the region that it must not write.  The results are the network's
-    outputs, uint8, without padding.
+    The integers compared are every tensor that the program writes to memory, as uint8 padded to whole words,
+    and every byte of the region that it must not write.  The results are the network's outputs, uint8,
+    without padding.
     """
 
     name = "scheduler"
@@ -89,11 +89,11 @@ class SchedulerAdapter(EngineAdapter):
         return job.region.outputs(integers)
 
     def workload(self, job: SchedulerJob, config: SchedulerConfig) -> SchedulerWorkload:
-        """Return the program, which is all: what a launch does depends on no tensor."""
+        """Return the program; cycles and bytes depend on no tensor's values."""
         return SchedulerWorkload(program=job.program)
 
     def label(self, job: SchedulerJob, config: SchedulerConfig) -> str:
-        """Name the network, and say how much of the scratchpad it uses."""
+        """Return the network's name and the scratchpad it uses."""
         used = job.program.scratchpad_words * config.word_bytes
         return (
             f"{job.region.dataflow.name}, {used / 1024:,.5g} KiB of scratchpad used"

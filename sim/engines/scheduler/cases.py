@@ -1,6 +1,6 @@
-"""The scheduler engine's regression: the plan that comes with it, on every kind of memory.
+"""The scheduler engine's regression: the default plan, on every kind of memory.
 
-Plans made anew are simulated by tests of their own: a plan takes too long to make for a list of cases.
+Other plans have tests of their own, because planning takes too long for a list of cases.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hw.board import load_board
 from hw.registry import find_engine
 from sim.run.adapter import Case
 
-#: Board, memory, seed, soak. A U55C has words of 32 bytes, a ZCU104 words of 16.
+#: Board, memory, seed, soak. A word has 32 bytes on a U55C, 16 on a ZCU104.
 _RUNS = (
     ("u55c", "model", 0, False),
     ("u55c", "fast", 1, False),
@@ -25,7 +25,7 @@ _RUNS = (
 
 
 def scheduler_cases() -> Iterator[Case]:
-    """Return the default configuration's program with random sources; one build a board."""
+    """Return launches of the default configuration with random sources; one build a board."""
     engine = find_engine("scheduler")
     for board, memory, seed, soak in _RUNS:
         yield Case(

@@ -1,4 +1,4 @@
-"""The planner's part of the ``loomwork`` command; see `sim.cli.main`."""
+"""The planner's subcommands of ``loomwork``; see `sim.cli.main`."""
 
 from __future__ import annotations
 
@@ -108,8 +108,8 @@ def plan(
 ) -> None:
     """Plan a network into a scratchpad: order, residency, addresses, transfers, and a certificate.
 
-    Ctrl-C ends the search: the best plan so far is printed and written, its certificate says that it was
-    stopped, and the exit status is 130, so that no script goes on by mistake. A second one ends everything.
+    Ctrl-C ends the search. The best plan so far is printed and written, and its certificate says that it was
+    stopped. The exit status is 130, so that no script continues by mistake. A second Ctrl-C aborts.
     """
     started = time.perf_counter()
     check_writable("--output", output)
@@ -181,7 +181,7 @@ def _write_page(
     curve_points: int,
     within_s: float | None,
 ) -> bool:
-    """Write the page of a plan, with a curve of so many points; return whether the curve was interrupted."""
+    """Write the page of a plan, with a curve of ``curve_points``; return whether that was interrupted."""
     from sim.plans.curve import traffic_over_scratchpad
     from sim.plans.page import render_plan
     from sim.plans.watched import watched_work
@@ -206,7 +206,7 @@ def check(
     dim: DimensionOption = None,
     shape: ShapeOption = None,
 ) -> None:
-    """Replay a plan without any solver; say what is true of it, and what only the planner claims."""
+    """Replay a plan without any solver; list which figures are recomputed, and which only claimed."""
     check_readable("plan", plan)
     from hw.edge import read_json
     from hw.scheduler.check.check import check as problems_of
@@ -311,7 +311,7 @@ def ablate(
         "build/ablate"
     ),
 ) -> None:
-    """Plan networks with each technique of the planner switched off, and print what that loses."""
+    """Plan networks with each technique of the planner switched off, and print the loss."""
     from sim.plans.ablate import run_ablate
 
     run_ablate(models or [], budgets, without or [], output, whole=whole, effort=effort)

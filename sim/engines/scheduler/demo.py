@@ -1,4 +1,4 @@
-"""The scheduler engine's demo: a real layer planned, checked, and executed byte by byte as promised."""
+"""The scheduler engine's demo: a layer planned, checked, and executed with exactly the promised bytes."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from sim.host.progress import Activity
 from sim.plans.page import render_plan
 from sim.run.adapter import PLAN, Demo, Results
 
-#: A layer in a quarter of what its largest operator works on, where tensors must come and go, and in more,
-#: where only inputs and outputs move: both on one kernel.
+#: Network and scratchpad of both plans, on one kernel.  In a quarter of M_R, the largest working set, tensors
+#: are spilled and refetched; in M_H only inputs and outputs move.
 _PLANS = (("minilm_layer", "0.25M_R"), ("minilm_layer", "M_H"))
-#: Counters of cycles in which only transfers were waited for.
+#: Counters of cycles that only wait for transfers.
 _EXPOSED = ("write", "read", "ring", "drain")
 
 
 def scheduler_demo(board: Board) -> Demo:
-    """Plan a layer of all-MiniLM-L6-v2 for the board; each launch must move what its plan promises."""
+    """Plan a layer of all-MiniLM-L6-v2 for the board; each launch must move exactly its plan's bytes."""
     config = SchedulerEngine().default_config(board)
     plans: dict[str, Plan] = {}
     for network, scratchpad in _PLANS:
@@ -53,7 +53,7 @@ def scheduler_demo(board: Board) -> Demo:
 
 
 def _conclude(plans: Mapping[str, Plan], results: Results) -> Sequence[str]:
-    """Set what was promised beside what was counted; loading the program is the kernel's, not the plan's."""
+    """List promised figures beside counted ones; loading the program is not part of a plan's figures."""
     lines = []
     for name, plan in plans.items():
         totals, report = plan.totals, results[name].report

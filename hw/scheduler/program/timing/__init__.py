@@ -1,1 +1,1 @@
-"""How long a program takes: the gates cycle by cycle, without their data."""
+"""Cycle prediction of programs: a cycle-by-cycle model of the hardware, without data."""

@@ -1,11 +1,10 @@
-"""The gates, cycle by cycle, without their data: compiled, for `hw.scheduler.program.timing.timeline`.
+"""Cycle-by-cycle model of the hardware, without data; compiled, for `hw.scheduler.program.timing.timeline`.
 
-Counted is what moves: words read, digested and written by the cores, words in the rings, words of the two
-transfer engines on their way through the DMAs, and granules in the memory's channel.  Each unit decides from
-what the others were at the end of the cycle before, as registers do.
+The state is counts: words read, digested and written by the cores, words in rings, words in the DMAs, and
+words in the memory's channel.  As with registers, each unit acts on the state at the end of the last cycle.
 
-Not counted are the meetings of two users in a bank (a cycle each, see `hw.scheduler.core.scratchpad`), and
-rows of the memory: transfers are long and in order, so its controller opens rows ahead.
+Not modelled: bank conflicts (a cycle each, see `hw.scheduler.core.scratchpad`) and rows of the memory.
+Transfers are long and in order, so the memory controller opens rows ahead.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ from hw.scheduler.program.timing.state import IN, MEMORY, NEXT, OUT, Integers, P
 #: Phases of the sequencer.
 _LOAD, _SLOT, _READS, _COMPUTE, _DRAIN = range(5)
 
-#: Length of queues that no count below exceeds; powers of two.
+#: Sizes of circular queues, above any count of items in them; powers of two.
 BURSTS, WORDS = 256, 4096
 
-# Columns of the read engine's state.
+# Columns of the state of the read engine.
 _ISSUED, _PLACED, _LEFT, _SPLIT, _SPLIT_AT, _REQUESTED, _BUS, _JOINED = range(8)
 _BUFFERED, _HELD, _HELD_LEFT, _ALLOWED, _DONE, _BURST_IN, _BURST_OUT, _SERVED = range(8, 16)
-# Of the write engine's, beside the first five; the splitter's count bursts that are whole in the DMA.
+# Columns of the write engine, after the first five; _BURST_GO and _SENDING count whole bursts in the DMA.
 _GRANTED, _RELEASED, _SENT, _ENTERED, _WRITTEN, _DONE_OUT, _BURST_GO, _SENDING = range(5, 13)
 ENGINE_STATE = 16
 
@@ -48,7 +47,7 @@ ENGINE_STATE = 16
 def _issue(
     state: Integers, transfers: Integers, times: Integers, begun: int, computed: int, cycle: int
 ) -> bool:
-    """Let the next transfer of an engine run, if its step has come."""
+    """Issue the next transfer of an engine, if its start step is reached."""
     number = state[_ISSUED]
     if number == len(transfers) or number - state[_PLACED] >= (TRANSFERS_AHEAD + 1):
         return False
@@ -62,15 +61,15 @@ def _issue(
 
 @compiled
 def _burst(transfer: Integers, at: int) -> int:
-    """Return the words of a transfer's burst that begins with word ``at``: up to the next multiple of 16."""
+    """Return the words of the burst from word ``at`` of a transfer: up to the next multiple of 16."""
     return min(MAX_BURST_WORDS - (transfer[4] + at) % MAX_BURST_WORDS, transfer[0] - at)
 
 
 @compiled
 def _fill(cycle: int, begun: int, tables: Tables, parts: Parts, pace: TimingModel) -> bool:
-    """Advance the read engine; tell whether anything is under way."""
+    """Advance the read engine; return whether it is busy."""
     state, reads = parts.reader, tables.reads
-    # Into the scratchpad; the word held is of the first transfer that is not done.
+    # Into the scratchpad; the held word belongs to the first transfer that is not done.
     fires = state[_HELD] == 1 and state[_ALLOWED] == 1
     if fires:
         row = reads[state[_DONE]]
@@ -121,7 +120,7 @@ def _fill(cycle: int, begun: int, tables: Tables, parts: Parts, pace: TimingMode
 def _drain(
     cycle: int, begun: int, computed: int, tables: Tables, parts: Parts, pace: TimingModel, last: Integers
 ) -> bool:
-    """Advance the write engine up to the bus; tell whether anything is under way."""
+    """Advance the write engine up to the bus; return whether it is busy."""
     state, writes = parts.writer, tables.writes
     # Out of the scratchpad.
     if state[_PLACED] < state[_ISSUED] and state[_GRANTED] - state[_SENT] < DMA_WORDS:
@@ -138,7 +137,7 @@ def _drain(
             state[_GRANTED] += 1
             ends = _burst(row, row[0] - state[_LEFT] - 1) == 1
             if ends:
-                # With this word a burst is whole.
+                # This word completes a burst.
                 slot = state[_BURST_GO] % BURSTS
                 parts.released[slot, 0] = state[_GRANTED]
                 parts.released[slot, 1] = cycle + DRAIN_CYCLES + SEND_CYCLES
@@ -153,7 +152,7 @@ def _drain(
     if state[_SENT] < state[_RELEASED] and state[_SENT] - state[_ENTERED] < pace.fabric_words:
         parts.sent[state[_SENT] % WORDS] = cycle
         state[_SENT] += 1
-    # Into the channel, which answers.
+    # Into the channel, which responds.
     for _ in range(2):
         if (
             state[_ENTERED] < state[_SENT]
@@ -171,7 +170,7 @@ def _drain(
 
 @compiled
 def _serve(cycle: int, parts: Parts, pace: TimingModel) -> None:
-    """Let the memory's channel work until the end of this cycle: reads first, writes when they are many."""
+    """Advance the memory's channel to the end of this cycle: reads first, writes above a watermark."""
     dram, reader, writer = parts.dram, parts.reader, parts.writer
     end = cycle + 1.0
     while dram[0] < end:
@@ -213,19 +212,19 @@ def _serve(cycle: int, parts: Parts, pace: TimingModel) -> None:
 
 @compiled
 def _idle(cycle: int, parts: Parts, pace: TimingModel) -> None:
-    """Let the channel's time pass up to a cycle, with the refreshes that fall into it."""
+    """Advance the idle channel to a cycle, with the refreshes before it."""
     dram = parts.dram
     dram[0] = max(dram[0], cycle)
     if dram[3] < dram[0]:
         count = np.ceil((dram[0] - dram[3]) / pace.refresh_interval_cycles)
         dram[3] += pace.refresh_interval_cycles * count
-        # The last one may still be under way.
+        # The last refresh may not be over.
         dram[0] = max(dram[0], np.ceil(dram[3] - pace.refresh_interval_cycles) + pace.refresh_cycles)
 
 
 @compiled
 def _completed(state: Integers, times: Integers, known: int, cycle: int) -> int:
-    """Count the writes whose responses have come."""
+    """Count the writes with a response."""
     while known < state[_DONE_OUT] and times[known] <= cycle:
         known += 1
     return known
@@ -233,8 +232,9 @@ def _completed(state: Integers, times: Integers, known: int, cycle: int) -> int:
 
 @compiled
 def _is_apart(step: int, tables: Tables) -> bool:
-    """Tell whether a step's cores stream nothing: while no transfer is under way none can begin then, and the
-    cores can be followed without the other units.
+    """Return whether a step streams nothing from or to memory.
+
+    Then, once the transfer engines are idle, they stay idle, and the cores are simulated alone.
     """
     for core in range(tables.steps[step, 2]):
         word = tables.cores[step, core]
@@ -246,7 +246,7 @@ def _is_apart(step: int, tables: Tables) -> bool:
 
 @compiled
 def _compute(step: int, cycle: int, tables: Tables, parts: Parts) -> int:
-    """Follow the cores alone until all have written their last word; give the cycle of that."""
+    """Simulate the cores alone until all have written their last word; return that cycle."""
     count, words = tables.steps[step, 2], tables.cores[step]
     while True:
         written = True
@@ -265,23 +265,23 @@ def _compute(step: int, cycle: int, tables: Tables, parts: Parts) -> int:
 
 @compiled
 def simulate(tables: Tables, parts: Parts, pace: TimingModel, loads: int, limit: int) -> tuple[int, int, int]:
-    """Run a program.
+    """Simulate a program.
 
-    ``parts``: all zero, but for the memory's time and first refresh. ``loads``: 1 when the first read is the
-    program image, which is loaded before the first step; else 0. ``limit``: cycles after which a program
-    counts as stuck.
+    * ``parts``: the initial state: zero, except for the memory's first refresh.
+    * ``loads``: 1 when the first read is the program image, loaded before the first step; else 0.
+    * ``limit``: cycles after which the program counts as deadlocked.
 
     Returns
     -------
     tuple of int
-        Cycles from start to done, how many of them transfers were waited for, and how many the program was
-        loaded; the first is -1 when stuck.
+        Cycles from start to done, of them exposed to transfers, of them loading the program; the first is -1
+        on a deadlock.
     """
     steps = len(tables.steps)
     last = np.zeros(len(tables.writes), np.int64)
     phase, step, begun, computed, exposed, loading = _SLOT, 0, 0, 0, 0, 0
     if loads:
-        # Its command is in the DMA when that of a transfer let run with the start would be.
+        # The loader's DMA command is as early as that of a transfer issued at the start.
         phase = _LOAD
         parts.reader[_ISSUED] = 1
     done_reads = done_writes = 0
@@ -304,15 +304,15 @@ def simulate(tables: Tables, parts: Parts, pace: TimingModel, loads: int, limit:
                 moved = moved or core_moved
                 waits = waits or core_waits
                 computing = computing or cycle < computes_until(tables.cores[step, core], parts.cores[core])
-            # Arithmetic hides what is waited for behind it.
+            # Waits behind arithmetic are hidden.
             exposed += waits and not moved and not computing
         busy = _fill(cycle, begun, tables, parts, pace)
         busy = _drain(cycle, begun, computed, tables, parts, pace, last) or busy
         _serve(cycle, parts, pace)
         if phase == _LOAD:
             if done_reads == loads:
-                # The loader takes a word two cycles before the scratchpad; its end shows a cycle later, as
-                # the first row of a table does.
+                # The loader receives a word two cycles before the scratchpad would.  Its done arrives a cycle
+                # later, as the first row of a table does.
                 loading = cycle - TABLE_CYCLES
                 phase = _SLOT
         elif phase == _SLOT:
@@ -334,7 +334,7 @@ def simulate(tables: Tables, parts: Parts, pace: TimingModel, loads: int, limit:
                 step += 1
                 phase = _SLOT if step < steps else _DRAIN
             elif not (moved or busy or waits):
-                # Only arithmetic is under way: on to its end.
+                # Only arithmetic is left: skip to its end.
                 target = 0
                 for core in range(tables.steps[step, 2]):
                     word, state = tables.cores[step, core], parts.cores[core]
@@ -353,7 +353,7 @@ def simulate(tables: Tables, parts: Parts, pace: TimingModel, loads: int, limit:
             if drained:
                 return cycle, exposed, loading
             exposed += 1
-        # One by one: `hw.scheduler.planner.order.lattice.copy_into` says why.
+        # Element by element, for the reason in `hw.scheduler.planner.order.lattice.copy_into`.
         for place in np.ndindex(parts.changes.shape):
             parts.rings[place] += parts.changes[place]
             parts.changes[place] = 0

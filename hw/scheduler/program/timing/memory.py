@@ -1,4 +1,4 @@
-"""The board's memory as the timing model sees it: latencies, rates and buffers."""
+"""The board's memory in the cycle model: latencies, rates and buffers."""
 
 from __future__ import annotations
 
@@ -13,26 +13,25 @@ class TimingModel(NamedTuple):
 
     Notes
     -----
-    The defaults are those of an Alveo U55C at 300 MHz.  A named tuple, which compiled code takes as it is.
+    The defaults are those of an Alveo U55C at 300 MHz.  A named tuple, because compiled code accepts those.
     """
 
-    #: ``read_request_cycles``, ``read_response_cycles``: from an address on the bus to the channel, and from
-    #: there to the data on the bus.
+    #: ``read_request_cycles``, ``read_response_cycles``: address on the bus to the channel; channel to data
+    #: on the bus.
     read_request_cycles: float = 14.0
     read_response_cycles: float = 40.0
-    #: ``write_request_cycles``, ``write_response_cycles``: from data on the bus to the channel, and from
-    #: there to the response.
+    #: ``write_request_cycles``, ``write_response_cycles``: data on the bus to the channel; channel to the
+    #: response.
     write_request_cycles: float = 14.0
     write_response_cycles: float = 10.0
-    word_cycles: float = 2 / 3  #: What the channel takes for a word.
-    turnaround_cycles: float = 5.0  #: What it loses with each change of direction.
-    #: ``refresh_interval_cycles``, ``refresh_cycles``: how often it refreshes, and how long it then stands
-    #: still.
+    word_cycles: float = 2 / 3  #: Channel time of a word.
+    turnaround_cycles: float = 5.0  #: Channel time lost with each change of direction.
+    #: ``refresh_interval_cycles``, ``refresh_cycles``: interval between refreshes, and the pause of each.
     refresh_interval_cycles: float = 1170.0
     refresh_cycles: float = 110.0
-    write_high_words: int = 96  #: Written words that end a run of reads.
+    write_high_words: int = 96  #: Buffered writes that end a run of reads.
     run_words: int = 256  #: Shortest run of one direction while the other waits.
-    #: ``write_buffer_words``, ``fabric_words``: written words that the channel, and the way to it, can hold.
+    #: ``write_buffer_words``, ``fabric_words``: writes that the channel, and the interconnect, can buffer.
     write_buffer_words: int = 128
     fabric_words: int = 64
 
@@ -47,7 +46,7 @@ class TimingModel(NamedTuple):
         granules = word_bytes / timing.granule_bytes
         return cls(
             read_request_cycles=board.cycles(timing.request_ns),
-            # A row is opened for the first word; for those behind it, ahead of them.
+            # The latency of the first word; rows of later words are opened ahead.
             read_response_cycles=board.cycles(timing.read_response_ns),
             write_request_cycles=board.cycles(timing.request_ns),
             write_response_cycles=board.cycles(timing.write_response_ns),
@@ -55,7 +54,7 @@ class TimingModel(NamedTuple):
                 granules * timing.ccd_short_ck * command,
                 granules * timing.granule_bytes / timing.port_beat_bytes * axi,
             ),
-            # The two take different times, but come in pairs.
+            # The two directions differ, but alternate.
             turnaround_cycles=board.cycles(timing.turnaround_ns) / 2,
             refresh_interval_cycles=timing.refresh_interval_ck * command,
             refresh_cycles=(timing.refresh_ck + timing.rp_ck) * command,

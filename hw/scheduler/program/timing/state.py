@@ -1,4 +1,4 @@
-"""A program in numbers, and what changes while it is executed: the arrays of the timing model."""
+"""Arrays of the cycle model: the program, and the state of the hardware."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from hw.scheduler.program.program import Via
 
 Integers = NDArray[np.int64]
 
-#: What an operand goes through, as numbers.
+#: The values of `Via` as integers.
 WHOLE, MEMORY, FIFO = map(int, Via)
 #: Rings by their ends: memory to core, core to memory, core to the next core.
 IN, OUT, NEXT = 0, 1, 2
 
 
 class Tables(NamedTuple):
-    """A program in numbers."""
+    """A program as arrays."""
 
     steps: Integers  #: ``[steps, 3]``: reads and writes waited for, cores.
-    #: ``[steps, cores, 6]``: words in, words out, least cycles, first input, first output, and the operand
-    #: after the last output.
+    #: ``[steps, cores, 6]``: words in, words out, least cycles, and the indices of the first input, of the
+    #: first output and past the last output.
     cores: Integers
-    operands: Integers  #: ``[operands, 3]``: words, way, ring.
+    operands: Integers  #: ``[operands, 3]``: words, `Via`, ring.
     #: ``reads``, ``writes``: ``[transfers, 5]``: words, start step, ring, core, first word in memory.
     reads: Integers
     writes: Integers
 
 
 class Parts(NamedTuple):
-    """State: cores, rings and what changes in them this cycle, engines, queues by transfer and by word."""
+    """State: cores, rings and their changes in this cycle, engines, queues by transfer and by word."""
 
     cores: Integers
     rings: Integers

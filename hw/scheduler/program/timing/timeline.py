@@ -1,4 +1,4 @@
-"""How long a program takes: the gates cycle by cycle, against a simple model of the board's memory."""
+"""Cycles of a program: the cycle model of the hardware, on a simple model of the board's memory."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from hw.scheduler.program.timing import kernel
 from hw.scheduler.program.timing.memory import TimingModel
 from hw.scheduler.program.timing.state import Integers, Parts, Tables
 
-#: Cycles of a program that is given up: all its words one after the other, many times over.
+#: Limit for a deadlock: many times the cycles of all words one after the other.
 _LIMIT_FACTOR, _LIMIT_EXTRA_CYCLES = 64, 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramCycles:
-    """What a program takes."""
+    """The predicted cycles of a program."""
 
     cycles_total: int  #: From start to done.
-    exposed_cycles: int  #: Those of them in which only transfers were waited for.
-    load_cycles: int  #: Those of them in which the program was loaded.
+    exposed_cycles: int  #: Of these, cycles that only wait for transfers.
+    load_cycles: int  #: Of these, cycles that load the program.
 
 
 def predict(
     program: SchedulerProgram, model: TimingModel | None = None, *, image_words: int = 0
 ) -> ProgramCycles:
-    """Predict the time of a program.
+    """Predict the cycles of a program.
 
-    ``model``: of the memory; the default one when None. ``image_words``: words of the program image that is
-    loaded before; 0 where the program is frozen, and for a plan, whose cycles begin with its first step.
+    ``model``: the memory; None is the default. ``image_words``: words of the program image loaded first.  It
+    is 0 for a frozen program, and for a plan, whose cycles begin with its first step.
 
     Raises
     ------
     LoomworkError
-        When the program waits for itself, for ever.
+        When the program deadlocks.
     """
     tables = _tables(program, image_words)
     model = model or TimingModel()
@@ -55,7 +55,7 @@ def predict(
 
 
 def _tables(program: SchedulerProgram, image_words: int) -> Tables:
-    """Return the program in numbers; the image is a read before all others."""
+    """Return the program as arrays; the image is a read before all others."""
     image = [(image_words, -1, 0, 0, 0)] if image_words else []
     cores = np.zeros((len(program.steps), MAX_CORES, 6), np.int64)
     first = 0
@@ -97,6 +97,6 @@ def _parts(tables: Tables, model: TimingModel) -> Parts:
         ready=np.zeros(kernel.WORDS),
         sent=zeros(kernel.WORDS),
         released=zeros(kernel.BURSTS, 2),
-        # Time, direction, length of the run, next refresh.
+        # Time, direction, length of the current run, next refresh.
         dram=np.array([0.0, 0.0, 0.0, model.refresh_interval_cycles / 2]),
     )
