@@ -107,7 +107,7 @@ class SequencerSpec(Elaboratable):
             check(m, dut.writes_completed == self.TRANSFERS, "done after all writes")
             check(m, ahead == 0, "done after all steps")
 
-        # Nothing that can go on waits: a phase lasts while what it waits for is missing.
+        # No phase waits longer than it must: it lasts only while an event that it waits for is missing.
         stuck = Signal(name="could_go_on")
         phase = Signal.like(dut.phase, name="phase_before")
         all_done = (commanded == step.active) & (finished == step.active)

@@ -13,7 +13,7 @@ from hw.scheduler.plan_model import plan_model
 from sim.run.adapter import PLAN
 from sim.run.run import run
 
-#: What the cycles of a plan may be off those of the RTL.
+#: Largest relative error of a plan's cycles against the RTL's.
 TOLERANCE = 0.03
 #: The memory may be refreshing when the program is loaded.
 LOAD_TOLERANCE_CYCLES = 120
@@ -23,7 +23,7 @@ FEWEST_BYTES = {"objective": CRITERIA}
 #: Spares the search, and leaves more to be moved.
 AS_LISTED = {"order": OrderChoice.DEFAULT}
 
-#: Network, scratchpad, options, what the plan must have in it, whether it waits for the soak.
+#: Network, scratchpad, options, features that the plan must have, whether it runs in the soak only.
 PLANS = {
     "pipelined": (
         "minilm_layer",
@@ -44,7 +44,7 @@ PLANS = {
 
 
 def features(plan):
-    """What of the planner's means a plan uses."""
+    """The planner's techniques that a plan uses."""
     fetches = [
         transfer
         for transfer in plan.transfers

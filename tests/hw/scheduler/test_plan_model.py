@@ -1,4 +1,4 @@
-"""From a model to a plan: what it takes from a board, and that no plan is given that the checker refuses."""
+"""From a model to a plan: a board sets word width and memory; a plan that the checker refuses is an error."""
 
 import pytest
 

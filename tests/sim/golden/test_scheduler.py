@@ -1,4 +1,4 @@
-"""The scheduler's golden model against the same function word by word, and against what it must be."""
+"""The scheduler's golden model against the same function word by word, and against known values."""
 
 import time
 

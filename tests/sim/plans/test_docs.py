@@ -1,4 +1,4 @@
-"""What docs/planner-graphs.md says of the importers is what they do."""
+"""The tables of docs/planner-graphs.md agree with the importers."""
 
 import json
 import re

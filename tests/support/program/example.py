@@ -67,9 +67,9 @@ def example_program(word_bytes: int) -> SchedulerProgram:
 
 
 def _dataflow(word_bytes: int, homes: dict[str, int]) -> Dataflow:
-    """Say what is computed: each call's operator, inputs and outputs, by letters."""
+    """Make a dataflow from each call's operator, inputs and outputs, by letters."""
     kinds = {"x": TensorKind.INPUT, "w": TensorKind.WEIGHT, "z": TensorKind.OUTPUT}
-    names = "xwabcedz"  # e is what passes between the two cores
+    names = "xwabcedz"  # e passes between the two cores
     calls = (("x", "a"), ("a", "b"), ("bw", "c"), ("c", "e"), ("ea", "d"), ("d", "z"))
     return Dataflow(
         tensors=tuple(

@@ -1,4 +1,4 @@
-"""Programs of the scheduler in tests: what one computes, and random ones that keep the rules.
+"""Programs of the scheduler in tests: an interpreter, and random legal programs.
 
 The interpreter executes a program in order, without any overlap in time, at one of two extremes: reads as
 late as they are waited for and writes as soon as they may run, or the other way round.  In both, what a step
@@ -49,7 +49,7 @@ def operator_words(operator: int, inputs: list[int], outputs: list[int], word_by
 def interpret(
     program: SchedulerProgram, memory: dict[int, int], *, early_reads: bool = False
 ) -> dict[int, int]:
-    """Return what a run writes to ``memory`` (words by word address, from the program's base).
+    """Return the words that a run writes to ``memory`` (by word address, from the program's base).
 
     With ``early_reads``, reads run as soon as they may and writes as late as they are waited for.
 
@@ -337,7 +337,7 @@ class RandomProgram:
 
 
 def _waits(transfers: list[tuple[TransferWord, int]], steps: int) -> list[int]:
-    """Return what each step waits for, from (transfer, step that must not begin without it)."""
+    """Return the transfers each step waits for, from (transfer, step that must not begin without it)."""
     waits = [0] * (steps + 1)
     for count, (_, deadline) in enumerate(transfers, 1):
         waits[deadline] = max(waits[deadline], count)

@@ -1,4 +1,4 @@
-"""Ways to make a plan.json wrong in transfers, totals and claims, each with the reason to give."""
+"""Corruptions of a plan.json's transfers, totals and claims, each with the checker's reason."""
 
 from tests.hw.scheduler.check.corrupting import NotHere, change, pick, reads, remove, streaming, whole, writes
 
@@ -268,7 +268,7 @@ def fifo_elsewhere(plan, rng):
     pick(rng, plan["fifos"])["step"] = len(plan["steps"]) - 1
 
 
-#: By name: what corrupts, and the reason it must be refused for.
+#: By name: the corruption, and the reason of its refusal.
 TRANSFER_CORRUPTIONS = {
     "read missing": (
         remove("transfers", lambda t: reads(t) and whole(t)),

@@ -1,4 +1,4 @@
-"""Tools to make a plan.json wrong: choose what to change, or say that there is nothing of the kind."""
+"""Tools to corrupt a plan.json: choose an entry to change, or report that the plan has none."""
 
 LISTS = ("steps", "episodes", "streams", "fifos", "transfers", "stages")
 

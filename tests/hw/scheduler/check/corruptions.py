@@ -1,4 +1,4 @@
-"""Ways to make a plan.json wrong in form, graph, steps and places, each with the reason to give."""
+"""Corruptions of a plan.json's form, graph, steps and places, each with the checker's reason."""
 
 from tests.hw.scheduler.check.corrupting import NotHere, change, makers, pick, renumber
 
@@ -251,7 +251,7 @@ def accesses(key, value):
     return corrupt
 
 
-#: By name: what corrupts, and the reason it must be refused for.
+#: By name: the corruption, and the reason of its refusal.
 CORRUPTIONS = {
     "format of another version": (change(("format",), lambda _: "loomwork-plan/9"), "plan: format must be"),
     "part missing": (forget, "must be given"),

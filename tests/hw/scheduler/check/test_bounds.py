@@ -1,4 +1,4 @@
-"""What the checker recomputes is never above what is true: tried in all ways, or played by the gates."""
+"""The checker's lower bounds never exceed the truth: by exhaustive search, or by the cycle model."""
 
 import json
 import random

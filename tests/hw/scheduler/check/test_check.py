@@ -50,7 +50,7 @@ def random_plan(seed):
     graph = random_graph(seed, rng.randint(1, 24))
     problem = Problem(graph=graph, word_bytes=rng.choice((4, 8, 32)))
     streams = streams_of(graph, problem, rng, rng.choice((0, 0.2)))
-    # Windows are never larger than what passes through them: what holds the whole holds the streams.
+    # Windows are never larger than their tensors: room for the whole is room for the window.
     capacity = max(problem.working_set) * problem.word_bytes * rng.choice((4, 5, 8)) // 4
     return naive_plan(graph, capacity, word_bytes=problem.word_bytes, streams=streams)
 
@@ -144,7 +144,7 @@ REPLAYED = {
 
 @pytest.mark.parametrize("kind", REPLAYED)
 def test_the_replay_alone_sees_wrong_data(plans, kind):
-    """Without the rules: what the gates would do with it."""
+    """The hardware's behaviour on the plan, without the rules."""
     seen = tried = 0
     for seed in range(60):
         plan = copy.deepcopy(plans[seed % len(plans)])
@@ -155,7 +155,7 @@ def test_the_replay_alone_sees_wrong_data(plans, kind):
         problems = list(replay_problems(Plan.model_validate(plan)))
         tried += 1
         seen += any(re.search(REPLAYED[kind], problem) for problem in problems)
-    # A place that nothing else uses meanwhile holds what it should: a plan can be wrong and yet work.
+    # A wrong place that nothing else uses meanwhile holds the right content: a wrong plan can work.
     assert tried >= 10
     assert seen >= tried / 2
 

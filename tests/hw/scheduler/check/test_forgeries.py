@@ -1,4 +1,4 @@
-"""Plans that lie on purpose, and consistently: each is refused in one line, or only claimed what it says."""
+"""Plans that are false on purpose, and consistent: each is refused in one line, or its figure claimed."""
 
 import copy
 import json

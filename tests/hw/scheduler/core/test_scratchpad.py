@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""The scratchpad: what was written last is what is read, whoever asks, at a word a cycle each."""
+"""The scratchpad: every port reads the last word written, at a word a cycle each."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""The whole scheduler behind its AXI port: random programs compute what they say, however memory stalls."""
+"""The whole scheduler behind its AXI port: random programs compute their dataflow under any memory stalls."""
 
 import functools
 import random
@@ -149,7 +149,7 @@ LAUNCHES = 5
 def test_programs_one_after_another(name, seed):
     """A launch keeps nothing of those before: random programs, long and short, some again, with no reset.
 
-    They share two regions of the memory and two places of images, so that what is stale is there to be read.
+    They share two regions of the memory and two places of images, so that stale data can be read.
     """
     word_bytes, fields = SHAPES[name]
     rng = random.Random(f"{name} {seed}")

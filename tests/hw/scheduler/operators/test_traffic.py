@@ -13,7 +13,7 @@ WORDS = 128
 
 
 def run(inputs, outputs, *, operator=5, compute_cycles=0, word_bytes=8, seed=0):
-    """Run one operator on whole operands laid out one after the other; gives outputs and cycles to done."""
+    """Run one operator on whole operands laid out one after the other; return outputs and cycles to done."""
     rng = random.Random(seed)
     config = config_for(words=WORDS, word_bytes=word_bytes)
     dut = OneOperator(config)

@@ -1,4 +1,4 @@
-"""The program image, read back by what the documentation says of it."""
+"""The program image, decoded by the documented format."""
 
 import dataclasses
 

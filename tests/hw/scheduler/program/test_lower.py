@@ -1,4 +1,4 @@
-"""Plans as programs: executed word by word, they must give what the dataflow alone gives."""
+"""Plans as programs: executed word by word, their results must equal those of the dataflow."""
 
 import dataclasses
 import json
@@ -52,7 +52,7 @@ def as_numbers(words):
 
 
 def expected(program, sources):
-    """What the program must write to memory, by word address."""
+    """The words that the program must write to memory, by word address."""
     home = program.dataflow.homes
     saved = execute(program.dataflow, sources, program.word_bytes)
     return {
@@ -63,7 +63,7 @@ def expected(program, sources):
 
 
 def written(program, sources, *, early_reads=False):
-    """What it writes; None when it reads a word that nobody put there."""
+    """The words it writes; None when it reads a word that was never written."""
     home = program.dataflow.homes
     memory = {
         home[name] + offset: word
@@ -103,7 +103,7 @@ def test_a_group_becomes_a_core_a_member(streams):
     (made,) = step.cores[0].outputs
     taken = step.cores[1].inputs
     assert made.via is Via.FIFO
-    # Behind a member that reads streams, what it makes is taken before any other stream.
+    # A member after one that reads streams consumes that one's result before any other stream.
     assert [operand.via for operand in taken].count(Via.FIFO) == 1
     assert taken[0] == made
     assert [word.core for word in program.reads if word.ring] == list(range(2))[2 - len(streams) :]
@@ -111,7 +111,7 @@ def test_a_group_becomes_a_core_a_member(streams):
     assert written(program, sources) == expected(program, sources)
 
 
-# What is wrong in a program must show in the words it leaves in memory.
+# A fault in a program must show in the words it writes to memory.
 
 
 def brings_new(program, read):
@@ -125,7 +125,7 @@ def brings_new(program, read):
 
 
 def faults(program: SchedulerProgram):
-    """Programs with one thing wrong, each with what it is."""
+    """Programs with one fault each, and its name."""
     for number, operand in enumerate(program.operands):
         if operand.via is Via.WHOLE:
             steps = with_operand(program, number, address=operand.address + 1)
@@ -226,7 +226,7 @@ def test_operands_of_one_pipelined_step_that_overlap_show():
 
 
 def at(plan, number, address):
-    """The plan with one episode, and what fills and saves it, at another address."""
+    """The plan with one episode, and its transfers, at another address."""
     episodes = list(plan.episodes)
     episodes[number] = dataclasses.replace(episodes[number], address=address)
     transfers = tuple(

@@ -1,4 +1,4 @@
-"""Programs and configurations that cannot run are refused, with the field and what is legal."""
+"""Programs and configurations that cannot run are refused, with the field and its legal values."""
 
 import dataclasses
 

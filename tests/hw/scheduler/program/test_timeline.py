@@ -21,7 +21,7 @@ def step(source, result, *, compute_cycles):
 
 
 def streaming(words, *, compute_cycles):
-    """One step that reads a stream and keeps what it makes."""
+    """One step that reads a stream and keeps its result."""
     source = OperandWord(address=0, words=words, via=Via.MEMORY, ring=16)
     return SchedulerProgram(
         word_bytes=32,

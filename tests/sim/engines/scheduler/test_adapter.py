@@ -1,4 +1,4 @@
-"""What the scheduler's simulation takes: a plan or a frozen program, and sources."""
+"""Inputs of the scheduler's simulation: a plan or a frozen program, and sources."""
 
 import json
 
