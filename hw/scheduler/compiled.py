@@ -2,7 +2,7 @@
 
 Numba's own cache checks only the file of the function.  It would use stale code after a change to an imported
 function or constant, and fail when an imported file has moved.  So each state of the sources has a cache of
-its own, in the user's cache folder because the sources may be read-only.  The last few states are kept.
+its own, in the user's cache folder, because the sources may be read-only.  The last few states are kept.
 
 A compiled function releases the GIL, so that another thread can watch it and ask it to stop.
 """

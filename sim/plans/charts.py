@@ -166,7 +166,7 @@ def traffic_curve(curve: Curve) -> go.Figure:
     )
     figure = styled(figure, height=400)
     widest = max([point.scratchpad_bytes for point in (*points, here)] + list(marks.values()))
-    for names, size_bytes in _apart(marks, widest / 20):
+    for names, size_bytes in _joined_labels(marks, widest / 20):
         figure.add_vline(
             x=size_bytes,
             line={"color": INK, "width": 1, "dash": "dot"},
@@ -180,7 +180,7 @@ def traffic_curve(curve: Curve) -> go.Figure:
     return figure
 
 
-def _apart(marks: Mapping[str, int], least: float) -> list[tuple[list[str], int]]:
+def _joined_labels(marks: Mapping[str, int], least: float) -> list[tuple[list[str], int]]:
     """Join the names of sizes closer than ``least``, a label's width; each group is at its smallest size."""
     groups: list[tuple[list[str], int]] = []
     for name, size_bytes in sorted(marks.items(), key=lambda mark: mark[1]):

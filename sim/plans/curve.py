@@ -57,7 +57,7 @@ def traffic_over_scratchpad(
         kept = {method: amount * problem.word_bytes for method, amount in words.items()}
         points.append(CurvePoint.of(other, problem, kept))
     return Curve(
-        points=tuple(_falling(points)),
+        points=tuple(_monotone(points)),
         here=CurvePoint.of(plan, problem),
         budgets={"M_R": found.m_r_bytes, "M_H": found.m_h_bytes, "M_P": found.m_p_bytes},
     )
@@ -67,7 +67,7 @@ def _numbered(tell: Callable[[str], None], place: str, text: str) -> None:
     tell(f"{place}: {text}")
 
 
-def _falling(points: Sequence[CurvePoint]) -> Iterator[CurvePoint]:
+def _monotone(points: Sequence[CurvePoint]) -> Iterator[CurvePoint]:
     """Make traffic monotone: a plan of a smaller scratchpad fits a larger one too."""
     least = points[0] if points else None
     for point in points:

@@ -59,7 +59,7 @@ RULES = (
     (transfers.memory_problems, transfers.move_problems),
     (transfers.count_problems, transfers.queue_problems, transfers.stream_order_problems),
     (replay.replay_problems, total_problems, cycles.cycle_problems, claims.option_problems),
-    (claims.claim_problems, claims.bearing_problems),
+    (claims.claim_problems, claims.stage_problems),
 )  # fmt: skip
 
 

@@ -35,7 +35,7 @@ def claim_problems(plan: Plan) -> Iterator[str]:
         yield f"certificate: claims {claim!r} with bound {proven[claim]} for {moved} avoidable bytes"
 
 
-def bearing(plan: Plan) -> StageCertificate | None:
+def bound_stage(plan: Plan) -> StageCertificate | None:
     """Return the stage that states the bound over all orders; None when none can.
 
     The stage ``order`` states one for the graph without groups; COSMA's program states one for a narrower
@@ -49,18 +49,18 @@ def bearing(plan: Plan) -> StageCertificate | None:
     return None
 
 
-def order_bearing(plan: Plan) -> StageCertificate | None:
+def order_bound_stage(plan: Plan) -> StageCertificate | None:
     """Return the stage that states the bound of this order; None without one."""
     return next((stage for stage in plan.certificate.stages if stage.stage == "residency"), None)
 
 
-def bearing_problems(plan: Plan) -> Iterator[str]:
+def stage_problems(plan: Plan) -> Iterator[str]:
     """Find bounds that no stage states, and stages of another plan."""
     certificate = plan.certificate
     order_bound = certificate.order_bound_avoidable_bytes
     for stage, own, bound, of in (
-        (bearing(plan), bound_bytes, certificate.bound_avoidable_bytes, ""),
-        (order_bearing(plan), order_bound_bytes, order_bound, " of this order"),
+        (bound_stage(plan), bound_bytes, certificate.bound_avoidable_bytes, ""),
+        (order_bound_stage(plan), order_bound_bytes, order_bound, " of this order"),
     ):
         if bound and bound != (stage.bound if stage else 0) and bound > own(plan):
             found = f"stage {stage.stage!r} states {stage.bound}" if stage else "no stage states one"

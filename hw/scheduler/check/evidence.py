@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from hw.scheduler.check.bounds import bound_bytes, order_bound_bytes
 from hw.scheduler.check.check import totals_of
-from hw.scheduler.check.claims import bearing, order_bearing
+from hw.scheduler.check.claims import bound_stage, order_bound_stage
 from hw.scheduler.check.cycles import least_cycles
 from hw.scheduler.check.form import Plan
 
@@ -62,12 +62,12 @@ def _claims(plan: Plan) -> Iterator[Evidence]:
     certificate, moved = plan.certificate, plan.totals.avoidable_bytes
     bases = []
     for figure, bound, own, stage in (
-        ("bound of all orders", certificate.bound_avoidable_bytes, bound_bytes(plan), bearing(plan)),
+        ("bound of all orders", certificate.bound_avoidable_bytes, bound_bytes(plan), bound_stage(plan)),
         (
             "bound of this order",
             certificate.order_bound_avoidable_bytes,
             order_bound_bytes(plan),
-            order_bearing(plan),
+            order_bound_stage(plan),
         ),
     ):
         own = min(own, moved)

@@ -103,13 +103,13 @@ def arithmetic_problems(plan: Plan) -> Iterator[str]:
             continue
         if (step.mode == "pipelined") != bool(operator.members):
             yield f"step {number} is {step.mode}, with {len(operator.members)} members"
-        if not _enough(cycles, operator, plan):
+        if not _computable(cycles, operator, plan):
             yield f"step {number} takes {cycles} compute_cycles; its macs take more"
-        elif cycles and _enough(cycles - 1, operator, plan):
+        elif cycles and _computable(cycles - 1, operator, plan):
             yield f"step {number} takes {cycles} compute_cycles; its macs take fewer"
 
 
-def _enough(cycles: int, operator: Operator, plan: Plan) -> bool:
+def _computable(cycles: int, operator: Operator, plan: Plan) -> bool:
     """Whether an operator can be computed in ``cycles``."""
     if cycles < 1:
         return cycles == operator.macs == 0

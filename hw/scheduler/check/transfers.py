@@ -164,12 +164,12 @@ def stream_order_problems(plan: Plan) -> Iterator[str]:
     streams.sort(key=lambda transfer: (transfer.direction, transfer.start_step))
     for before, after in itertools.pairwise(streams):
         if (before.direction, before.start_step) == (after.direction, after.start_step):
-            stuck = _stuck(plan.executed[after.start_step], after.direction, before.tensor, after.tensor)
-            if stuck:
-                yield f"{after.label} stands behind {before.tensor!r}: {stuck}"
+            reason = _deadlock(plan.executed[after.start_step], after.direction, before.tensor, after.tensor)
+            if reason:
+                yield f"{after.label} stands behind {before.tensor!r}: {reason}"
 
 
-def _stuck(operator: Operator, direction: str, before: str, after: str) -> str:
+def _deadlock(operator: Operator, direction: str, before: str, after: str) -> str:
     """Return the reason why an operator, or the members of a group, would deadlock; empty without one."""
     members = operator.members or [operator]
     operands = [member.inputs if direction == "read" else member.outputs for member in members]

@@ -231,7 +231,7 @@ def _completed(state: Integers, times: Integers, known: int, cycle: int) -> int:
 
 
 @compiled
-def _is_apart(step: int, tables: Tables) -> bool:
+def _streams_nothing(step: int, tables: Tables) -> bool:
     """Return whether a step streams nothing from or to memory.
 
     Then, once the transfer engines are idle, they stay idle, and the cores are simulated alone.
@@ -346,7 +346,7 @@ def simulate(tables: Tables, parts: Parts, pace: TimingModel, loads: int, limit:
                 if target - 1 > cycle:
                     cycle = target - 1
                     _idle(cycle, parts, pace)
-            elif not busy and _is_apart(step, tables):
+            elif not busy and _streams_nothing(step, tables):
                 cycle = _compute(step, cycle, tables, parts)
                 _idle(cycle, parts, pace)
         else:
