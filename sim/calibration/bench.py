@@ -29,7 +29,7 @@ _MEMBERS = {
 
 
 def bench_sources(*, ports: int, data_bits: int) -> dict[str, str]:
-    """Return the sources by file name of a bench of so many generators, each with a port of the memory."""
+    """Return the sources by file name of a bench with ``ports`` generators, each on a port of the memory."""
     generator = verilog.convert(
         TrafficGenerator(data_width=data_bits, id_width=ID_BITS),
         name=_GENERATOR,

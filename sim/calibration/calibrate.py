@@ -12,12 +12,12 @@ from sim.calibration.point import TOLERANCE, CalibrationPoint, MeasuredPoint, al
 from sim.host.console import console, print_table
 from sim.host.files import write_text
 
-#: Where the figures are left.
+#: File of the figures.
 REPORT = Path("build") / "calibration.json"
 
 
 def measure(points: Iterable[CalibrationPoint]) -> list[MeasuredPoint]:
-    """Run the experiments of ``points`` in RTL and give the figures.
+    """Run the experiments of ``points`` in RTL and return the figures.
 
     Raises `SimulationError` when a generator hangs or a rule of AXI is broken. Raises `ToolError` when the
     bench cannot be built.
@@ -36,9 +36,9 @@ def measure(points: Iterable[CalibrationPoint]) -> list[MeasuredPoint]:
 
 
 def calibrate(report: Path = REPORT) -> bool:
-    """Measure every point, print the tables, write ``report``, and tell whether all that must hold do.
+    """Measure every point, print the tables, write ``report``; return whether all required points hold.
 
-    Points outside the tolerance among those held out are printed as they are and do not count.
+    Held-out points may be outside the tolerance.
     """
     measured = measure(all_points())
     must = [m for m in measured if not m.point.held_out]

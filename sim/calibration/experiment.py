@@ -21,7 +21,7 @@ _CONFIG_FILE = "memory.cfg"
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """A bench to build: how many generators, and how wide."""
+    """A bench to build: number and width of its generators."""
 
     ports: int
     data_bits: int
@@ -31,8 +31,8 @@ class Bench:
 class Experiment:
     """One run."""
 
-    bench: Bench  #: What it runs on.
-    memory: MemoryConfig  #: The memory; its ``port_channels`` must be as many as the bench has ports.
+    bench: Bench  #: Its bench.
+    memory: MemoryConfig  #: The memory; its ``port_channels`` must match the number of ports of the bench.
     #: Programs by port.
     reads: Mapping[int, TrafficProgram]
     writes: Mapping[int, TrafficProgram]
@@ -40,7 +40,7 @@ class Experiment:
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentResult:
-    """What came of an experiment."""
+    """The results of an experiment."""
 
     #: Of the experiment.
     kernel_clock_mhz: float
@@ -56,7 +56,7 @@ class ExperimentResult:
         return [*self.reads.values(), *self.writes.values()]
 
     def ns(self, cycles: float) -> float:
-        """Return kernel cycles as ns."""
+        """Convert kernel cycles to ns."""
         return cycles * 1e3 / self.kernel_clock_mhz
 
     def gb_per_s(self, *, extra_ns: float = 0.0) -> float:
@@ -72,7 +72,7 @@ class ExperimentResult:
 
 
 def run_experiments(experiments: Mapping[str, Experiment]) -> dict[str, ExperimentResult]:
-    """Run experiments by name: one simulation a bench; benches are built where the cache lacks them.
+    """Run experiments by name: one simulation a bench; benches that are not cached are built.
 
     Raises `SimulationError` when a generator hangs or a rule of AXI is broken. Raises `ToolError` when a
     bench cannot be built.

@@ -1,4 +1,4 @@
-"""Calibration points (``points.yaml``): published figures, and the traffic that should give them."""
+"""Calibration points (``points.yaml``): published figures, and the traffic that should reproduce them."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from sim.calibration.experiment import Bench, Experiment, ExperimentResult
 from sim.calibration.program import TrafficProgram
 from sim.memory.config import MemoryConfig
 
-#: How far a point that the models answer for may be from the published figure.
+#: Largest relative deviation of a required point from the published figure.
 TOLERANCE = 0.10
 
-#: A port of the memory itself, in its own clock; and the 512-bit ports of Vitis kernels.
+#: A port of the memory itself, in its own clock; the 512-bit ports of Vitis kernels.
 NATIVE = Bench(ports=1, data_bits=256)
 VITIS = Bench(ports=32, data_bits=512)
 
-#: What an HLS kernel adds to a pass over a buffer of several bursts: the published passes take 1.17 us
-#: (write) and about 1.2 us (read, 16 and 64 KiB) more than their bytes at 12.77 GB/s; the rest of that is the
-#: memory's latency. A pass of one burst, 4 KiB, is published as faster than that cost allows, and is taken to
-#: have none.  A pass longer than the longest is in its steady state: so much of it is simulated.
+#: Overhead of an HLS kernel in a pass over a buffer of several bursts.  The published passes exceed their
+#: bytes at 12.77 GB/s by 1.17 us (write) and about 1.2 us (read, 16 and 64 KiB), including the memory's
+#: latency.  The published pass of one burst, 4 KiB, is too fast for this overhead and counts without it.
+#: Longer passes than the longest are in steady state and are simulated only up to that length.
 _WRITE_PASS_NS, _READ_PASS_NS = 420.0, 750.0
 _BURST_BYTES, _LONGEST_PASS_BYTES = 4096, 1 << 21
 
@@ -36,9 +36,9 @@ class PortTraffic(TrafficProgram):
     """The same program on several ports."""
 
     first: int = 0  #: The first port.
-    ports: int = 1  #: How many.
-    port_step: int = 1  #: From one of them to the next.
-    base_step: int = 0  #: Bytes from the window of one to that of the next.
+    ports: int = 1  #: Number of ports.
+    port_step: int = 1  #: From one port to the next.
+    base_step: int = 0  #: Bytes from one port's window to the next.
 
     def programs(self) -> dict[int, TrafficProgram]:
         """Return the program of each port."""
@@ -72,21 +72,21 @@ class CalibrationPoint:
     reads: PortTraffic | None = None
     writes: PortTraffic | None = None
     working_set_bytes: int = 0  #: Of the buffers, see `sim.memory.config.MemoryConfig`.
-    held_out: bool = False  #: Not in the list that must hold.
+    held_out: bool = False  #: Not required to hold.
     at_least: bool = False  #: A lower bound: the measurement was limited by something else.
-    #: Whether the figure itself is published, or computed by a formula fitted to such, or recalled without a
-    #: source that could be opened.
+    #: Origin of the figure: published, computed by a formula fitted to published ones, or recalled without an
+    #: accessible source.
     origin: Literal["published", "formula", "recalled"] = "published"
-    note: str = ""  #: What explains a deviation, or that it had a part in choosing a parameter.
+    note: str = ""  #: Explanation of a deviation, or the parameter that the figure influenced.
 
     @property
     def kind(self) -> str:
-        """What the figure is worth: "published", "bound", "formula" or "recalled"."""
+        """Kind of the figure: "published", "bound", "formula" or "recalled"."""
         return "bound" if self.at_least else self.origin
 
     @property
     def experiments(self) -> dict[str, Experiment]:
-        """What is run, by memory."""
+        """The experiments, by memory."""
         return {name: self._experiment(name) for name in (self.memory, self.over) if name}
 
     def _experiment(self, name: str) -> Experiment:
@@ -99,7 +99,7 @@ class CalibrationPoint:
         )
 
     def value(self, outcomes: Mapping[str, ExperimentResult]) -> float:
-        """Return the figure from the outcomes of `experiments`."""
+        """Compute the figure from the results of `experiments`."""
         figure = _measured(self.measure, outcomes[self.memory])
         return figure / _measured(self.measure, outcomes[self.over]) if self.over else figure
 
@@ -142,12 +142,12 @@ class MeasuredPoint:
 
 @functools.cache
 def memories() -> dict[str, tuple[Bench, MemoryConfig]]:
-    """Return the memories that were measured, each with its bench, by the names of ``points.yaml``."""
+    """Return the measured memories, each with its bench, by the names of ``points.yaml``."""
     bare = {"fabric_request_ns": 0.0, "fabric_response_ns": 0.0}
     return {
         "u280_channel": _memory("u280", "hbm", NATIVE, 450.0, **bare),
         "u280_unswitched": _memory("u280", "hbm", NATIVE, 450.0, **bare, switch_axi_cycles=0),
-        # Bank, row, column from the top: every access of 1 KiB apart is another row of one bank.
+        # Bank, row, column from the top: accesses 1 KiB apart are in different rows of one bank.
         "u280_bank_row_column": _memory("u280", "hbm", NATIVE, 450.0, **bare, address_map="C5 R14 B2 G2"),
         "u280_ddr": _memory("u280", "ddr", VITIS),
         "u280": _memory("u280", "hbm", VITIS),
@@ -160,7 +160,7 @@ def memories() -> dict[str, tuple[Bench, MemoryConfig]]:
 def _memory(
     board: str, name: str, bench: Bench, clock_mhz: float = 300.0, **timing: Any
 ) -> tuple[Bench, MemoryConfig]:
-    """Return a bench and its memory: a board's, with ports beside channels 0, 1, 2..."""
+    """Return a bench and its memory: a board's, with ports at channels 0, 1, 2..."""
     memory = next(memory for memory in load_board(board).memories if memory.name == name)
     config = MemoryConfig(
         name=memory.name,

@@ -1,4 +1,4 @@
-"""What a traffic generator (`hw.lib.traffic`) is told and what it answers, as Python values."""
+"""Programs and results of a traffic generator (`hw.lib.traffic`), as Python values."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class TrafficProgram:
 
     base: int = 0  #: Address of the window.
     window_bytes: int = 2**28  #: Bytes of the window, a power of two; offsets wrap in it.
-    #: From burst to burst; for random addresses, what they are a multiple of (a power of two).
+    #: Bytes from burst to burst; random addresses are multiples of it (a power of two).
     stride_bytes: int
     random: bool = False  #: Whether addresses are random.
     #: Of a burst; bursts.
     beats: int
     count: int
-    outstanding: int = MAX_OUTSTANDING  #: Bursts under way at once.
+    outstanding: int = MAX_OUTSTANDING  #: Most outstanding bursts.
     ids: int = 1  #: Identifiers used in rotation, a power of two.
     interval_cycles: int = 0  #: Least kernel cycles from address to address.
     pace_cycles: int = 0  #: Writes only: least kernel cycles from data beat to data beat.
@@ -44,7 +44,7 @@ class TrafficProgram:
             raise InputError("outstanding", self.outstanding, f"from 1 to {MAX_OUTSTANDING}")
 
     def words(self) -> list[int]:
-        """Return the program as the bench's registers take it."""
+        """Return the program in the format of the bench's registers."""
         align = self.stride_bytes - 1 if self.random else 0
         bits = PROGRAM.const(
             {

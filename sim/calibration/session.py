@@ -21,7 +21,7 @@ _CLOCK_PS = 2000
 
 @cocotb.test()
 async def session(top: Any) -> None:
-    """Carry out the plan in the working directory and leave the answers there."""
+    """Run the plan in the working directory and write the results there."""
     folder = Path.cwd()
     answers = {}
     programmed: set[tuple[int, bool]] = set()

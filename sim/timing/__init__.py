@@ -1,1 +1,1 @@
-"""Static timing: how long each path between registers takes, estimated before placement."""
+"""Static timing analysis: estimated path delays between registers, before placement."""

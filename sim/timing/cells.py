@@ -1,4 +1,4 @@
-"""What each cell of UltraScale+ does to timing: paths through it, out of its clock, and into its clock."""
+"""Timing of each cell of UltraScale+: paths through it, from its clock, and to its clock."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Pins = Mapping[str, list[int | None]]
 class Cell:
     """The timing of one cell; times in picoseconds."""
 
-    drives: Driver  #: What its outputs are to the nets they drive.
-    #: Paths: input bit, output bit, delay, what the cell's pin is to the input bit.
+    drives: Driver  #: Driver class of its output nets.
+    #: Paths: input bit, output bit, delay, sink class of the input pin.
     arcs: list[tuple[int, int, float, Sink]] = field(default_factory=list)
     #: Output bits that change with the clock: net, clock to out, and the net that a flip-flop stores, or -1.
     launches: list[tuple[int, float, int]] = field(default_factory=list)
-    #: Input bits that the clock samples: net, setup, what it is to the net, pin.
+    #: Input bits that the clock samples: net, setup, sink class, pin.
     captures: list[tuple[int, float, Sink, str]] = field(default_factory=list)
 
 
@@ -29,13 +29,13 @@ _CLOCKS = re.compile(r"C|CLK|WCLK|CLKARDCLK|CLKBWRCLK")
 
 
 def timing_of(kind: str, inputs: Pins, outputs: Pins, delays: Delays) -> Cell | None:
-    """Return the timing of a cell by its type in Yosys' netlist, or None when the type is not known."""
+    """Return the timing of a cell by its type in Yosys' netlist, or None for an unknown type."""
     if re.fullmatch(r"LUT[1-6]", kind):
         return _through(Driver.LUT, Sink.LUT, inputs, outputs, delays["lut"])
     if re.fullmatch(r"MUXF[789]", kind):
         return _through(Driver.MUX, Sink.MUX, inputs, outputs, delays["wide_mux"])
     if kind == "DSP48E2" and inputs.get("CLK"):
-        # The generator's, with all registers; those that Yosys infers have none and no clock.
+        # Placed by the generator, with all registers; inferred ones have no registers and no clock.
         times = delays["dsp_register_clock_to_out"], delays["dsp_setup"]
         return _ram(Driver.CLOCKED_DSP, Sink.CLOCKED_DSP, inputs, outputs, *times)
     if kind == "DSP48E2":
@@ -56,7 +56,7 @@ def timing_of(kind: str, inputs: Pins, outputs: Pins, delays: Delays) -> Cell | 
 
 
 def data_bits(pins: Pins) -> Iterator[tuple[str, int]]:
-    """Return pin and net of each bit that is neither a clock nor constant."""
+    """Yield pin and net of each bit that is neither a clock nor constant."""
     for pin, bits in pins.items():
         if not _CLOCKS.fullmatch(pin):
             yield from ((pin, bit) for bit in bits if bit is not None)
@@ -105,7 +105,7 @@ def _flip_flop(inputs: Pins, outputs: Pins, delays: Delays) -> Cell:
 
 
 def _lut_memory(inputs: Pins, outputs: Pins, delays: Delays) -> Cell:
-    """Make a memory or shift register of LUTs: the address reaches the output, a write takes the clock.
+    """Make a memory or shift register of LUTs: reads are combinational, writes are clocked.
 
     The port of address X reads at output DOX; other addresses (A, DPRA) reach every output.
     """

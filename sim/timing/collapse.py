@@ -1,8 +1,8 @@
-"""LUTs merged along deep paths, as a mapper that works for timing does it.
+"""LUTs merged along deep paths, as a timing-driven mapper does.
 
-Yosys' mapper works for its slowest path and saves LUTs everywhere else: it leaves chains of two-input LUTs
-that a vendor's tool would merge.  A LUT takes over the function of the LUTs before it when both have at most
-six inputs together and it then settles a level earlier; those before it stay for their other loads.
+Yosys' mapper optimizes its slowest path and saves LUTs everywhere else: it leaves chains of two-input LUTs
+that a vendor's tool would merge.  Here a LUT takes over the function of the LUTs before it when both have at
+most six inputs together and it then settles a level earlier.  The LUTs before it stay for their other loads.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 #: Inputs of the widest LUT.
 _WIDEST = 6
 _LUT = re.compile(r"LUT[1-6]")
-#: Cells whose outputs come from a clock, or may: paths begin there.
+#: Cells with outputs that may be clocked: paths begin there.
 _CLOCKED = re.compile(r"FD[RSCP]E|SRL.*|RAMB.*|URAM.*")
 
 
@@ -30,9 +30,10 @@ def _nets(pins: Mapping[str, list[Any]]) -> list[int]:
 
 
 def collapse(cells: Mapping[str, Any], parts: set[str], outputs: Iterable[int | str]) -> dict[str, Any]:
-    """Merge LUTs in the cells of a module in Yosys' JSON, and leave out those that then drive nothing.
+    """Merge LUTs in the cells of a module in Yosys' JSON, and remove those without remaining loads.
 
-    Inverters are gone, ``parts`` are cell types that are other parts, ``outputs`` the nets of output ports.
+    Inverters were removed before. ``parts``: cell types that are other parts. ``outputs``: nets of output
+    ports.
     """
     inputs: dict[int, list[int]] = {}
     luts: dict[int, str] = {}
@@ -70,9 +71,9 @@ def collapse(cells: Mapping[str, Any], parts: set[str], outputs: Iterable[int | 
 
 
 def _ordered(inputs: Mapping[int, list[int]]) -> list[int]:
-    """Return the nets of combinational cells, each after those it comes from; those of loops are left out."""
+    """Return the nets of combinational cells in topological order, without those of loops."""
     sorter = graphlib.TopologicalSorter(inputs)
-    with contextlib.suppress(graphlib.CycleError):  # those before a loop can still be had
+    with contextlib.suppress(graphlib.CycleError):  # nets before a loop are still returned
         sorter.prepare()
     order: list[int] = []
     while ready := sorter.get_ready():
@@ -84,7 +85,7 @@ def _ordered(inputs: Mapping[int, list[int]]) -> list[int]:
 def _merged(
     own: list[int], inputs: Mapping[int, list[int]], luts: Mapping[int, str], depth: Mapping[int, int]
 ) -> list[int]:
-    """Return the inputs of a LUT that takes over all its latest ones, again and again while they fit."""
+    """Return the inputs of a LUT after merging its latest input LUTs, repeatedly while they fit."""
     while True:
         latest = max((depth.get(bit, 0) for bit in own), default=0)
         late = [bit for bit in own if depth.get(bit, 0) == latest]

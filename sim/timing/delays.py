@@ -1,4 +1,4 @@
-"""The delays of ``delays.yaml``, and what a net takes by its driver, its sink and its number of loads."""
+"""The delays of ``delays.yaml``, and the delay of a net by its driver, its sink and its number of loads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hw.edge import read_document, validate
 
 FILE = Path(__file__).with_name("delays.yaml")
 
-#: What drives a net, and what a net drives.
+#: Classes of a net's driver, and of its sinks.
 Driver = enum.IntEnum(
     "Driver", "FF LUT MUX SUM CARRY LUT_MEMORY BLOCK_RAM ULTRA_RAM DSP CLOCKED_DSP PORT", start=0
 )
@@ -42,7 +42,7 @@ _Net = Literal[
     "routed_deviation",
     "long_wire",
 ]
-#: Picoseconds by name; the comments of ``delays.yaml`` say what each is.
+#: Picoseconds by name; comments in ``delays.yaml`` explain each.
 Delays = Mapping[_Cell | _Net, float]
 
 
@@ -61,7 +61,7 @@ class _DelaysForm(BaseModel):
 
 
 def load_delays(path: Path = FILE) -> Delays:
-    """Read the delays; `InputError` for a name missing or unknown, or a source that is not in the table."""
+    """Read the delays; `InputError` for a missing or unknown name, or a source missing from the table."""
     document = read_document(path)
     form = validate(document, TypeAdapter(_DelaysForm))
     for group, entries, names in (
@@ -80,15 +80,15 @@ def load_delays(path: Path = FILE) -> Delays:
 def net_delays(delays: Delays, drivers: Any, sinks: Any, loads: Any, apart: Any = False) -> Any:
     """Return the delay of nets in ps, each from its driver to one of its sinks; arrays of equal shape.
 
-    What the packer puts into one slice takes the delay inside of the slice: a LUT before its carry bit or
-    wide multiplexer, and a LUT or sum before the one flip-flop it drives.  A flip-flop that is the only load
-    of a RAM or DSP output becomes its output register, and one that drives only a DSP its input register.
-    Every other net is routed and pays for the area its loads fill, and so does one whose ends lie ``apart``.
+    A net inside a slice has the slice's delay: from a LUT to its carry bit or wide multiplexer, and from a
+    LUT or sum to its only flip-flop.  A flip-flop that is the only load of a RAM or DSP output becomes its
+    output register.  One that drives only a DSP becomes its input register.  Every other net, and one whose
+    ends lie ``apart``, is routed; its delay grows with the area of its loads.
     """
     drivers, sinks, loads = np.asarray(drivers), np.asarray(sinks), np.asarray(loads)
     delay = delays["routed"] + delays["routed_spread"] * np.sqrt(loads)
     delay = delay + np.where(sinks == Sink.FF, delays["fabric_to_ff"], 0.0)
-    # A carry bit's propagate comes through a LUT of its slice in any case.
+    # A carry bit's propagate always passes a LUT of its slice.
     delay = delay + np.where((sinks == Sink.PROPAGATE) & (drivers != Driver.LUT), delays["lut"], 0.0)
     delay = delay + np.where(drivers == Driver.CARRY, delays["carry_exit"], 0.0)
     near = ~np.broadcast_to(apart, delay.shape)

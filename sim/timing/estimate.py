@@ -1,4 +1,4 @@
-"""The estimate of a kernel's timing: endpoints over the clock's budget, their places, the worst paths."""
+"""The estimate of a kernel's timing: endpoints over the clock's budget, by part and file, and worst paths."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class TimingPath:
     source: str  #: Line of Python that the register is from.
     part: str  #: Part that the register is in.
     delay_ps: float  #: From clock edge to clock edge with setup.
-    slack_ps: float  #: What of the budget is left.
+    slack_ps: float  #: Budget minus delay.
     steps: tuple[PathNet, ...]  #: The nets of the path.
 
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointGroup:
-    """What ends in one part and source file."""
+    """The endpoints in one part and source file."""
 
     part: str
     file: str
@@ -51,21 +51,21 @@ class EndpointGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class RegionUse:
-    """What a region takes of its die."""
+    """Resources of a region, against its die."""
 
     slr: int
-    parts: int  #: Placed parts in it, with those in others.
+    parts: int  #: Placed parts in it, nested ones included.
     taken: Resources  #: Counted.
-    over: tuple[str, ...]  #: Resources of which this is more than a die may hold.
+    over: tuple[str, ...]  #: Resources over the die's limit.
 
 
 @dataclass(frozen=True, kw_only=True)
 class Doubt:
-    """How many endpoints would be over budget if nets took longer than the fit says: figures, no bars."""
+    """Endpoints over budget if nets are slower than the fit: for information, without a limit."""
 
     deviation_ps: float  #: Standard deviation of routed nets about the fit.
     scattered_over: tuple[int, ...]  #: By seed: with every routed net off by a draw of that deviation.
-    long_wires_ps: float  #: What the published delay of long wires adds to a net between two parts.
+    long_wires_ps: float  #: Added delay of a net between two parts, from the published delay of long wires.
     long_wires_over: int
 
 
@@ -73,14 +73,14 @@ class Doubt:
 class Estimate:
     """The timing of a kernel or block; an endpoint is a pin of a register, memory or output."""
 
-    budget_ps: float  #: What a path may take.
-    slr_crossing_ps: float  #: What a net is charged for each border of dies; 0 where it fits in one.
-    regions: tuple[RegionUse, ...]  #: On which dies it lies; empty where nobody says or there is only one.
-    crossing_nets: int  #: Nets that are charged.
+    budget_ps: float  #: Longest legal delay of a path.
+    slr_crossing_ps: float  #: Added delay of a net for each border of dies; 0 for a kernel on one die.
+    regions: tuple[RegionUse, ...]  #: Its regions; empty if none are named or there is only one die.
+    crossing_nets: int  #: Nets with this added delay.
     doubt: Doubt
     luts: int
     endpoints: int
-    endpoints_over: int  #: Endpoints whose path takes too long.
+    endpoints_over: int  #: Endpoints over budget.
     worst_slack_ps: float
     logic_depth: int  #: Cells between the registers of the slowest path.
     places: tuple[EndpointGroup, ...]  #: The same by part and source file, worst first.
@@ -94,8 +94,8 @@ def estimate(verilog: str, top: str, board: Board, *, regions: Regions = (), wor
     """Estimate the timing of a kernel or block, with the slowest paths of the ``worst`` registers, and as
     many nets with the most loads.
 
-    ``regions`` say which parts lie on which die; without them all lie on one.  Of what one die has no room
-    for every net between parts is charged a crossing.
+    ``regions`` assigns parts to dies; without it all lie on one.  If a kernel does not fit one die and has no
+    regions, every net between parts is charged a crossing.
 
     Raises `ToolError` when Yosys is missing or fails, or the netlist has a combinational loop.
     """
@@ -124,7 +124,7 @@ def estimate(verilog: str, top: str, board: Board, *, regions: Regions = (), wor
 
 
 def _use(board: Board, slr: int, held: Sequence[Resources]) -> RegionUse:
-    """Compare what parts take with what a die may hold."""
+    """Compare the resources of parts with the limits of a die."""
     names = [name for name, _ in board.die.items()]
     taken = Resources(**{name: sum(getattr(part, name) for part in held) for name in names})
     return RegionUse(slr=slr, parts=len(held), taken=taken, over=taken.over_shares(board.die))
@@ -190,8 +190,8 @@ def judge(
 def _doubt(graph: TimingGraph, budget_ps: float, factor: float, *, dies: int) -> Doubt:
     """Count again with nets off by the scatter of their fit, and with long wires between parts.
 
-    Two places in a square are two thirds of its side apart on average; a die's is as large as its share of
-    the LUTs takes at the fill that a kernel may have.
+    Two random points in a square are two thirds of its side apart on average.  A die's square has the area of
+    its share of the LUTs, filled to the limit of a kernel.
     """
     delays = load_delays()
     side = math.sqrt(graph.luts / dies / (_TILE_LUTS * MOST_SHARES["lut"]))

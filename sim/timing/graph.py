@@ -1,8 +1,7 @@
-"""The timing graph of a whole kernel, and when each of its nets settles.
+"""The timing graph of a whole kernel, and the arrival time of each net.
 
-A kernel is its top part with all placed parts put in by their ports: every placement is a copy of the part's
-arrays, and nets that a port joins are one.  So no path through ports is lost, and the loads of a net are all
-its loads.
+A kernel is its top part with all placed parts joined at their ports.  Every placement is a copy of the part's
+arrays, and nets joined by a port are one.  So no path through ports is lost, and every net has all its loads.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ class PathNet:
     source: str  #: Its line of Python.
     cell: str  #: Type of the cell that drives it.
     loads: int
-    arrival: float  #: When it settles, in ps after the clock edge.
+    arrival: float  #: Time at which it settles, in ps after the clock edge.
 
 
 class TimingGraph:
     """The timing graph of a kernel.
 
-    ``parts``, ``top``, ``delays``: its netlist, the name of its top part, and the delays of cells and nets.
-    ``crossing``: what a net from one die to the next takes longer, in ps. ``die_of``: the die of a placement
-    by its path; without it nobody knows, and every net between parts crosses.
+    * ``parts``, ``top``, ``delays``: its netlist, the name of its top part, the delays of cells and nets.
+    * ``crossing``: added delay of a net for each border of dies, in ps.
+    * ``die_of``: the die of a placement by its path; without it every net between parts crosses.
 
     The kernel's own ports count as registers beside it: inputs change like a flip-flop's output, outputs must
     settle like a flip-flop's input.  Raises `ToolError` for a combinational loop, with a signal on it.
@@ -66,7 +65,7 @@ class TimingGraph:
         self._loads = np.bincount(root, weights=loads, minlength=count).astype(int)
         driving = np.concatenate([part.drivers for *_, part in self._placed])
         driven = np.flatnonzero(driving != Driver.PORT)
-        self._driven_at = np.arange(count)  # the net of the placement that has the driver
+        self._driven_at = np.arange(count)  # the joined net with the driver
         self._driven_at[root[driven]] = driven
         drivers = driving[self._driven_at]
 
@@ -98,7 +97,7 @@ class TimingGraph:
         inputs = np.array([bit for *_, bit, is_input in own if is_input], int)
         self._launched[root[inputs]] = delays["ff_clock_to_out"]
 
-        # Connections: from the driver of a net to each arc through a cell, then to each pin that is sampled.
+        # Connections: from the driver of a net to each arc through a cell, then to each sampled pin.
         self._arcs = len(arcs)
         self._ends = arcs[:, 1].astype(int)
         self._nets = np.concatenate([arcs[:, 0], captures[:, 0]]).astype(int)
@@ -115,11 +114,11 @@ class TimingGraph:
         else:
             dies = np.array([die_of(path.removesuffix(".")) for _, path, _ in self._placed])
             crossed = abs(dies[at] - dies[to])
-        # Without dies a net between parts may still be within a slice.
+        # Without dies a net between parts may still lie within a slice.
         apart = crossed > 0 if die_of is not None else False
         net_delay = net_delays(delays, drivers[self._nets], sinks, self._loads[self._nets], apart)
-        self._routed = net_delay >= delays["routed"]  # all within a slice is faster
-        self.crossing_nets = len(np.unique(self._nets[crossed > 0]))  #: Nets that take ``crossing`` longer.
+        self._routed = net_delay >= delays["routed"]  # nets within a slice are faster
+        self.crossing_nets = len(np.unique(self._nets[crossed > 0]))  #: Nets with an added ``crossing``.
         self._net_delays = net_delay + crossing * crossed
 
         self._levels = self._ordered()
@@ -130,7 +129,7 @@ class TimingGraph:
         self._before = np.full(count, -1)
         self._before[self._ends[slowest]] = starts[slowest]
         self._captured = self._nets[self._arcs :]
-        #: By endpoint: when its data settles plus setup, in ps after the clock edge.
+        #: By endpoint: arrival of its data plus setup, in ps after the clock edge.
         self.arrivals = self._arrivals(self._settled, weights)
 
     @property
@@ -142,16 +141,14 @@ class TimingGraph:
         ]
 
     def scattered(self, deviation: float, seed: int) -> Any:
-        """Return arrivals as they would be if routed nets were off by a normal distribution, one draw a
-        net.
-        """
+        """Return arrivals with routed nets off by a normal distribution, one draw for each net."""
         draws = np.random.default_rng(seed).normal(0.0, deviation, len(self._settled))[self._nets]
         nets = np.where(self._routed, np.maximum(self._net_delays + draws, 0.0), self._net_delays)
         weights = self._cell_delays + nets
         return self._arrivals(self._settle(weights), weights)
 
     def lengthened(self, longer: float) -> Any:
-        """Return arrivals as they would be if every net between two parts took so many ps longer."""
+        """Return arrivals with ``longer`` ps added to every net between two parts."""
         weights = self._cell_delays + self._net_delays + longer * self._between
         return self._arrivals(self._settle(weights), weights)
 
@@ -176,7 +173,7 @@ class TimingGraph:
             self._place(parts, kind, f"{path}{instance}.", inner)
 
     def _rows(self, name: str, root: Any, *columns: int) -> Any:
-        """Return the rows of all placements, with nets of the kernel in the columns that hold nets, or -1."""
+        """Return the rows of all placements; ``columns`` are converted to nets of the kernel, or -1."""
         found = np.concatenate([getattr(part, name) for *_, part in self._placed])
         firsts = np.repeat(
             [first for first, *_ in self._placed], [len(getattr(part, name)) for *_, part in self._placed]
@@ -187,7 +184,7 @@ class TimingGraph:
         return found
 
     def _placements(self) -> Any:
-        """Return for every net the number of the placement that it is in."""
+        """Return for every net the number of its placement."""
         return np.repeat(np.arange(len(self._placed)), [len(part.names) for *_, part in self._placed])
 
     def _owners(self, name: str) -> Any:
@@ -196,8 +193,9 @@ class TimingGraph:
         return np.repeat(np.arange(len(self._placed)), lengths)
 
     def _ordered(self) -> list[tuple[Any, Any, Any]]:
-        """Group the arcs by the depth of the nets they leave: arcs sorted by the net they reach, where each
-        of these begins, and which they are.
+        """Group the arcs by the depth of their start nets.
+
+        Each group has the arcs sorted by their end net, the first arc of each end net, and the end nets.
         """
         starts, ends, count = self._nets[: self._arcs], self._ends, len(self._launched)
         order = np.argsort(starts, kind="stable")
@@ -221,7 +219,7 @@ class TimingGraph:
         return levels
 
     def _settle(self, weights: Any) -> Any:
-        """Find when each net settles, given what every connection takes with the cell behind it."""
+        """Return the arrival of each net, from the delays of every connection with the cell behind it."""
         settled = self._launched.copy()
         for arcs, begin, touched in self._levels:
             if len(arcs):
@@ -230,7 +228,7 @@ class TimingGraph:
         return settled
 
     def path_to(self, endpoint: int) -> list[PathNet]:
-        """Return the nets of the slowest path to an endpoint, from the register that launches it on."""
+        """Return the nets of the slowest path to an endpoint, beginning at the launching register."""
         net = int(self._captured[endpoint])
         path = [self._step(net)]
         while (net := int(self._before[net])) >= 0:
@@ -238,7 +236,7 @@ class TimingGraph:
         return path[::-1]
 
     def widest(self, count: int) -> list[PathNet]:
-        """Return the nets with the most loads, most first, one of each signal however often it is placed."""
+        """Return the nets with the most loads, most first, one of each signal over all placements."""
         found: dict[tuple[str, str], PathNet] = {}
         for net in np.argsort(-self._loads, kind="stable"):
             step = self._step(int(net))
@@ -261,7 +259,7 @@ class TimingGraph:
 
 
 def _joined_nets(count: int, joined: Iterable[tuple[int, int]]) -> Any:
-    """Return for every net the one that stands for all that ports join with it."""
+    """Return for every net the representative of all nets that ports join with it."""
     root = np.arange(count)
     for net, other in joined:
         while root[net] != net:

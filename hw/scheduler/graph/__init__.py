@@ -1,1 +1,1 @@
-"""A network as a graph of operators and tensors: documents, importers, and transforms of it."""
+"""A network as a graph of operators and tensors: documents, importers and transforms."""

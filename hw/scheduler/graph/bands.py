@@ -1,8 +1,8 @@
-"""Operators and tensors cut into bands of rows, so that an operator that does not fit runs piece by piece.
+"""Operators and tensors cut into bands of rows, so that an operator that does not fit runs band by band.
 
-A band of a tensor is a tensor of whole rows with ``origin``; a band of an operator makes one band of its
+A band of a tensor is a tensor of whole rows with ``origin``.  A band of an operator makes one band of its
 outputs and reads the bands of its inputs that hold a row it needs (`Access`).  Neighbouring bands share the
-rows a kernel reaches over (the halo) by reading the same band: nothing is computed twice.
+halo of a kernel by reading the same band: no row is computed twice.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind
 
 @dataclass(frozen=True, kw_only=True)
 class Cut:
-    """How a tensor is cut: along which dimension, and the first row of each band, then the end."""
+    """A cut of a tensor: the dimension, and the first row of each band, then the end."""
 
     axis: int
     bounds: tuple[int, ...]
@@ -41,11 +41,11 @@ def band_name(name: str, band: int) -> str:
 
 
 def row_axes(graph: Graph) -> dict[str, int]:
-    """Return the dimension along which each tensor can be cut, by name; tensors that cannot be are left out.
+    """Return the dimension along which each tensor can be cut, by name; other tensors are left out.
 
-    A tensor that an operator writes can be cut along a dimension of which the operator makes one row after
-    the other, as one of its accesses says; one that lies off chip first, along the rows an operator reads.
-    Where there is a choice, the one that suits most readers is taken, then the one listed first.
+    An operator's output can be cut along the output dimension of one of its accesses, a tensor off chip along
+    the rows that an operator reads.  Of several dimensions the one of most readers is taken, then the one
+    listed first.
     """
     found: dict[str, int] = {}
     for operator in graph.operators:
@@ -72,14 +72,14 @@ def _read_axes(graph: Graph, names: Iterable[str]) -> list[int]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Bands:
-    """An operator cut in one way: its bands, and of each input that is cut the bands that are read."""
+    """The bands of an operator, and the bands that are read of each cut input."""
 
     operators: tuple[Operator, ...]
     reads: Mapping[str, set[int]]
 
 
 class Cutter:
-    """Cuts one graph in many ways; what two ways have in common is made once."""
+    """Cuts one graph in many ways; parts common to several cuts are made once."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -92,10 +92,10 @@ class Cutter:
     def split(self, bands_of: Mapping[str, int]) -> Graph:
         """Cut tensors, and the operators that write them, into bands.
 
-        ``bands_of`` gives the bands of each tensor that is cut, no more than its ``rows``: as many for all
-        outputs of an operator.  Bands differ by at most one row, except where a band nobody would read is
-        joined with its neighbour.  Operators come in an order that keeps few rows alive; each band of one
-        reads all parameters that are no tensors (``weight_bytes``) again.
+        ``bands_of`` has the number of bands of each tensor to cut, at most its ``rows``, and equal for all
+        outputs of an operator.  Bands differ by at most one row, unless a band without readers is joined with
+        its neighbour.  The operators' order keeps few rows live.  Each band of an operator reads all its
+        parameters that are no tensors (``weight_bytes``) again.
         """
         cuts = self._cuts(bands_of)
         tensors = [
@@ -121,9 +121,9 @@ class Cutter:
         return producer.outputs if producer else (name,)
 
     def _joined(self, cuts: Mapping[str, Cut]) -> dict[str, Cut]:
-        """Join bands that nobody reads with their neighbours; gives the cuts that become others.
+        """Join bands without readers with their neighbours; return the changed cuts.
 
-        All bands at once: what reads the one they become need not be asked again for each.
+        All bands are joined at once, so that the readers of the joined band are computed once.
         """
         read: dict[str, set[int]] = {name: set() for name in cuts}
         for bands in self._all(cuts):
@@ -151,7 +151,7 @@ class Cutter:
         ]
 
     def _cut_operator_anew(self, number: int, cuts: tuple[Cut | None, ...]) -> _Bands:
-        """Cut an operator as its outputs are: ``cuts`` are those of its inputs and of its first output."""
+        """Cut an operator like its outputs: ``cuts`` are those of its inputs and of its first output."""
         operator, cut = self._graph.operators[number], cuts[-1]
         made = self._graph.tensor[operator.outputs[0]].shape
         reads = {name: set[int]() for name, piece in zip(operator.inputs, cuts, strict=False) if piece}
@@ -186,7 +186,7 @@ class Cutter:
                     name=band_name(operator.name, band),
                     inputs=tuple(inputs),
                     outputs=tuple(band_name(name, band) for name in operator.outputs),
-                    # Rounded so that the bands add up to the whole.
+                    # Rounded so that the bands' sum is exact.
                     macs=operator.macs * last // all_rows - operator.macs * first // all_rows,
                     accesses=accesses,
                 )
@@ -208,17 +208,16 @@ def _cut_tensor(tensor: Tensor, cut: Cut | None) -> tuple[Tensor, ...]:
 def _moved(access: Access, first: int, begin: int) -> Access:
     """Count an access's rows from output row ``first`` and input row ``begin`` on.
 
-    Where a row of the input makes several of the output, the whole is not a sum of rounded parts: one row
-    more is named then.
+    With upsampling (``up``) rounding may need one row more.
     """
     shift, rest = divmod(first * access.stride, access.up)
     return replace(access, pad=access.pad + begin - shift, kernel=access.kernel + (rest > 0))
 
 
 def _ordered(groups: Sequence[Sequence[Operator]]) -> tuple[Operator, ...]:
-    """Order the bands of operators, given producers first, so that few rows are alive.
+    """Order the bands of operators, listed producers first, so that few rows are live.
 
-    Operators that are not cut keep their order; a band runs just before the first that needs it.
+    Whole operators keep their order; a band runs just before its first reader.
     """
     producer = {name: band for bands in groups for band in bands for name in band.outputs}
     read = {name for bands in groups for band in bands for name in band.inputs}

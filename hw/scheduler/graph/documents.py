@@ -1,4 +1,4 @@
-"""Graphs as JSON files: read with errors that name the place, written canonically."""
+"""Graphs as JSON files: read with errors that name the line, written canonically."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _GRAPH = TypeAdapter(Graph)
 
 
 def graph_to_json(graph: Graph) -> str:
-    """Return the documented JSON form; equal graphs give equal bytes."""
+    """Return the documented JSON form; equal graphs have equal bytes."""
     return to_text({"format": GRAPH_FORMAT, **_GRAPH.dump_python(graph, mode="json")})
 
 
 def read_graph(path: Path) -> Graph:
-    """Read a graph's JSON; InputError when it is none, or the graph is not one that `Graph` accepts."""
+    """Read a graph's JSON; InputError for another document, or a graph that `Graph` refuses."""
     return validate(read_json(path, expected=GRAPH_FORMAT), _GRAPH)
 
 
 def to_text(document: dict[str, Any]) -> str:
-    """One line an entry of a top-level list: a plan is read and compared by people, too."""
+    """Write each entry of a top-level list on one line, for human readers and comparisons."""
     parts = []
     for key, value in document.items():
         text = json.dumps(value, allow_nan=False)

@@ -1,9 +1,9 @@
 """Elementwise operators merged into their neighbours: an activation function is no step of its own.
 
-An operator with one operand that it maps element by element (an activation function, a normalization with
-constants, a scale) is applied where its operand is made, or, where that has other users too, where its own
-result is used.  Both save a tensor and a step and change no value.  A sum of two activations stays an
-operator: it has two operands that must lie in the scratchpad, and published figures count it.
+An elementwise operator with one operand (an activation function, a normalization with constants, a scale)
+joins the producer of its operand.  If the operand has other readers, it joins the only reader of its own
+result.  Both save a tensor and a step and change no value.  A sum of two activations stays an operator: it
+has two operands that must lie in the scratchpad, and published figures count it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _POINTWISE = frozenset(
 
 
 def fuse_elementwise(graph: Graph) -> Graph:
-    """Merge what can be merged.
+    """Merge elementwise operators into their neighbours.
 
     Inputs, outputs and multiply-accumulates stay; the names of merged operators are in ``Operator.fused``.
     """
@@ -39,7 +39,7 @@ def fuse_elementwise(graph: Graph) -> Graph:
 
 
 class _Merging:
-    """The operators that are left, by name, and by tensor the one that makes it and those that read it."""
+    """The remaining operators, by name, and the producer and readers of each tensor."""
 
     def __init__(self, graph: Graph) -> None:
         self.operators = {operator.name: operator for operator in graph.operators}

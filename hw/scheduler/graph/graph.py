@@ -1,4 +1,4 @@
-"""A network as the planner sees it: operators that read and write whole tensors.
+"""A network in the planner's form: operators that read and write whole tensors.
 
 Source of the terms: COSMA (arXiv 2311.18246, section III): one operator a time step, tensors created once.
 """
@@ -14,12 +14,12 @@ from functools import cached_property
 
 from hw.errors import InputError
 
-#: Largest tensor: what a 32-bit descriptor can move.
+#: Largest tensor that a 32-bit descriptor can move.
 MAX_TENSOR_BYTES = 2**32 - 1
 
 
 class TensorKind(enum.StrEnum):
-    """Where a tensor's bytes are before and after the network runs.
+    """The place of a tensor's bytes before and after the network runs.
 
     ``INPUT``, ``WEIGHT`` and ``CACHE`` lie off chip from the start: fetching one once is compulsory.
     ``OUTPUT`` must be off chip at the end: writing it once is compulsory.  An ``ACTIVATION`` need never
@@ -65,7 +65,7 @@ class Tensor:
         return self.kind in (TensorKind.INPUT, TensorKind.WEIGHT, TensorKind.CACHE)
 
     def row_words(self, rows: int, axis: int, word_bytes: int) -> int:
-        """Words of a buffer for rows along a dimension: two at least, but never more than the tensor's."""
+        """Words of a buffer for rows along a dimension: at least two, at most the tensor's."""
         row_bytes = -(-self.size_bytes // self.shape[axis])
         return min(-(-self.size_bytes // word_bytes), max(2, -(-rows * row_bytes // word_bytes)))
 
@@ -77,12 +77,12 @@ def stored_bytes(shape: tuple[int, ...], element_bits: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """Which rows of an input a row of the output needs.
+    """The rows of an input that one row of the output needs.
 
-    Output row ``o`` (along the dimension ``output_axis``) needs the input rows (along ``axis``) from
-    ``floor(o * stride / up) - pad``, in all ``kernel`` of them, clipped to the tensor: a convolution has its
-    own stride and padding (a dilated kernel counts with its holes), a resize by 2 has ``up=2``, an
-    elementwise operator the defaults.
+    Output row ``o`` (along the dimension ``output_axis``) needs ``kernel`` input rows (along ``axis``) from
+    ``floor(o * stride / up) - pad`` on, clipped to the tensor.  A convolution has its own stride and padding
+    (a dilated kernel counts with its holes), a resize by 2 has ``up=2``, an elementwise operator the
+    defaults.
     """
 
     axis: int = 0
@@ -99,7 +99,7 @@ class Access:
 
     @property
     def held_rows(self) -> int:
-        """Rows a buffer holds: those an output row needs, and those that arrive meanwhile."""
+        """Rows of a buffer: those that an output row needs, and those that arrive meanwhile."""
         return self.kernel + -(-self.stride // self.up)
 
     def rows(self, first: int, last: int, extent: int) -> tuple[int, int]:
@@ -114,26 +114,25 @@ class Access:
 
 @dataclass(frozen=True, kw_only=True)
 class Operator:
-    """One operator: what it reads, what it writes, what it costs."""
+    """One operator: its inputs, outputs and costs."""
 
     name: str
-    kind: str  #: The field's word for it: ``conv``, ``matmul``, ``add``, ``concat``, ``softmax`` ...
+    kind: str  #: Its usual name: ``conv``, ``matmul``, ``add``, ``concat``, ``softmax`` ...
     #: ``inputs``, ``outputs``: tensor names; an input used twice is listed once.
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     macs: int = 0  #: Multiply-accumulates of one execution.
-    #: Parameters it reads that are not tensors of the graph: streamed past the scratchpad, compulsory.
+    #: Parameters that are not tensors of the graph: they bypass the scratchpad, and are compulsory.
     weight_bytes: int = 0
-    #: For each input of which an output row needs only some rows.  An input that is not listed is needed
-    #: whole before the first output row is done.
+    #: For each input that is read by rows.  Any other input is needed whole before the first output row is
+    #: done.
     accesses: Mapping[str, Access] = field(default_factory=dict)
     fused: tuple[str, ...] = ()  #: Names of elementwise operators that were merged into this one.
     #: The operators of a pipelined group, in pipeline order; empty for a plain operator.
     members: tuple[Operator, ...] = ()
-    #: What the members hand on to each other, in pipeline order: never whole anywhere, and no tensors of the
-    #: graph.
+    #: Tensors between the members, in pipeline order: never stored whole, and not tensors of the graph.
     inner: tuple[Tensor, ...] = ()
-    #: Scratchpad bytes of the first-in first-out buffers that the inner tensors pass through.
+    #: Scratchpad bytes of the FIFOs of the inner tensors.
     fifo_bytes: int = 0
 
     def __post_init__(self) -> None:
@@ -163,13 +162,13 @@ class Operator:
 class Graph:
     """A network: a directed acyclic graph of operators over tensors.
 
-    Operators are in the default order: as the source lists them, and where that is not producers before
-    consumers, put in order as far as needed.  ``made_by`` is the command that made the graph.
+    Operators are in the default order: the source's, with producers moved before their consumers if needed.
+    ``made_by`` is the command that made the graph.
 
     Raises
     ------
     InputError
-        For a name used twice, a tensor that nobody declares, produces or uses, two producers, or a cycle.
+        For a repeated name, a tensor without declaration, producer or reader, two producers, or a cycle.
     """
 
     name: str
@@ -210,7 +209,7 @@ class Graph:
 
     @cached_property
     def producer(self) -> Mapping[str, Operator]:
-        """The operator that writes a tensor, by the tensor's name; none for what lies off chip first."""
+        """The operator that writes a tensor, by the tensor's name; none for a tensor off chip."""
         return {name: operator for operator in self.operators for name in operator.outputs}
 
     @cached_property
@@ -224,7 +223,7 @@ class Graph:
 
 
 def _refuse_reach(access: Access, read: Tensor, made: Tensor) -> None:
-    """Refuse what reaches out of the dimensions of tensors, or far beyond the rows of whole ones."""
+    """Refuse an access beyond the dimensions of its tensors, or far beyond the rows of whole ones."""
     where = f"of the access from {made.name!r} to {read.name!r}"
     for name, tensor in (("axis", read), ("output_axis", made)):
         if tensor.shape and getattr(access, name) >= len(tensor.shape):
@@ -244,10 +243,9 @@ def _refuse_twice(field_name: str, names: Iterable[str], legal: str) -> None:
 
 
 def depth_first(roots: Iterable[Operator], producer: Mapping[str, Operator]) -> tuple[Operator, ...]:
-    """Return operators, in the order wanted, with all they depend on, each just before what needs it.
+    """Return ``roots`` in order, with the operators that they depend on, each just before its first reader.
 
-    ``producer`` gives the operator that writes a tensor; InputError when operators depend on each other in a
-    circle.
+    ``producer`` maps a tensor to the operator that writes it. InputError for a cycle of operators.
     """
     done: dict[str, Operator] = {}
     for root in roots:

@@ -1,8 +1,8 @@
 """Pipelined groups after InTAR (arXiv 2502.08807): a producer and its only consumer share the array.
 
-One after the other, two operators have the whole array each, and the tensor between them lies in the
-scratchpad, or leaves it.  As a group they split the array, and the tensor passes through a buffer of a few
-rows: it costs neither much room nor traffic, but the other tensors of both are needed at once, and a step of
+One after the other, two operators each use the whole array, and the tensor between them lies in the
+scratchpad or in memory.  As a group they split the array, and the tensor passes through a buffer of a few
+rows, with little room and no traffic.  In return the other tensors of both are needed at once, and a step of
 the group takes as long as its slowest member.
 """
 
@@ -17,9 +17,8 @@ from hw.scheduler.graph.graph import Access, Graph, Operator, TensorKind
 def candidates(graph: Graph, *, most_members: int = 2) -> tuple[tuple[str, str], ...]:
     """Return the pairs of operators that can share the array, by name, producer first.
 
-    The producer has one output, an activation; only the consumer reads it, by rows; and no tensor is read by
-    both, which would have to pass twice.  Either may be a group already, as long as there are no more than
-    ``most_members`` in all.
+    The producer has one output, an activation, and only the consumer reads it, by rows.  No tensor is read by
+    both: it would have to pass twice.  Either may be a group already, up to ``most_members`` in all.
     """
     found = []
     for consumer in graph.operators:
@@ -31,11 +30,11 @@ def candidates(graph: Graph, *, most_members: int = 2) -> tuple[tuple[str, str],
                 and graph.tensor[name].kind is TensorKind.ACTIVATION
                 and graph.consumers[name] == (consumer,)
                 and name in consumer.accesses
-                # Without a shape nothing is known of how much a row is.
+                # Without a shape the size of a row is unknown.
                 and consumer.accesses[name].axis < len(graph.tensor[name].shape)
                 and not set(producer.inputs) & set(consumer.inputs)
                 and len(producer.chain) + len(consumer.chain) <= most_members
-                # A pipeline is a chain: what comes in must come in at its head.
+                # A pipeline is a chain: its head must read the tensor.
                 and name in consumer.chain[0].inputs
             ):
                 found.append((producer.name, consumer.name))
@@ -43,10 +42,9 @@ def candidates(graph: Graph, *, most_members: int = 2) -> tuple[tuple[str, str],
 
 
 def group(graph: Graph, *pairs: tuple[str, str], word_bytes: int = 32) -> Graph:
-    """Make two operators each, either of which may be a group, into a pipelined group in the place of the
-    second.
+    """Join each pair of operators or groups into a pipelined group at the position of the second.
 
-    The pairs are of `candidates`, and no operator is in two of them.  Buffers are rounded up to words.
+    The pairs are from `candidates`, and no operator is in two of them.  Buffers are rounded up to words.
     """
     operators = {operator.name: operator for operator in graph.operators}
     between: set[str] = set()
@@ -61,7 +59,7 @@ def group(graph: Graph, *pairs: tuple[str, str], word_bytes: int = 32) -> Graph:
 def _joined(producer: Operator, consumer: Operator, graph: Graph, word_bytes: int) -> Operator:
     """Return the group of two operators."""
     (between,) = producer.outputs
-    # What comes through a buffer is taken first: else the member before, and its reads, could not move on.
+    # The buffer is read first: else the member before, and its reads, would stall.
     head, *rest = consumer.chain
     head = replace(head, inputs=(between, *(name for name in head.inputs if name != between)))
     reach = consumer.accesses[between]
@@ -84,13 +82,13 @@ def _joined(producer: Operator, consumer: Operator, graph: Graph, word_bytes: in
 
 
 def through(first: Access, second: Access) -> Access:
-    """Return the access of an output to an input two operators before it: ``first`` is that of the tensor
-    between to the input, ``second`` that of the output to the tensor between.
+    """Return the access of an output to the input of the operator before it.
 
-    Exact where no row of an input makes several of an output; else a row more is named at either end.
+    ``first`` is the access of the tensor between to the input, ``second`` that of the output to the tensor
+    between.  With upsampling there is one more row at either end; otherwise the result is exact.
     """
     exact = first.up == second.up == 1
-    # Rows of the input per row of the tensor between are stride/up; its rounding is bounded both ways.
+    # A row of the tensor between has stride/up rows of the input; rounding is bounded both ways.
     ahead = second.pad + (second.up > 1)
     pad = first.pad - (-ahead * first.stride // first.up) + (not exact)
     behind = second.kernel - 1 - second.pad
@@ -106,8 +104,9 @@ def through(first: Access, second: Access) -> Access:
 
 
 def buffer_bytes(operator: Operator, word_bytes: int) -> Mapping[str, int]:
-    """Return the bytes, in whole words, of the buffer that each inner tensor of a group passes through, by
-    its name, in pipeline order: the rows a row of its reader needs and those that are made meanwhile.
+    """Return the buffer size of each inner tensor of a group, by name, in pipeline order.
+
+    A size is in bytes of whole words: the rows that a row of its reader needs, and those made meanwhile.
     """
     found = {}
     for tensor in operator.inner:

@@ -23,9 +23,9 @@ def load_model(
     """Load a graph: a file of ONNX (``.onnx``), a saved `torch.export` program (``.pt2``), a graph in either
     JSON form (``.json``), or a shipped network by its name.
 
-    ``dimensions`` gives values of dimensions an ONNX model leaves open, by name, and ``shapes`` whole shapes
-    of its inputs; ``say`` is told in a line what such a model states wrongly.  InputError when there is no
-    such file or network, or it is none of these; ToolError when a library that the form needs is missing.
+    ``dimensions``: values of an ONNX model's open dimensions, by name. ``shapes``: whole shapes of its
+    inputs. ``say``: called with a line for each wrong statement of such a model.  InputError for a missing
+    file or network, or another format; ToolError when a library for the format is missing.
     """
     path = Path(model)
     for option, values in (("--dim", dimensions), ("--shape", shapes)):
@@ -38,7 +38,7 @@ def load_model(
         raise InputError("model", model, f"an .onnx, .pt2 or .json file, or one of {known}")
     if not path.is_file():
         raise InputError("model", model, "a file that exists")
-    # Neither library is loaded unless it is needed.
+    # Each library is loaded only when needed.
     if path.suffix == ".onnx":
         from hw.scheduler.graph.importers.onnx_model import import_onnx
 

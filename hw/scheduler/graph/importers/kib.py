@@ -1,4 +1,4 @@
-"""Graphs in the small form that counts in KiB: one tensor an operator, sizes only.
+"""Graphs in the small form with sizes in KiB: one tensor an operator, no shapes.
 
     {"name": ..., "operators": [{"id": 0, "kib": 49, "source": true, "op": "in", "inputs": []}, ...]}
 
@@ -33,7 +33,7 @@ _FORM = TypeAdapter(_Form)
 
 
 def import_kib(document: Document, *, made_by: str = "") -> Graph:
-    """Turn a document of this form into a graph; what else stands at its top is left alone.
+    """Convert a document of this form into a graph; other keys at its top are ignored.
 
     InputError for a missing or unknown field, a size that is not above 0, an input that no operator makes.
     """

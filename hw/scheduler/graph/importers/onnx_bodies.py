@@ -1,6 +1,4 @@
-"""Bodies of a model: its graph, its functions, branches and loops, whose nodes are walked under names of
-their own.
-"""
+"""Bodies of a model: its graph, functions, branches and loops; the nodes of each have their own names."""
 
 from __future__ import annotations
 
@@ -12,18 +10,18 @@ import onnx
 
 @dataclass(kw_only=True)
 class Frame:
-    """What names mean in a body."""
+    """The scope of names in a body."""
 
-    versions: Mapping[str, int]  #: Versions of the sets of operators, by domain.
-    prefix: str = ""  #: Stands before the names of what the body makes; empty in the model's own graph.
+    versions: Mapping[str, int]  #: Versions of the operator sets, by domain.
+    prefix: str = ""  #: Prefix of the names of the body's results; empty in the model's own graph.
     #: The body around a branch or a loop, whose tensors it reads; a function reads none but its operands.
     parent: Frame | None = None
-    #: Of the call of a function, by which its nodes name their own.
+    #: Attributes of a function's call, to which its nodes refer.
     attributes: Mapping[str, onnx.AttributeProto] = field(default_factory=dict)
-    functions: tuple[str, ...] = ()  #: Names of the functions this one is called in, for cycles.
-    #: Of the body's tensors: what they are called in the whole model.
+    functions: tuple[str, ...] = ()  #: Names of the calling functions, to find cycles.
+    #: Names of the body's tensors in the whole model.
     names: dict[str, str] = field(default_factory=dict)
-    #: Types that the body states of its tensors.
+    #: Types stated by the body of its tensors.
     stated: Mapping[str, onnx.TypeProto] = field(default_factory=dict)
 
     def resolve(self, name: str) -> str:
@@ -94,7 +92,7 @@ def names_read(node: onnx.NodeProto) -> set[str]:
 def live_nodes(nodes: Sequence[onnx.NodeProto], wanted: Iterable[str]) -> list[onnx.NodeProto]:
     """Return the nodes on which one of these tensors depends, in their order.
 
-    Nodes that are out of order are all kept: which tensor is missing is said where they are read.
+    Nodes that are out of order are all kept: reading them reports the missing tensor.
     """
     needed, alive = set(wanted), []
     makers = {name: index for index, node in enumerate(nodes) for name in node.output}

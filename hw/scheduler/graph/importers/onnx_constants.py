@@ -1,4 +1,4 @@
-"""Values of parameters and constants: read from the model, or computed from others of them."""
+"""Values of parameters and constants: read from the model, or computed from other constants."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from onnx.reference import ReferenceEvaluator
 from hw.errors import InputError
 from hw.scheduler.graph.importers.rules.call import Array, Misfit
 
-#: Elements of a constant that is worth its values: shapes, axes, indices, scales.
+#: Most elements of a constant whose values are kept: shapes, axes, indices, scales.
 SMALL = 1 << 16
-#: Elements of a parameter that is read from another file.
+#: Most elements of a parameter that is read from another file.
 FETCHED = 4096
-#: Operators whose values are never computed: their work grows faster than their operands, or is not the same
-#: twice.
+#: Operators whose values are never computed: their work grows faster than their operands, or they are not
+#: deterministic.
 _NEVER = frozenset(
     (
         "AveragePool", "Bernoulli", "Col2Im", "Conv", "ConvInteger", "ConvTranspose", "DFT", "DeformConv",
@@ -32,10 +32,10 @@ _NEVER = frozenset(
 
 
 def read_values(tensor: TensorProto, where: str, folder: Path | None) -> Array | None:
-    """Return the values of a parameter that may be a shape, axes or indices; None for a larger one, or one
-    that lies in a file that is not there.
+    """Return the values of a parameter that may be a shape, axes or indices; None for a larger one, or one in
+    a missing file.
 
-    InputError for what its shape and type do not allow.
+    InputError for values that do not match its shape and type.
     """
     of, dims = f"of parameter {tensor.name!r}", tuple(tensor.dims)
     if min(dims, default=0) < 0:
@@ -49,18 +49,18 @@ def read_values(tensor: TensorProto, where: str, folder: Path | None) -> Array |
         return _fetched(tensor, f"stored values {of}", legal, where, folder)
     try:
         values = numpy_helper.to_array(tensor)
-        # Elements of less than a byte are packed, and ONNX reads as many of them as it needs.
+        # Elements of less than a byte are packed, and ONNX ignores surplus bytes.
         count = len(tensor.raw_data) if tensor.HasField("raw_data") else 0
         if count and values.itemsize == 1 and count != len(numpy_helper.from_array(values).raw_data):
             raise ValueError(f"{count} bytes")
-    # Too few bytes or numbers, too many, of another type, text that is none.
+    # Too few or too many bytes or numbers, another type, invalid text.
     except (ValueError, TypeError) as error:
         raise InputError(f"stored values {of}", one_line(error), legal, where=where) from error
     return values if values.size <= SMALL or values.dtype.kind in "iu" else None
 
 
 def _fetched(tensor: TensorProto, field: str, legal: str, where: str, folder: Path | None) -> Array | None:
-    """Read a small parameter from another file, if that lies beside the model."""
+    """Read a small parameter from another file beside the model, if there is one."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     name, dims = Path(entries.get("location", "")), tuple(tensor.dims)
     if (
@@ -79,7 +79,7 @@ def _fetched(tensor: TensorProto, field: str, legal: str, where: str, folder: Pa
         return None
     whole = TensorProto(data_type=tensor.data_type, dims=dims)
     packed = numpy_helper.from_array(np.zeros(dims, helper.tensor_dtype_to_np_dtype(tensor.data_type)))
-    # Without a length the file goes on behind the values.
+    # Without a length the file may continue behind the values.
     whole.raw_data = content if "length" in entries else content[: len(packed.raw_data)]
     try:
         return numpy_helper.to_array(whole)
@@ -88,12 +88,12 @@ def _fetched(tensor: TensorProto, field: str, legal: str, where: str, folder: Pa
 
 
 def dense_values(sparse: onnx.SparseTensorProto, where: str) -> TensorProto:
-    """Turn a sparse parameter into the same one with its zeros; InputError when its indices do not fit it."""
+    """Convert a sparse parameter into a dense one; InputError when its indices do not fit it."""
     dims, values = tuple(sparse.dims), sparse.values
     legal = f"one for each of {math.prod(values.dims)} values, within shape {dims}"
     full = TensorProto(name=values.name, data_type=values.data_type, dims=dims)
     if math.prod(dims) > SMALL or min(dims, default=0) < 0 or values.data_location == TensorProto.EXTERNAL:
-        full.data_location = TensorProto.EXTERNAL  # like all parameters that are larger
+        full.data_location = TensorProto.EXTERNAL  # like all larger parameters
         return full
     stored, indices = read_values(values, where, None), read_values(sparse.indices, where, None)
     if stored is None or indices is None:
@@ -134,15 +134,15 @@ def constant_of(
 
 
 def evaluate(node: onnx.NodeProto, operands: Sequence[Array | None], version: int) -> list[Array] | None:
-    """Compute an operator from its operands' values; None when that is too much work, or the evaluator does
-    not know this version of it.
+    """Compute an operator from its operands' values; None when that is too much work, or the evaluator lacks
+    this version of it.
     """
     if node.op_type in _NEVER or any(
         value is None for name, value in zip(node.input, operands, strict=True) if name
     ):
         return None
     feeds = {name: value for name, value in zip(node.input, operands, strict=True) if name}
-    if node.op_type == "NonZero":  # which takes one number for a list of one
+    if node.op_type == "NonZero":  # it treats one number as a list of one
         feeds = {name: np.atleast_1d(np.asarray(value)) for name, value in feeds.items()}
     graph = onnx.GraphProto(name="constant")
     graph.node.append(node)
@@ -151,7 +151,7 @@ def evaluate(node: onnx.NodeProto, operands: Sequence[Array | None], version: in
     try:
         with np.errstate(all="ignore"):
             made = ReferenceEvaluator(graph, opsets={"": version}).run(None, feeds)
-    # It raises whatever its operators do; unknown values only mean that less is known of shapes.
+    # It raises any exception of its operators; without values only some shapes stay unknown.
     except Exception:
         return None
     found = [np.asarray(value) for value in made]

@@ -1,4 +1,4 @@
-"""Functions, branches and loops taken inline: their operators stand where they are called."""
+"""Functions, branches and loops, inlined at their calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST = 10_000
 
 
 class ModelWalker(Protocol):
-    """Who walks a model's operators; `hw.scheduler.graph.importers.onnx_learned.Learned` is one."""
+    """The interface of `hw.scheduler.graph.importers.onnx_learned.Learned` for bodies."""
 
     shapes: dict[str, Shape]
     constants: dict[str, Array | None]
@@ -36,7 +36,7 @@ class ModelWalker(Protocol):
         """Learn a tensor's type and shape."""
 
     def lose(self, names: Sequence[str]) -> None:
-        """Note that nothing is known of tensors."""
+        """Note that tensors are unknown."""
 
     def name_unsupported(self, node: onnx.NodeProto, name: str, why: str = "") -> None:
         """Note an operator that cannot be imported."""
@@ -45,16 +45,16 @@ class ModelWalker(Protocol):
         """Learn the parameters of a body."""
 
     def walk(self, nodes: Sequence[onnx.NodeProto], frame: Frame) -> None:
-        """Learn what the nodes of a body make."""
+        """Learn the results of the nodes of a body."""
 
     def visit(self, node: onnx.NodeProto, frame: Frame) -> None:
-        """Learn what one more operator makes."""
+        """Learn the results of one more operator."""
 
 
 def call_function(
     learned: ModelWalker, call: onnx.NodeProto, function: onnx.FunctionProto, frame: Frame
 ) -> None:
-    """Walk a function of the model in the place of its call."""
+    """Walk a function of the model at its call."""
     name = f"{function.domain}.{function.name}"
     if name in frame.functions:
         circle = " -> ".join([*frame.functions[frame.functions.index(name) :], name])
@@ -74,10 +74,10 @@ def call_function(
 
 
 def expand(learned: ModelWalker, node: onnx.NodeProto, made: onnx.NodeProto, frame: Frame) -> None:
-    """Walk the branch of an If, or the iterations of a Loop, in its place, or name it as not supported."""
+    """Walk the branch of an If or the iterations of a Loop, or report it as unsupported."""
     graphs = list(bodies(node))
     decides = [name for name in made.input[:2] if name in learned.constants and name in learned.lost]
-    if decides:  # an open dimension, asked for already: what may be read behind it is asked for, too
+    if decides:  # an open dimension, already reported: open inputs of the bodies are reported, too
         for name in names_read(node):
             learned.ask(frame.resolve(name))
         learned.lose(made.output)
@@ -90,7 +90,7 @@ def expand(learned: ModelWalker, node: onnx.NodeProto, made: onnx.NodeProto, fra
 
 
 def _decided(learned: ModelWalker, node: onnx.NodeProto, name: str, what: str) -> Array | None:
-    """Return the value that decides what is walked; without one, name or lose what follows."""
+    """Return a deciding value; without one, report the node as unsupported or lose its results."""
     value = learned.constants.get(name)
     if value is not None and value.size == 1:
         return value
@@ -172,7 +172,7 @@ def _loop(
 
 
 def _stack(learned: ModelWalker, names: Sequence[str], result: str, frame: Frame) -> None:
-    """Put a result of each iteration behind the others, in a dimension of their own."""
+    """Concatenate the results of all iterations, in a new dimension."""
     rows = []
     for index, name in enumerate(names):
         row, axes = f"{result}/{index}", f"{result}/axes"
@@ -216,7 +216,7 @@ def _walk_body(
     results: Sequence[str],
     inner: Frame,
 ) -> None:
-    """Walk a body; what it makes for its outputs has the names of the results."""
+    """Walk a body; its outputs get the names of the results."""
     learned.expanded += len(nodes)
     if learned.expanded > MOST:
         learned.name_unsupported(node, node.op_type, f"bodies have more than {MOST} operators in all")
@@ -234,7 +234,7 @@ def _walk_body(
 
 
 def _hand_out(learned: ModelWalker, names: Sequence[str], results: Sequence[str], frame: Frame) -> None:
-    """Return tensors the names of results."""
+    """Copy tensors under the names of results."""
     for name, result in zip(names, results, strict=False):
         if result and name != result:
             view = helper.make_node("Identity", [name], [result])

@@ -1,4 +1,4 @@
-"""Reading an ONNX file: what can be told to be damaged, or no model, before anything is made of it."""
+"""Reading an ONNX file, with early errors for damaged files and other formats."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _POINTER = b"version https://git-lfs.github.com/spec/"
 def read_model(source: Path | bytes, where: str) -> onnx.ModelProto:
     """Read a model; parameters in other files stay there.
 
-    The domain of ONNX's own operators has one name afterwards, and sparse parameters are dense.
-    InputError for a file that is no ONNX model, or that is damaged.
+    It normalizes the domain of ONNX's own operators and makes sparse parameters dense.  InputError for a file
+    that is no ONNX model, or that is damaged.
     """
     try:
         content = source.read_bytes() if isinstance(source, Path) else source
@@ -36,7 +36,7 @@ def read_model(source: Path | bytes, where: str) -> onnx.ModelProto:
     nodes = [*model.graph.node, *(node for function in model.functions for node in function.node)]
     graphs = [model.graph, *graphs_within(nodes)]
     nodes += [node for graph in graphs[1:] for node in graph.node]
-    # Text that is no UTF-8 is handed over as bytes.
+    # Protobuf returns text that is not UTF-8 as bytes.
     if not all(isinstance(text, str) for text in _texts(model, graphs, nodes)):
         raise InputError("model", where, "an ONNX model, and this is damaged: a name is no text")
     named = [*nodes, *model.opset_import, *model.functions]

@@ -1,4 +1,4 @@
-"""ONNX's own inference of one operator's shapes, for what no rule knows."""
+"""ONNX's own inference of one operator's shapes, where no rule exists."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onnx.shape_inference import InferenceError, infer_node_outputs
 from hw.scheduler.graph.importers.onnx_input_shapes import stated_extents
 from hw.scheduler.graph.importers.rules.call import Array, Shape
 
-#: What it raises when it does not like an operator's attributes or operands, or lacks some.
+#: Its exceptions for wrong or missing attributes and operands.
 _REFUSALS = (
     InferenceError, ValidationError, SchemaError, ValueError, RuntimeError, LookupError, ArithmeticError,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Dimensions and shapes that a model leaves open, and what the user gives for them."""
+"""The user's values for a model's open dimensions and shapes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Extents = list[int | None] | None
 
 @dataclass(frozen=True, kw_only=True)
 class InputShapes:
-    """Values for what a model leaves open.
+    """Values for open dimensions and shapes of a model's inputs.
 
     Raises
     ------
@@ -25,7 +25,7 @@ class InputShapes:
     """
 
     dimensions: Mapping[str, int]  #: By the name of a dimension.
-    #: Whole shapes by the name of an input; where both say a dimension, the shape holds.
+    #: Whole shapes by the name of an input; they take precedence over ``dimensions``.
     shapes: Mapping[str, Shape]
 
     def __post_init__(self) -> None:
@@ -39,7 +39,7 @@ class InputShapes:
                 raise InputError(field, value, f"from 0 to {MAX_EXTENT}")
 
     def check(self, inputs: Sequence[onnx.ValueInfoProto]) -> None:
-        """Refuse names that the model's inputs do not have, and shapes that are not as the model has them."""
+        """Refuse names that are not inputs of the model, and shapes that contradict the model."""
         named = {each.dim_param for value in inputs for each in _dimensions(value)} - {""}
         if strange := [label for label in self.dimensions if label not in named]:
             legal = "one of " + ", ".join(sorted(named)) if named else "left out: the model leaves none open"
@@ -57,7 +57,7 @@ class InputShapes:
                 raise InputError(f"shape of input {name!r}", ",".join(map(str, shape)), legal)
 
     def bound(self, inputs: Iterable[onnx.ValueInfoProto]) -> dict[str, int]:
-        """Return the values of named dimensions, those that follow from a shape too unless two contradict."""
+        """Return the values of named dimensions, including those from shapes without a contradiction."""
         found: dict[str, set[int]] = {}
         for value in inputs:
             for dimension, extent in zip(_dimensions(value), self.shapes.get(value.name, ()), strict=False):
@@ -77,7 +77,7 @@ def _dimensions(value: onnx.ValueInfoProto) -> Sequence[onnx.TensorShapeProto.Di
 
 
 def stated_extents(proto: onnx.TypeProto, bound: Mapping[str, int]) -> Extents:
-    """Return the extents that a type states, with values for named dimensions."""
+    """Return the extents of a type, with values for named dimensions."""
     if not proto.tensor_type.HasField("shape"):
         return None
     found: list[int | None] = []
@@ -95,7 +95,7 @@ def _pattern(value: onnx.ValueInfoProto) -> str:
 
 
 def open_error(inputs: Sequence[onnx.ValueInfoProto], bound: Mapping[str, int]) -> InputError:
-    """Return the error that asks for all that is open of these inputs."""
+    """Return the error that lists all open dimensions of these inputs."""
     fields, options = [], []
     for value in inputs:
         extents = stated_extents(value.type, bound)

@@ -1,9 +1,9 @@
 """Shapes, element types and constants of an ONNX model, learned operator by operator.
 
-Each operator is looked at alone, from operands that are known: its shapes come from the rule of `rules`, else
-from what the model states, last from ONNX's inference, which ends the process on some damaged models when it
-infers a whole one.  What follows from constants and shapes is computed on the way, as later shapes depend on
-it; branches, loops and functions are walked where they stand, so that their operators are the model's own.
+Each operator is read alone, from known operands.  Its shapes come from its rule in `rules`, else from the
+model's statement, last from ONNX's inference.  Inference of a whole model is avoided: it crashes the process
+on some damaged models.  Values that follow from constants and shapes are computed at once, because later
+shapes depend on them.  Branches, loops and functions are inlined, so that their operators join the model's.
 """
 
 from __future__ import annotations
@@ -33,21 +33,23 @@ from hw.scheduler.graph.importers.onnx_tensors import Tensors, measured
 from hw.scheduler.graph.importers.rules.call import Misfit, NodeCall, Shape, Unknown
 from hw.scheduler.graph.importers.rules.table import RULES
 
-#: What becomes an operator of the graph, or vanishes.
+#: Operators that enter the graph, or vanish as views.
 SUPPORTED = frozenset((*OPERATORS, *PRODUCTS, *STAND_INS, *VIEWS))
-#: Operators that only make constants, of nothing or from the shape of their operand.
+#: Operators that only make constants, without operands or from the shape of their operand.
 _SHAPES = frozenset(("Constant", "Shape", "Size", "EyeLike"))
 
 
 class Learned(Tensors):
-    """What is known about the tensors of a model, by name; ``where`` is its file, for errors, ``folder``
-    where its other files lie, and ``say`` is told what the model states wrongly.
+    """Facts about the tensors of a model, by name.
+
+    ``where``: its file, for errors. ``folder``: the folder of its other files. ``say``: called with a line
+    for each wrong statement of the model.
 
     Raises
     ------
     InputError
-        For a damaged parameter, an operator whose operands do not fit it, operators that are not supported
-        (all of them in one error), open dimensions of what is read (all of them).
+        For a damaged parameter, an operator whose operands do not fit it, unsupported operators (all in one
+        error), open dimensions of inputs that are read (all in one error).
     """
 
     def __init__(
@@ -63,11 +65,11 @@ class Learned(Tensors):
         self.functions = {(each.domain, each.name, each.overload): each for each in model.functions}
         versions = {use.domain: use.version for use in model.opset_import}
         self.opset = versions.get("", 1)  #: Version of ONNX's own operators that the model uses.
-        #: The operators in their order, those of functions, branches and loops in the place of these.
+        #: The operators in their order, with functions, branches and loops replaced by their operators.
         self.nodes: list[onnx.NodeProto] = []
-        self.opsets: dict[str, int] = {}  #: The same by result where a function uses another.
+        self.opsets: dict[str, int] = {}  #: Version by result, if a function uses another.
         self.unsupported: dict[str, str] = {}
-        #: Operators of branches and loops so far.
+        #: Number of inlined operators so far.
         self.expanded = 0
         self._asked: dict[str, onnx.ValueInfoProto] = {}
         self._open: dict[str, onnx.ValueInfoProto] = {}
@@ -139,7 +141,7 @@ class Learned(Tensors):
             raise self.refuse("operators of the model", found, legal)
 
     def walk(self, nodes: Sequence[onnx.NodeProto], frame: Frame) -> None:
-        """Learn what the nodes of a body make."""
+        """Learn the results of the nodes of a body."""
         for node in nodes:
             if not any(node.output):
                 continue
@@ -151,18 +153,18 @@ class Learned(Tensors):
                 call_function(self, made, function, frame)
             elif node.op_type in CONTROL and not node.domain:
                 expand(self, node, made, frame)
-            elif any(bodies(node)):  # which may read anything
+            elif any(bodies(node)):  # bodies may read any tensor
                 self.name_unsupported(made, full_name(node))
             else:
                 self._visit(made, frame)
 
     def visit(self, node: onnx.NodeProto, frame: Frame) -> None:
-        """Learn what an operator makes that is not among those of a body."""
+        """Learn the results of an operator that is not in a body."""
         self._refuse_names(node)
         self._visit(node, frame)
 
     def _visit(self, node: onnx.NodeProto, frame: Frame) -> None:
-        """Learn what one operator makes."""
+        """Learn the results of one operator."""
         name, of = full_name(node), called(node)
         given = list(filter(None, node.input))
         constant = name in _SHAPES or (bool(given) and self.constants.keys() >= set(given))
@@ -178,7 +180,7 @@ class Learned(Tensors):
             self.name_unsupported(node, wanted or name)
             return
         if not self.lost.isdisjoint(given):
-            if constant:  # of an open shape: a constant whose values nothing asks for yet
+            if constant:  # of an open shape: a constant with unknown values
                 self.constants.update((each, None) for each in node.output)
             self.lose(node.output)
             return
@@ -220,7 +222,7 @@ class Learned(Tensors):
             raise self.refuse(f"result of {of}", twice[0], "a name that nothing else has")
 
     def _call(self, node: onnx.NodeProto, name: str, version: int, seen: OnnxSignature | None) -> NodeCall:
-        """Describe an operator for its rule; a stand-in as the plain operator with that one's operands."""
+        """Describe an operator for its rule; a stand-in as its plain operator with the matching operands."""
         places: Sequence[int] = range(len(node.input))
         if (stand_in := STAND_INS.get(name)) is not None:
             places = stand_in.positions(len(node.input))
@@ -230,14 +232,14 @@ class Learned(Tensors):
             shapes=tuple(self.shapes.get(each) if each else None for each in operands),
             values=tuple(self.constants.get(each) if each else None for each in operands),
             attributes={each.name: helper.get_attribute_value(each) for each in node.attribute},
-            # Every stand-in is as the newest version of its plain operator.
+            # Every stand-in matches the newest version of its plain operator.
             opset=max(self.opset, 20) if stand_in and node.domain == RUNTIME else version,
             results=len(node.output),
             labels=seen.labels if seen and stand_in is None else (),
         )
 
     def _shapes(self, node: onnx.NodeProto, name: str, call: NodeCall, frame: Frame) -> list[Shape | None]:
-        """Return the shapes of a node's results by the first of the three that knows them."""
+        """Return the shapes of a node's results: by its rule, the model's statement, or ONNX's inference."""
         known = all(not each or each in self.shapes for each in node.input)
         found: list[Shape | None] = []
         if name in ("Shape", "Size"):
@@ -266,9 +268,9 @@ class Learned(Tensors):
         return agreed
 
     def _stated(self, name: str, frame: Frame) -> list[int | None] | None:
-        """Return what the body states of a result, by its name there."""
+        """Return the extents that the body states of a result, by its name there."""
         inside = bool(frame.prefix) and name.startswith(f"{frame.prefix}/")
-        # What a body makes for a result of its node has that one's name, of which the model states a type.
+        # A body's output has the name of its node's result, whose type the model states.
         proto = frame.stated.get(name[len(frame.prefix) + 1 :]) if inside else self._stated_types.get(name)
         return None if proto is None else stated_extents(proto, self._bound)
 
@@ -288,7 +290,7 @@ class Learned(Tensors):
                 )
 
     def _inferred(self, node: onnx.NodeProto, frame: Frame, *, needed: bool) -> list[list[int | None] | None]:
-        if node.domain:  # ONNX knows nothing of these
+        if node.domain:  # ONNX does not know other domains
             return [None] * len(node.output)
         try:
             return infer(node, frame.versions, self.types, self.shapes, self.constants)
@@ -301,7 +303,7 @@ class Learned(Tensors):
     def _agreed(
         self, name: str, claimed: list[int | None] | None, seen: list[int | None] | None
     ) -> Shape | None:
-        """Return what is stated, with what is inferred in the place of what is not."""
+        """Return the stated extents, with inferred ones for those that are missing."""
         if claimed is None:
             claimed = seen
         elif seen is not None:
@@ -317,7 +319,7 @@ class Learned(Tensors):
         return tuple(each for each in claimed if each is not None)
 
     def _unsupported_form(self, node: onnx.NodeProto, name: str) -> str:
-        """Name a form of a supported operator that is not: images with channels last, training."""
+        """Name an unsupported form of a supported operator: images with channels last, training."""
         flags = {each.name for each in node.attribute if each.i}
         if node.domain == RUNTIME and flags & {"channels_last", "packed_weights"}:
             return f"{name} with channels last"

@@ -1,4 +1,4 @@
-"""Graphs from ONNX models: shapes are learned, parameter values need not be stored, reshapes disappear."""
+"""Graphs from ONNX models: shapes are inferred, parameter values need not be stored, reshapes disappear."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from hw.scheduler.graph.importers.onnx_operators import OPERATORS, VIEWS, Node, 
 from hw.scheduler.graph.importers.onnx_products import PRODUCTS
 from hw.scheduler.graph.importers.onnx_standins import STAND_INS, full_name
 
-#: Inputs that hold what earlier runs left behind.
+#: Names of inputs that hold results of earlier runs.
 _CACHE = re.compile(r"past|cache", re.IGNORECASE)
 _FLOATS = set(map(TensorProto.DataType.Value, ("FLOAT", "FLOAT16", "BFLOAT16", "DOUBLE", "UNDEFINED")))
-#: Bits of elements of which several lie in a byte, by the beginning of the type's name.
+#: Bits of elements narrower than a byte, by the beginning of the type's name.
 _NARROW = {
     number: bits
     for name, number in TensorProto.DataType.items()
     for start, bits in (("INT2", 2), ("UINT2", 2), ("INT4", 4), ("UINT4", 4), ("FLOAT4", 4), ("FLOAT6", 6))
     if name.startswith(start)
 }
-#: Operands that are parameters even of whole numbers, which elsewhere are shapes and indices.
+#: Integer operands that are parameters; elsewhere integers are shapes and indices.
 _INTEGERS = {("Gather", 0), ("GatherND", 0), ("com.microsoft.MatMulNBits", 1)}
 #: Operators whose operands behind the first are scales and zero points.
 _SCALED = ("QuantizeLinear", "DequantizeLinear")
-#: Elements of a constant that an operator's access is told.
+#: Most elements of a constant that is passed to an operator's access.
 _SHORT = 4096
 
 
@@ -48,21 +48,20 @@ def import_onnx(
     made_by: str = "",
     say: Callable[[str], None] | None = None,
 ) -> Graph:
-    """Turn an ONNX model into a graph; of parameters stored in other files only small ones are read.
+    """Convert an ONNX model into a graph; of parameters stored in other files only small ones are read.
 
-    * ``dimensions``: values of dimensions the model leaves open, by their names in the model.
-    * ``shapes``: whole shapes of inputs the model leaves open, by the inputs' names; they hold over
-      ``dimensions``.
+    * ``dimensions``: values of the model's open dimensions, by name.
+    * ``shapes``: whole shapes of the model's open inputs, by name; they take precedence over ``dimensions``.
     * ``element_bits``: of floating-point tensors, once quantized; whole numbers keep their type.
     * ``weights``: whether parameters become tensors of the graph instead of ``weight_bytes``.
     * ``name``, ``made_by``: as of `Graph`; the model's own name, or the file's, when empty.
-    * ``say``: is told, in a line, of shapes that the model states wrongly and that were computed again.
+    * ``say``: called with a line for each wrong shape of the model, which is computed again.
 
     Raises
     ------
     InputError
-        For a file that is no ONNX model, operators that are not supported (all of them in one error), or
-        whose operands do not fit, dimensions without a value, a shape that cannot be known.
+        For a file that is no ONNX model, unsupported operators (all in one error), operands that do not fit,
+        dimensions without a value, a shape that cannot be known.
     """
     where = str(source) if isinstance(source, Path) else "model"
     folder = source.parent if isinstance(source, Path) else None
@@ -82,14 +81,14 @@ def import_onnx(
 
 
 class _GraphBuilder:
-    """What becomes of a model's operators and tensors; views and what no output depends on are left out."""
+    """Builds operators and tensors of the graph, without views and operators that no output depends on."""
 
     def __init__(self, model: onnx.GraphProto, learned: Learned, element_bits: int, *, weights: bool) -> None:
         self._model, self._learned, self._element_bits = model, learned, element_bits
         self._alias: dict[str, str] = {}
         #: Outputs of text.
         self.texts: list[str] = []
-        #: What is written besides what operators make, and the outputs of the model that it is.
+        #: Tensors written by added copies, and the model's outputs that they stand for.
         self._copies: dict[str, str] = {}
         nodes = []
         for node in learned.nodes:
@@ -113,7 +112,7 @@ class _GraphBuilder:
         self._copy_outputs()
 
     def _empty(self, name: str) -> bool:
-        """Whether a tensor has no element, so that nobody reads or writes it."""
+        """Whether a tensor has no element and so is never read or written."""
         return 0 in self._learned.shapes.get(name, ())
 
     def _copy_outputs(self) -> None:
@@ -156,7 +155,7 @@ class _GraphBuilder:
         outputs = [name for name in node.output if name in wanted and not self._empty(name)]
         name = full_name(node)
         stand_in = STAND_INS.get(name)
-        # The plain operator's operands come first, then what else is read.
+        # The plain operator's operands come first, then others that are read.
         operands = stand_in.positions(len(node.input)) if stand_in else tuple(range(len(node.input)))
         given = [node.input[position] for position in operands]
         read = [None if not each or each in known else self._base(each) for each in given]
@@ -190,7 +189,7 @@ class _GraphBuilder:
         parameters = self._parameters(described, given, quantized=stand_in is not None)
         kind = _kind(described.op)
         return Operator(
-            # Unique whatever the model calls its nodes.
+            # Unique for all names of the model's nodes.
             name=f"{index}:{node.name.strip('/') or kind}",
             kind=kind,
             inputs=(*accesses, *parameters) if weights else tuple(accesses),
@@ -213,20 +212,20 @@ class _GraphBuilder:
                 continue
             shape = described.shapes[position]
             if described.op in ("Gather", "GatherND") and position == 0:
-                shape = described.output  # of a table, only the rows that are looked up
+                shape = described.output  # only the looked-up rows of a table
             elif described.op.endswith("RotaryEmbedding") and len(shape) == 2:
                 shape = (min(shape[0], described.input[-2]), shape[1])
             found[name] = stored_bytes(shape, self._bits(element))
         return found
 
     def _bits(self, element: int) -> int:
-        """Bits of an element: what floating-point numbers count, or those of the type."""
+        """Bits of an element: ``element_bits`` for floating-point numbers, else those of the type."""
         if element in _FLOATS:
             return self._element_bits
         return _NARROW.get(element, onnx.helper.tensor_dtype_to_np_dtype(element).itemsize * 8)
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """Return what the operators read and write, in the order of its first use."""
+        """Return the tensors of all operators, in the order of first use."""
         constants = self._learned.constants
         made = {name for operator in self.operators for name in operator.outputs}
         given = {value.name for value in self._model.input}
@@ -250,7 +249,7 @@ class _GraphBuilder:
 
 
 def _read(node: onnx.NodeProto) -> Sequence[str]:
-    """Return the operands whose values an operator reads, and not their type alone."""
+    """Return the operands whose values an operator reads, not only their type."""
     stand_in = STAND_INS.get(full_name(node))
     if stand_in is None or stand_in.reads_others:
         return node.input
@@ -258,7 +257,7 @@ def _read(node: onnx.NodeProto) -> Sequence[str]:
 
 
 def _stored_access(node: Node, position: int, access: Access | None) -> Access | None:
-    """Return an access in the dimensions of the stored tensor; None when its rows are other rows."""
+    """Return an access in the dimensions of the stored tensor; None when its rows are different ones."""
     seen, stored = node.shapes[position], node.stored[position]
     if access is None or seen == stored:
         return access

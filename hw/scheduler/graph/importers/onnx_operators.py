@@ -1,4 +1,4 @@
-"""Which rows of its inputs an output row of each ONNX operator needs, and what the operator costs.
+"""Accesses of each ONNX operator (the input rows that an output row needs), and its multiply-accumulates.
 
 Rows run along one dimension: the height of images (N, C, H, W), the tokens of sequences.  An input without an
 access is needed whole.
@@ -20,19 +20,19 @@ Accesses = dict[int, Access]
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """One operator of a model, with everything about it known."""
+    """One operator of a model, with all its shapes and constants."""
 
     op: str
-    #: Tensor names, in ONNX's order; None for a parameter or what is left out.
+    #: Tensor names, in ONNX's order; None for a parameter or an omitted input.
     inputs: tuple[str | None, ...]
-    shapes: tuple[Shape, ...]  #: Of all inputs, parameters too; empty for what is left out.
-    stored: tuple[Shape, ...]  #: The same as they lie in memory, where ``shapes`` are views of that.
+    shapes: tuple[Shape, ...]  #: Of all inputs, parameters too; empty for an omitted input.
+    stored: tuple[Shape, ...]  #: Shapes in memory; ``shapes`` may be views of them.
     output: Shape  #: Of the first output.
     attributes: Mapping[str, Any]
     #: Values of the inputs that are small constants (axes, starts, scales), by position.
     constants: Mapping[int, Sequence[float]]
     opset: int  #: Version of ONNX's operators that the model uses.
-    outputs: int = 1  #: Number of outputs that are of use.
+    outputs: int = 1  #: Number of used outputs.
 
     @property
     def input(self) -> Shape:
@@ -40,7 +40,7 @@ class Node:
         return self.shapes[0]
 
     def first(self, name: str, default: int) -> int:
-        """Return an attribute's value for the rows, the first of the dimensions it has values for."""
+        """Return an attribute's value for the rows: the first of its values."""
         return int((self.attributes.get(name) or [default])[0])
 
     def axis(self, default: int = 0) -> int:
@@ -63,14 +63,12 @@ def macs(node: Node) -> int:
 
 
 def row_axis(shape: Shape) -> int | None:
-    """Return the dimension counted in rows; None where there is none to speak of."""
+    """Return the dimension counted in rows, or None."""
     return {1: 0, 2: 0, 3: 1, 4: 2}.get(len(shape))
 
 
 def same_axis(shape: Shape, axis: int, other: Shape) -> int | None:
-    """Return the dimension of another view of the same elements that is the dimension of a shape; None when
-    there is none.
-    """
+    """Return the dimension of the view ``other`` that equals dimension ``axis`` of ``shape``, or None."""
     outside = math.prod(shape[:axis])
     for candidate, extent in enumerate(other):
         if math.prod(other[:candidate]) == outside and extent == shape[axis]:
@@ -79,7 +77,7 @@ def same_axis(shape: Shape, axis: int, other: Shape) -> int | None:
 
 
 def _rows(axis: int | None, output_axis: int | None = None, **window: int) -> Accesses:
-    """Access the first input along a dimension, in the output the same if not named; whole without one."""
+    """Access the first input along a dimension, by default the same as in the output; whole without one."""
     if axis is None:
         return {}
     return {0: Access(axis=axis, output_axis=axis if output_axis is None else output_axis, **window)}
@@ -91,7 +89,7 @@ def _elementwise(node: Node) -> Accesses:
     if output_axis is None or node.attributes.get("training_mode"):
         return accesses  # a normalization in training measures all rows first
     for position, shape in enumerate(node.shapes):
-        # Shapes are aligned at their ends; what is broadcast along the rows is needed whole.
+        # Shapes are aligned at their ends; an operand broadcast along the rows is needed whole.
         axis = output_axis - len(node.output) + len(shape)
         if axis >= 0 and shape[axis] == node.output[output_axis]:
             accesses[position] = Access(axis=axis, output_axis=output_axis)
@@ -99,7 +97,7 @@ def _elementwise(node: Node) -> Accesses:
 
 
 def _padding(node: Node, total: int, *, stated: bool = True) -> int:
-    """Return the rows of padding before the first row, of ``total`` where they follow from the shapes."""
+    """Return the rows of padding before the first row; automatic padding splits ``total``."""
     automatic = node.attributes.get("auto_pad", b"NOTSET")
     if stated and automatic not in (b"SAME_UPPER", b"SAME_LOWER"):
         return node.first("pads", 0)
@@ -113,8 +111,8 @@ def _window(node: Node) -> Accesses:
     if node.op == "Conv" or not node.attributes.get("auto_pad", b"NOTSET").startswith(b"SAME"):
         pad = _padding(node, (node.output[2] - 1) * stride + reach - node.input[2])
     else:
-        # Of pooling, onnxruntime pads for a kernel without holes, and leaves rows out before one that is
-        # smaller than the stride.
+        # For pooling, onnxruntime pads as for a kernel without holes, and skips rows before a kernel smaller
+        # than the stride.
         total = (-(-node.input[2] // stride) - 1) * stride + extent - node.input[2]
         pad = int((total + (node.attributes["auto_pad"] == b"SAME_LOWER")) / 2)
     return _rows(2, kernel=reach, stride=stride, pad=pad)
@@ -146,7 +144,7 @@ def _reduction(node: Node) -> Accesses:
 def _along(node: Node) -> Accesses:
     """Softmax, normalization: row by row unless it runs along the rows."""
     axis = row_axis(node.output)
-    # Softmax once ran over everything from its axis on, as normalizations still do.
+    # Old versions of Softmax ran over all dimensions from its axis on, as normalizations still do.
     softmax = node.op.endswith("Softmax")
     along = node.axis(1 if softmax and node.opset < 13 else -1)
     spans = not softmax or node.opset < 13
@@ -154,7 +152,7 @@ def _along(node: Node) -> Accesses:
 
 
 def _skip_normalization(node: Node) -> Accesses:
-    """A sum of two operands and its normalization along the last dimension."""
+    """Sum of two operands with normalization along the last dimension."""
     axis = row_axis(node.input)
     if axis is None:
         return {}
@@ -177,7 +175,7 @@ def _concat(node: Node) -> Accesses:
     axis = row_axis(node.output)
     if axis is None:
         return {}
-    # Side by side, or one below the other: then an input's first row is the output's ``offset``.
+    # Side by side, or stacked along the rows: then an input's first row is the output's ``offset``.
     accesses, offset = {}, 0
     for position, shape in enumerate(node.shapes):
         accesses[position] = Access(axis=axis, output_axis=axis, pad=offset)
@@ -191,7 +189,7 @@ def _split(node: Node) -> Accesses:
 
 
 def _transpose(node: Node) -> Accesses:
-    """Row by row of what lies in memory, wherever these rows go."""
+    """Row by row of the stored tensor, in any order of dimensions."""
     order = [int(axis) for axis in node.attributes.get("perm") or reversed(range(len(node.output)))]
     rows = row_axis(node.stored[0])
     axis = None if rows is None else same_axis(node.stored[0], rows, node.input)
@@ -225,7 +223,7 @@ def _pad(node: Node) -> Accesses:
 
 
 def _resize(node: Node) -> Accesses:
-    """Row by row where the rows' number grows by a whole factor."""
+    """Row by row if the number of rows grows by an integer factor."""
     axis = row_axis(node.input)
     if axis is None or node.output[axis] % node.input[axis] or not _whole_scale(node, axis):
         return {}
@@ -234,15 +232,15 @@ def _resize(node: Node) -> Accesses:
     place = b"asymmetric" if simple else attributes.get("coordinate_transformation_mode", b"half_pixel")
     rounding = b"floor" if simple else attributes.get("nearest_mode", b"round_prefer_floor")
     if place in (b"align_corners", b"tf_crop_and_resize"):
-        return {}  # the ratio is not a whole number then
-    # Row o lies within half a row of row o / up, or right of it: mostly the nearest is just that row.
+        return {}  # the ratio is not an integer
+    # Row o is at most half a row from row o / up; usually that row is the nearest.
     exact = rounding == b"floor" if place == b"asymmetric" else rounding.startswith(b"round")
     reach = {b"nearest": 0 if exact else 1, b"cubic": 2}.get(attributes.get("mode", b"nearest"), 1)
     return _rows(axis, kernel=2 * reach + 1, pad=reach, up=node.output[axis] // node.input[axis])
 
 
 def _whole_scale(node: Node, axis: int) -> bool:
-    """Whether the factor is what the shapes say: a fraction may be rounded away in them."""
+    """Whether the factor equals the ratio of the shapes, in which a fraction may be lost."""
     position = 1 if node.op == "Upsample" or node.opset < 11 else 2
     stretched = node.attributes.get("keep_aspect_ratio_policy", b"stretch") == b"stretch"
     if node.computed(position) or not stretched:
@@ -254,19 +252,19 @@ def _whole_scale(node: Node, axis: int) -> bool:
 
 
 def _blocks(node: Node) -> Accesses:
-    """Squares of pixels that become channels, or the other way round."""
+    """Squares of pixels that become channels, or the reverse."""
     block = int(node.attributes["blocksize"])
     return _rows(2, up=block) if node.op == "DepthToSpace" else _rows(2, kernel=block, stride=block)
 
 
 def _tile(node: Node) -> Accesses:
-    """Row by row where rows are not repeated."""
+    """Row by row if rows are not repeated."""
     axis = row_axis(node.input)
     return {} if axis is None or node.output[axis] != node.input[axis] else _rows(axis)
 
 
 def _gather_rows(node: Node) -> Accesses:
-    """Rows of a table that stand where the indices are."""
+    """Rows of a table, at the positions of their indices."""
     axis, indices = row_axis(node.output), node.shapes[1]
     batches = int(node.attributes.get("batch_dims", 0))
     if axis is None or batches or axis >= len(indices) - 1:
@@ -313,7 +311,7 @@ OPERATORS: Mapping[str, Callable[[Node], Accesses]] = {
     "SimplifiedLayerNormalization": _along,
     **dict.fromkeys(_SKIPPED, _skip_normalization),
     **dict.fromkeys(("Resize", "Upsample"), _resize),
-    # Of (N, C, ...), whose rows are never the channels.
+    # (N, C, ...): the rows are never the channels.
     "LRN": lambda node: _rows(2 if len(node.output) > 2 else None),
     "ConvTranspose": _transposed_convolution,
     "DeformConv": _deformable,
@@ -331,5 +329,5 @@ OPERATORS: Mapping[str, Callable[[Node], Accesses]] = {
     "Tile": _tile,
 }
 
-#: Operators that only give the same bytes another shape.
+#: Operators that only change the shape of the same bytes.
 VIEWS = frozenset(("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"))

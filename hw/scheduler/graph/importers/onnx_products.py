@@ -1,4 +1,4 @@
-"""Accesses and multiply-accumulates of operators that are several products in one: attention, Einsum."""
+"""Accesses and multiply-accumulates of operators with several products: attention, Einsum."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hw.scheduler.graph.importers.onnx_operators import Accesses, Node, row_axis
 
 
 class Product(NamedTuple):
-    """What one of these operators needs by rows, and what it costs."""
+    """Accesses and multiply-accumulates of one of these operators."""
 
     accesses: Callable[[Node], Accesses]
     macs: Callable[[Node], int]
@@ -22,7 +22,7 @@ class Product(NamedTuple):
 def _attention(mask: int) -> Callable[[Node], Accesses]:
     """Attention: the query and the mask at this position row by row, keys and values whole.
 
-    Where keys and values of earlier runs are results, too, these come in other rows.
+    If keys and values of earlier runs are results too, those have other rows.
     """
 
     def accesses(node: Node) -> Accesses:
@@ -39,13 +39,14 @@ def _attention(mask: int) -> Callable[[Node], Accesses]:
 
 
 def _attention_macs(past: int) -> Callable[[Node], int]:
-    """Each query with each key, then with each value, of all heads; masked pairs count. What is kept of
-    earlier runs is at this position.
+    """Each query with each key, then with each value, of all heads; masked pairs count.
+
+    ``past``: position of the keys of earlier runs.
     """
 
     def macs(node: Node) -> int:
         before = node.shapes[past] if len(node.shapes) > past else ()
-        # [B, heads, L, D], or [B, L, heads * D]; what is kept of earlier runs always has four dimensions.
+        # [B, heads, L, D], or [B, L, heads * D]; keys of earlier runs always have four dimensions.
         keys = node.shapes[1][-2] + (before[2] if before else 0)
         return keys * (math.prod(node.input) + math.prod(node.output))
 
@@ -53,13 +54,13 @@ def _attention_macs(past: int) -> Callable[[Node], int]:
 
 
 def _grouped_macs(node: Node) -> int:
-    """The same where the query may have its keys and values behind it, as long as itself."""
+    """As `_attention_macs`; the query operand may also hold keys and values, of equal length."""
     past = node.shapes[3] if len(node.shapes) > 3 else ()
     return (node.input[1] + (past[2] if past else 0)) * 2 * math.prod(node.output)
 
 
 def _turned(node: Node) -> Accesses:
-    """A product whose operands may be transposed: row by row of the left one that is not."""
+    """A product with optional transposes: row by row of the left operand unless it is transposed."""
     rank = len(node.input)
     if rank < 2 or node.attributes.get("transA"):
         return {}
@@ -67,7 +68,7 @@ def _turned(node: Node) -> Accesses:
 
 
 def _projected_macs(node: Node) -> int:
-    """Of onnxruntime's attention with its projections: input, weights, and mask and past behind a bias."""
+    """onnxruntime's attention with its projections: input, weights, bias, mask, past."""
     past = node.shapes[4] if len(node.shapes) > 4 else ()
     keys = node.input[1] + (past[3] if past else 0)
     widths = node.attributes.get("qkv_hidden_sizes") or [node.output[-1]] * 3
@@ -100,7 +101,7 @@ def _labels(node: Node) -> _Labels:
     if not arrow:
         once = "".join(sorted(label for label, count in named.items() if count == 1))
         result = ("..." if "..." in left else "") + once
-    # Capital letters of their own for the dimensions of an ellipsis, counted from its end.
+    # Unused capital letters for the dimensions of an ellipsis, counted from its end.
     free = [label for label in "ZYXWVUTSRQPONMLKJIHGFEDCBA" if label not in named]
     ranks = [
         len(shape) - len(labels.replace(".", "")) for labels, shape in zip(operands, node.shapes, strict=True)
@@ -116,7 +117,7 @@ def _labels(node: Node) -> _Labels:
 
 
 def _einsum(node: Node) -> Accesses:
-    """Row by row of the operands that have the label of the result's rows, once and not broadcast."""
+    """Row by row of operands with the label of the result's rows, if it stands once and is not broadcast."""
     labels, axis = _labels(node), row_axis(node.output)
     if axis is None:
         return {}

@@ -1,4 +1,4 @@
-"""What ONNX's own schemas say of an operator: how many operands, of which element types, which attributes."""
+"""Signatures from ONNX's own schemas: an operator's operands, element types and attributes."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _ATTRIBUTES = {
 class _Operand:
     name: str
     needed: bool
-    #: The letter that operands of one type share; empty for one of its own.
+    #: The letter shared by operands of one type, or empty.
     letter: str
     kinds: frozenset[str]
 
 
 @dataclass(frozen=True, kw_only=True)
 class OnnxSignature:
-    """An operator's schema in one version; the last operand stands for all behind it where there are more."""
+    """An operator's schema in one version; a variadic operand is the last one."""
 
     operands: tuple[_Operand, ...]
     results: tuple[_Operand, ...]
@@ -47,12 +47,12 @@ class OnnxSignature:
 
 @cache
 def signature(op: str, version: int, domain: str) -> OnnxSignature | None:
-    """Return the signature of an operator; None when the installed ``onnx`` has none in this version."""
+    """Return the signature of an operator; None when the installed ``onnx`` lacks this version."""
     try:
         schema = get_schema(op, version, domain)
     except SchemaError:
         return None
-    # A version may mark what it took back; the one before it stands then.
+    # A version may be deprecated; the one before it holds then.
     while schema.deprecated and schema.since_version > 1:
         try:
             schema = get_schema(op, schema.since_version - 1, domain)
@@ -78,7 +78,7 @@ def _operand(parameter: OpSchema.FormalParameter) -> _Operand:
 
 
 def check_attributes(node: onnx.NodeProto, seen: OnnxSignature) -> None:
-    """Refuse attributes that the operator does not have, of another type, or that are missing."""
+    """Refuse unknown attributes, wrong types and missing attributes."""
     names = set()
     for attribute in node.attribute:
         name, kind = attribute.name, attribute.type
@@ -96,9 +96,7 @@ def check_attributes(node: onnx.NodeProto, seen: OnnxSignature) -> None:
 
 
 def check_operands(node: onnx.NodeProto, seen: OnnxSignature, types: Sequence[int]) -> dict[str, str]:
-    """Refuse too few or too many operands, and element types that the operator does not take; give the types
-    of the letters.
-    """
+    """Refuse a wrong number of operands and illegal element types; return the types of the letters."""
     if len(node.input) < seen.least or any(node.input[seen.most :]):
         legal = f"from {seen.least} to {seen.most}" if seen.most != seen.least else str(seen.least)
         raise Misfit("number of operands", len(node.input), legal)
@@ -108,7 +106,7 @@ def check_operands(node: onnx.NodeProto, seen: OnnxSignature, types: Sequence[in
     for position, (name, element) in enumerate(zip(node.input, types, strict=True)):
         operand = seen.operands[min(position, len(seen.operands) - 1)]
         if not name:
-            # Exporters leave out the region of a Resize, which all versions but two allow, and none reads.
+            # Exporters omit the region of a Resize, legal in all versions but two; no version reads it.
             if operand.needed and operand.name != "roi":
                 raise Misfit(f"operand {operand.name}", "left out", "given")
             continue
@@ -131,9 +129,7 @@ def _plain(kind: str) -> str:
 def result_types(
     node: onnx.NodeProto, seen: OnnxSignature | None, letters: Mapping[str, str], types: Sequence[int]
 ) -> list[int]:
-    """Return the element types of the results: what the attributes say, else the schema, else that of the
-    first operand; 0 where it is not known.
-    """
+    """Return the element types of the results, from attributes, schema or first operand; 0 if unknown."""
     given = {each.name: each for each in node.attribute}
     named = next((given[name].i for name in ("to", "dtype", "output_dtype") if name in given), 0)
     if named and named not in _KINDS:
@@ -157,7 +153,7 @@ def result_types(
 
 
 def _first_result(node: onnx.NodeProto, named: int, types: Sequence[int]) -> int:
-    """The element type of a first result of which the schema does not say all; 0 for any other."""
+    """The element type of a first result that the schema leaves open; 0 for any other."""
     op = node.op_type
     if op in ("Cast", "EyeLike", "QuantizeLinear", "DequantizeLinear", "RandomNormalLike") and named:
         return named

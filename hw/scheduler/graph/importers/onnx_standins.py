@@ -1,7 +1,7 @@
-"""Operators that move what a plainer one moves: the quantized ones, and what runtimes make of several.
+"""Operators with the traffic of a plainer one: quantized ones, and fusions of runtimes.
 
-A stand-in names the plain operator and which operands are its operands; the others are scales, zero points
-and the like. Shapes, accesses and multiply-accumulates are then those of the plain operator.
+A stand-in names the plain operator and the positions of its operands; the others are scales, zero points and
+the like. Shapes, accesses and multiply-accumulates are then those of the plain operator.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ import onnx
 
 from hw.scheduler.graph.importers.rules.call import Misfit, Shape
 
-#: The domain of onnxruntime's own operators; in names of operators it stands before the dot.
+#: The domain of onnxruntime's own operators, before the dot in an operator's full name.
 RUNTIME = "com.microsoft"
 
 
 @dataclass(frozen=True, kw_only=True)
 class StandIn:
-    """A plain operator in the place of another."""
+    """A plain operator that replaces another."""
 
     op: str  #: Name in ONNX's own domain.
     operands: tuple[int, ...] | slice  #: Positions of its operands among those of the other.
     #: Position, among the operands of the other, of one with the result's element type; None for floats.
     like: int | None = 0
     reads_others: bool = True  #: Whether the other operands are read, too.
-    #: Positions of other operands that may have a value for each index of a dimension of the result, and that
-    #: dimension; the rest have one value.
+    #: Positions of other operands with one value, or one for each index of a dimension of the result, and
+    #: that dimension; the rest have one value.
     vectors: Mapping[int, int] = field(default_factory=dict)
     free: tuple[int, ...] = ()  #: Positions of other operands of any shape.
-    #: Positions of operands that have a value for each index of a dimension of the result, and no others.
+    #: Positions of operands with exactly one value for each index of a dimension of the result.
     exact: Mapping[int, int] = field(default_factory=dict)
 
     def positions(self, count: int) -> tuple[int, ...]:
-        """Return the positions of the plain operator's operands among so many of the other."""
+        """Return the positions of the plain operator's operands among ``count`` of the other."""
         if isinstance(self.operands, slice):
             return tuple(range(count)[self.operands])
         return tuple(position for position in self.operands if position < count)
@@ -101,7 +101,7 @@ def full_name(node: onnx.NodeProto) -> str:
     return node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
 
 
-#: Operators of onnxruntime's that its optimization makes of ONNX's own.
+#: Operators that onnxruntime's optimization makes from ONNX's own.
 _FUSIONS = frozenset(
     (
         "BiasAdd", "BiasDropout", "BiasSoftmax", "BiasSplitGelu", "ConvTransposeWithDynamicPads",
@@ -114,14 +114,14 @@ _FUSIONS = frozenset(
         "RemovePadding", "RestorePadding", "SkipGroupNorm", "TransposeMatMul",
     )
 )  # fmt: skip
-#: Those that its tools for weights of few bits, and for quantization, write.
+#: Operators written by its tools for quantization and for weights of few bits.
 _QUANTIZED = frozenset(
     (
         "DynamicQuantizeLSTM", "GatherBlockQuantized", "MatMulBnb4", "MatMulFpQ4", "QGemm",
         "QLinearConvTranspose", "QLinearReduceMean", "QLinearWhere", "QMoE",
     )
 )  # fmt: skip
-#: What to do about operators that are not supported; others have the advice of `advice`.
+#: Remedies for unsupported operators; `advice` has those of all others.
 _ADVICE = {
     **dict.fromkeys(
         ("NonZero", "NonMaxSuppression", "Unique", "Compress"),
@@ -138,7 +138,7 @@ _QONNX = ("qonnx.", "finn.", "onnx.brevitas")
 
 
 def advice(name: str) -> str:
-    """Say what to do about an operator that is not supported."""
+    """Return the remedy for an unsupported operator."""
     domain, _, op = name.rpartition(".")
     if name.endswith(" with channels last") or (domain == RUNTIME and op in _FUSIONS):
         return "export without onnxruntime's fusions (optimization level basic)"

@@ -1,4 +1,4 @@
-"""What is known of a model's tensors, and the values of those that are constants."""
+"""Facts about a model's tensors, and the values of constants."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from hw.scheduler.graph.importers.onnx_constants import SMALL, constant_of, eval
 from hw.scheduler.graph.importers.onnx_standins import full_name
 from hw.scheduler.graph.importers.rules.call import Array, NodeCall, Shape
 
-#: Operators whose constant result is stored as their first operand is.
+#: Operators whose constant result is stored in the type of their first operand.
 _KEEP_STORED = frozenset(
     (
         "Cast", "Transpose", "Reshape", "Identity", "Squeeze", "Unsqueeze", "Flatten", "Concat",
         "Split", "Slice", "Gather",
     )
 )  # fmt: skip
-#: Operators that only scale and shift what is stored in few bits, before it is used.
+#: Operators that only scale and shift parameters stored in few bits.
 _SCALING = frozenset(("Mul", "Div", "Sub", "Add"))
-#: Operators whose result is no larger than their operand, and as large as its values say.
+#: Operators whose result is at most as large as their operand, depending on its values.
 _BY_VALUE = frozenset(("NonZero", "Unique", "Compress"))
-#: Element types in which weights are stored to be cast before they are used.
+#: Element types of stored weights that are cast before use.
 _FEW_BITS = frozenset(
     number for name, number in TensorProto.DataType.items()
     if name in ("INT8", "UINT8", "INT4", "UINT4", "INT2", "UINT2")
@@ -37,21 +37,20 @@ _FEW_BITS = frozenset(
 
 
 class Tensors:
-    """Facts about tensors, by name; ``where`` is the model's file, ``folder`` where its other files lie."""
+    """Facts about tensors, by name; ``where`` is the model's file, ``folder`` the one of its other files."""
 
     def __init__(self, where: str, folder: Path | None) -> None:
         self.where, self.folder = where, folder
         self.known: set[str] = set()  #: All tensors so far.
-        self.shapes: dict[str, Shape] = {}  #: Only of tensors whose every extent is known.
-        self.types: dict[str, int] = {}  #: Element types, in ONNX's numbers; 0 where they are not known.
-        #: Parameters and what is computed from nothing else; None where the values do not matter.
+        self.shapes: dict[str, Shape] = {}  #: Only of tensors with all extents known.
+        self.types: dict[str, int] = {}  #: Element types, in ONNX's numbers; 0 if unknown.
+        #: Parameters and values computed from them alone; None if the values do not matter.
         self.constants: dict[str, Array | None] = {}
-        #: Element types in which parameters are stored that are computed from others: dequantized,
-        #: transposed.
+        #: Stored element types of parameters computed from others: dequantized, transposed.
         self.stored: dict[str, int] = {}
-        #: Tensors of which nothing is known because of an open dimension, or an operator, before them.
+        #: Tensors that are unknown because of an open dimension or an unsupported operator before them.
         self.lost: set[str] = set()
-        #: The operators that made the shapes unknown of those that have none.
+        #: By tensor without a shape: the operator at which the shape became unknown.
         self.makers: dict[str, str] = {}
 
     def shape(self, name: str) -> Shape:
@@ -77,27 +76,27 @@ class Tensors:
             self.learn(name, tensor.data_type, tuple(tensor.dims))
 
     def learn(self, name: str, element: int, extents: Sequence[int | None] | None) -> None:
-        """Learn a tensor's type and shape, the latter when all of it is known."""
+        """Learn a tensor's type, and its shape if all extents are known."""
         self.known.add(name)
         self.types[name] = element
         if extents is not None and None not in extents:
             self.shapes[name] = tuple(extent for extent in extents if extent is not None)
 
     def lose(self, names: Sequence[str]) -> None:
-        """Note that nothing is known of tensors."""
+        """Note that tensors are unknown."""
         for name in filter(None, names):
             self.known.add(name)
             self.lost.add(name)
             self.types.setdefault(name, 0)
 
     def fold_mask(self, name: str) -> None:
-        """Learn the mask of a Dropout, which outside of training drops nothing."""
+        """Learn the mask of a Dropout, which is all ones outside of training."""
         shape = self.shapes.get(name)
         small = shape is not None and math.prod(shape) <= SMALL
         self.constants[name] = np.ones(shape, np.bool_) if small and shape is not None else None
 
     def fold(self, node: onnx.NodeProto, call: NodeCall, version: int) -> None:
-        """Learn the values of a node's results, which are constants, as far as they are small."""
+        """Learn the values of a node's constant results if they are small."""
         folded: list[Array | None] = [None] * len(node.output)
         sizes = [
             math.prod(self.shapes[name]) if name in self.shapes else None for name in node.output if name
@@ -115,7 +114,7 @@ class Tensors:
         for each, value in zip(node.output, folded, strict=True):
             if value is not None and name in _BY_VALUE:
                 self.learn(each, self.types[each], value.shape)
-            # The rule's word against the evaluator's.
+            # Only if rule and evaluator agree on the shape.
             small = value is not None and value.size <= SMALL and value.shape == self.shapes.get(each)
             if each:
                 self.constants[each] = value if small else None
@@ -124,17 +123,17 @@ class Tensors:
         return math.prod(self.shapes.get(name, ()))
 
     def _keep_stored(self, node: onnx.NodeProto, name: str) -> None:
-        """Learn in which type a computed parameter is stored."""
+        """Learn the stored type of a computed parameter."""
         given = [each for each in node.input if each]
         if not given or not node.output[0]:
             return
         source: str | None = None
         few = given[0] in self.stored or self.types[given[0]] in _FEW_BITS
-        # Whole numbers of more bits that are only moved are shapes and indices.
+        # Wider integers that are only moved are shapes and indices.
         if name == "DequantizeLinear" or (few and name in _KEEP_STORED):
             source = given[0]
         elif name in _SCALING:
-            # The one of all elements; the others are scales and zero points, one for many.
+            # The operand of full size; the others are scales and zero points.
             size = self._elements(node.output[0])
             source = next(
                 (each for each in given if each in self.stored and self._elements(each) == size), None

@@ -11,13 +11,13 @@ from hw.scheduler.graph.importers.onnx_model import import_onnx
 
 
 def load_program(path: Path) -> Graph:
-    """Load a program that `torch.export.save` wrote; InputError when the file is none, else as
+    """Load a program written by `torch.export.save`; InputError for any other file, else as
     `import_program`.
     """
     torch = _torch()
     try:
         program = torch.export.load(path)
-    # torch.load raises whatever the archive's reader, the unpickler or the schema check do.
+    # torch.load raises any exception of the archive's reader, the unpickler or the schema check.
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError("model", str(path), f"a program saved by torch.export.save ({reason})") from error
@@ -25,7 +25,7 @@ def load_program(path: Path) -> Graph:
 
 
 def import_program(program: Any, *, name: str, **options: Any) -> Graph:
-    """Turn a `torch.export.ExportedProgram` of static shapes into a graph; options as of `import_onnx`.
+    """Convert a `torch.export.ExportedProgram` of static shapes into a graph; options as of `import_onnx`.
 
     InputError as `import_onnx`, and when PyTorch cannot translate an operator; ToolError when PyTorch or
     onnxscript is missing.
@@ -47,7 +47,7 @@ def import_program(program: Any, *, name: str, **options: Any) -> Graph:
 
 def _torch() -> Any:
     try:
-        import onnxscript  # noqa: F401  (what torch.onnx needs and does not bring)
+        import onnxscript  # noqa: F401  (torch.onnx needs it and does not bring it)
         import torch
     except ImportError as error:
         need = f"programs of torch.export need PyTorch and onnxscript ({error.name} is missing)"

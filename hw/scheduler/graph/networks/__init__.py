@@ -1,4 +1,4 @@
-"""The networks that come with the planner, as graphs in JSON.
+"""The shipped networks, as graphs in JSON.
 
 The field ``made_by`` of each is the command that makes it again, in the source tree.
 """

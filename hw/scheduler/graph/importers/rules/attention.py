@@ -1,4 +1,4 @@
-"""Shapes of attention and what belongs to it."""
+"""Shapes of attention and rotary embedding."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _parted(call: NodeCall, width: int, heads: int, position: int) -> int:
 
 
 def _heads(call: NodeCall, position: int, count: str) -> Shape:
-    """Return (B, heads, L, D) of an operand of that form, or of (B, L, heads * D)."""
+    """Return the shape of an operand as (B, heads, L, D); it may also be (B, L, heads * D)."""
     shape = call.shape(position)
     if len(shape) == 4:
         return shape
@@ -56,14 +56,14 @@ def attention(call: NodeCall) -> list[Shape]:
 
 
 def rotary_embedding(call: NodeCall) -> list[Shape]:
-    """RotaryEmbedding: (B, heads, S, D) or (B, S, heads * D); tables of cosines and sines of half of what is
-    rotated, by token or by position.
+    """RotaryEmbedding: (B, heads, S, D) or (B, S, heads * D); tables of cosines and sines of half the rotated
+    columns, by token or by position.
     """
     shape = call.shape(0)
     if len(shape) not in (3, 4):
         raise Misfit(f"shape of {call.label(0)}", shape, "of 3 or 4 dimensions")
     runtime = call.op.startswith("com.")
-    # onnxruntime's may leave the number of heads to the tables.
+    # onnxruntime's may derive the number of heads from the tables.
     heads = call.number("num_heads", 0, least=0 if runtime else 1) if len(shape) == 3 else 1
     tokens = shape[1] if len(shape) == 3 else shape[2]
     cosine, sine, ids = (2, 3, 1) if runtime else (1, 2, 3)
@@ -103,8 +103,8 @@ def projected_attention(call: NodeCall) -> list[Shape]:
 
 
 def several_heads(call: NodeCall) -> list[Shape]:
-    """onnxruntime's MultiHeadAttention: query (B, S, C), key and value the same or (B, heads, L, D); behind
-    bias, padding mask and attention bias come keys and values of earlier runs.
+    """onnxruntime's MultiHeadAttention: query (B, S, C), key and value the same or (B, heads, L, D), bias,
+    padding mask, attention bias, keys and values of earlier runs.
     """
     (batch, tokens, channels), heads = call.shape(0, 3), call.number("num_heads", None, 1)
     if not call.has(1) or not call.has(2):
@@ -128,8 +128,8 @@ def several_heads(call: NodeCall) -> list[Shape]:
 
 
 def grouped_heads(call: NodeCall) -> list[Shape]:
-    """onnxruntime's GroupQueryAttention, whose heads share keys: query (B, S, C), with keys and values behind
-    it where these are left out, and keys and values of earlier runs (B, key heads, P, D).
+    """onnxruntime's GroupQueryAttention, whose heads share keys: query (B, S, C), keys and values of earlier
+    runs (B, key heads, P, D).  Omitted keys and values follow the query in its operand.
     """
     (batch, tokens, columns), heads = call.shape(0, 3), call.number("num_heads", None, 1)
     shared = call.number("kv_num_heads", None, 1)

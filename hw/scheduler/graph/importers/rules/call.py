@@ -1,4 +1,4 @@
-"""One operator of a model as the rules of shapes see it, and what they say when its operands do not fit."""
+"""One operator of a model as input of a shape rule, and the rules' exceptions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 Shape = tuple[int, ...]
 Array = np.ndarray[Any, Any]
 
-#: Largest extent that is computed with: what a tensor of one byte an element can have.
+#: Largest extent: that of a tensor with one byte an element.
 MAX_EXTENT = 2**32 - 1
 
 
 class Misfit(Exception):  # noqa: N818  (no error of the program: it becomes an InputError where the node is known)
-    """An operand, or an attribute, that does not fit the others; the words are those of `InputError`."""
+    """An operand, or an attribute, that does not fit the others; fields as of `InputError`."""
 
     def __init__(self, field: str, value: Any, legal: str) -> None:
         super().__init__(field, value, legal)
@@ -24,17 +24,17 @@ class Misfit(Exception):  # noqa: N818  (no error of the program: it becomes an 
 
 
 class Unknown(Exception):  # noqa: N818  (another source of shapes is asked then)
-    """The shape follows from values that are known only when the network runs, or that are not there."""
+    """The shape depends on values that are missing or known only when the network runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeCall:
-    """An operator with everything about its operands that is known before the network runs."""
+    """An operator with all facts about its operands that are known before the network runs."""
 
     op: str  #: Name in ONNX's own domain; in another with the domain before it.
-    shapes: tuple[Shape | None, ...]  #: Of the operands; None for what is left out.
+    shapes: tuple[Shape | None, ...]  #: Of the operands; None for an omitted one.
     values: tuple[Array | None, ...]  #: Of the operands that are small constants.
-    attributes: Mapping[str, Any]  #: Texts are bytes, as ONNX has them.
+    attributes: Mapping[str, Any]  #: Texts are bytes, as in ONNX.
     opset: int  #: Version of the operators of its domain.
     results: int = 1  #: Outputs the node lists.
     labels: tuple[str, ...] = ()  #: The specification's names of the operands.
@@ -44,11 +44,11 @@ class NodeCall:
         return f"operand {self.labels[position] if position < len(self.labels) else position}"
 
     def has(self, position: int) -> bool:
-        """Whether an operand is given."""
+        """Whether an operand is present."""
         return position < len(self.shapes) and self.shapes[position] is not None
 
     def shape(self, position: int, rank: int | None = None) -> Shape:
-        """Return the shape of an operand that must be there, of this rank if named."""
+        """Return the shape of a required operand, of this rank unless None."""
         shape = self.shapes[position] if position < len(self.shapes) else None
         if shape is None:
             raise Misfit(self.label(position), "left out", "given")
@@ -57,25 +57,25 @@ class NodeCall:
         return shape
 
     def spatial(self, position: int = 0) -> Shape:
-        """Return the shape of an operand of (N, C, D1, ...)."""
+        """Return the shape of an operand (N, C, D1, ...)."""
         shape = self.shape(position)
         if len(shape) < 3:
             raise Misfit(f"shape of {self.label(position)}", shape, "of at least 3 dimensions (N, C, L ...)")
         return shape
 
     def expect(self, position: int, *legal: Shape, why: str = "") -> None:
-        """Refuse an operand, if given, of any other shape than these."""
+        """Refuse an operand, if present, of any other shape than these."""
         if self.has(position) and self.shapes[position] not in legal:
             words = " or ".join(map(str, dict.fromkeys(legal)))
             raise Misfit(f"shape of {self.label(position)}", self.shapes[position], f"{words}{why}")
 
     def one(self, position: int) -> None:
-        """Refuse an operand, if given, of more than one element."""
+        """Refuse an operand, if present, of more than one element."""
         if self.has(position) and self.shapes[position] not in ((), (1,)):
             raise Misfit(f"shape of {self.label(position)}", self.shapes[position], "() or (1,), one value")
 
     def numbers(self, position: int) -> list[float]:
-        """Return the values of a constant of at most one dimension; Unknown when it is none."""
+        """Return the values of a constant of at most one dimension; Unknown for other operands."""
         if len(self.shape(position)) > 1:
             legal = "of one dimension"
             raise Misfit(f"shape of {self.label(position)}", self.shapes[position], legal)
@@ -85,15 +85,15 @@ class NodeCall:
         return list(value.reshape(-1).tolist())
 
     def whole(self, position: int, name: str = "") -> list[int] | None:
-        """Return whole numbers from an operand or, in older versions, the attribute ``name``; None when
-        neither is given.
+        """Return whole numbers from an operand or, in older versions, the attribute ``name``; None without
+        either.
         """
         if self.has(position):
             return [int(value) for value in self.numbers(position)]
         return self.ints(name) if name in self.attributes else None
 
     def ints(self, name: str, default: Sequence[int] = (), count: int | None = None) -> list[int]:
-        """Return an attribute of whole numbers, of so many if named."""
+        """Return an attribute of whole numbers, ``count`` of them unless None."""
         values = self.attributes.get(name, list(default))
         if not isinstance(values, (list, tuple)) or not all(isinstance(value, int) for value in values):
             raise Misfit(name, values, "whole numbers")
@@ -102,7 +102,7 @@ class NodeCall:
         return list(values)
 
     def number(self, name: str, default: int | None = None, least: int | None = None) -> int:
-        """Return an attribute that is a whole number, and no less than named."""
+        """Return an attribute that is a whole number of at least ``least``."""
         value = self.attributes.get(name, default)
         if not isinstance(value, int):
             raise Misfit(name, value, "a whole number")
@@ -122,7 +122,7 @@ class NodeCall:
         return counted(self.number(name, default), rank, name)
 
     def axes(self, values: Sequence[int], rank: int) -> list[int]:
-        """Return axes counted from 0; refuse one that is none of a shape's, or named twice."""
+        """Return axes counted from 0; refuse illegal and repeated ones."""
         found = [counted(value, rank, "axes") for value in values]
         if len(set(found)) != len(found):
             raise Misfit("axes", list(values), "named once each")
@@ -146,7 +146,7 @@ def bounded(shape: Sequence[int]) -> Shape:
 
 
 def broadcast(call: NodeCall, *positions: int) -> Shape:
-    """Return the shape that operands have together: from the last dimension on, extents are equal or 1."""
+    """Return the broadcast shape of operands: from the last dimension on, extents are equal or 1."""
     result: list[int] = []
     for position in positions:
         shape = call.shape(position)
@@ -160,7 +160,7 @@ def broadcast(call: NodeCall, *positions: int) -> Shape:
 
 
 def fits_into(call: NodeCall, position: int, shape: Shape) -> None:
-    """Refuse an operand, if given, that cannot be broadcast into this shape without making it larger."""
+    """Refuse an operand, if present, that cannot be broadcast into this shape."""
     if not call.has(position):
         return
     given = call.shape(position)

@@ -1,4 +1,4 @@
-"""Shapes of operators that work element by element, and of those that quantize."""
+"""Shapes of elementwise operators and of quantization."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from hw.scheduler.graph.importers.rules.call import MAX_EXTENT, Misfit, NodeCall
 
 
 def same(call: NodeCall) -> list[Shape]:
-    """One operand, and a result of its shape."""
+    """The shape of the only operand."""
     return [call.shape(0)]
 
 
 def together(call: NodeCall) -> list[Shape]:
-    """Operands that are broadcast together; before version 7 the second into the first, from ``axis`` on."""
+    """Operands broadcast together; before version 7 the second into the first, from ``axis`` on."""
     if call.op in _TWO and call.opset < 7:
         return [_broadcast_from(call)]
     return [broadcast(call, *range(len(call.shapes)))]
@@ -44,7 +44,7 @@ def clip(call: NodeCall) -> list[Shape]:
 
 
 def slopes(call: NodeCall) -> list[Shape]:
-    """PRelu: slopes that are broadcast into the operand; before version 7 one, or one a channel."""
+    """PRelu: slopes are broadcast into the operand; before version 7 one, or one a channel."""
     shape = call.shape(0)
     if call.opset < 7 and call.has(1) and call.shape(1) in ((1,), shape[1:2]):
         return [shape]
@@ -93,7 +93,7 @@ def measured_quantization(call: NodeCall) -> list[Shape]:
 
 
 def values_like(call: NodeCall) -> list[Shape]:
-    """ConstantOfShape: the shape is the operand's values."""
+    """ConstantOfShape: the operand's values are the shape."""
     sizes = call.whole(0) or []
     if sizes and min(sizes) < 0:
         raise Misfit(f"values of {call.label(0)}", sizes, "at least 0")
@@ -114,7 +114,7 @@ def matrix_like(call: NodeCall) -> list[Shape]:
 
 
 def marked(call: NodeCall) -> list[Shape]:
-    """OneHot: a dimension more, as long as ``depth``."""
+    """OneHot: an additional dimension of extent ``depth``."""
     indices, depth = call.shape(0), call.numbers(1)
     if len(depth) != 1 or not 0 <= depth[0] <= MAX_EXTENT:
         raise Misfit(f"values of {call.label(1)}", depth, "one value of at least 0")

@@ -1,4 +1,4 @@
-"""Shapes of what cuts, joins, turns and stretches."""
+"""Shapes of operators that slice, join, transpose, gather and resize."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hw.scheduler.graph.importers.rules.call import (
 
 
 def joined(call: NodeCall) -> list[Shape]:
-    """Concat: one behind the other along an axis; the other dimensions are equal."""
+    """Concat: joined along an axis; the other dimensions are equal."""
     first = call.shape(0)
     if call.opset >= 4:
         call.number("axis")
@@ -38,7 +38,7 @@ def joined(call: NodeCall) -> list[Shape]:
 
 
 def parted(call: NodeCall) -> list[Shape]:
-    """Split: parts along an axis, of sizes that are given, or as equal as they can be."""
+    """Split: parts along an axis, of stated sizes, or as equal as possible."""
     shape, count = call.shape(0), call.results
     axis = call.axis(len(shape))
     extent, sizes = shape[axis], call.whole(1, "split") or None
@@ -61,7 +61,7 @@ def parted(call: NodeCall) -> list[Shape]:
 
 
 def sliced(call: NodeCall) -> list[Shape]:
-    """Slice: from starts to ends in steps along some axes; what lies outside is clipped."""
+    """Slice: from starts to ends in steps along some axes, clipped to the shape."""
     shape = call.shape(0)
     starts, ends = call.whole(1, "starts"), call.whole(2, "ends")
     if starts is None or ends is None:
@@ -81,7 +81,7 @@ def sliced(call: NodeCall) -> list[Shape]:
 
 
 def padded(call: NodeCall) -> list[Shape]:
-    """Pad: rows more, or less, before and behind each dimension."""
+    """Pad: rows added or removed before and behind each dimension."""
     shape = call.shape(0)
     pads = call.whole(1, "pads" if "pads" in call.attributes else "paddings")
     if pads is None:
@@ -112,7 +112,7 @@ def turned(call: NodeCall) -> list[Shape]:
 
 
 def repeated(call: NodeCall) -> list[Shape]:
-    """Tile: each dimension so often."""
+    """Tile: each dimension is repeated."""
     shape = call.shape(0)
     if call.opset < 6:
         times, axis = call.numbers(1), call.numbers(2)
@@ -158,7 +158,7 @@ def gathered(call: NodeCall) -> list[Shape]:
 
 
 def gathered_by_several(call: NodeCall) -> list[Shape]:
-    """GatherND: what several indices point at, behind dimensions of a batch."""
+    """GatherND: elements or slices at several indices, behind dimensions of a batch."""
     shape, indices, batch = call.shape(0), call.shape(1), call.number("batch_dims", 0, 0)
     if not shape or not indices or batch >= min(len(shape), len(indices)):
         raise Misfit("batch_dims", batch, f"less than the dimensions of {shape} and of {indices}")
@@ -185,7 +185,7 @@ def gathered_elements(call: NodeCall) -> list[Shape]:
 
 
 def blocks(call: NodeCall) -> list[Shape]:
-    """DepthToSpace, SpaceToDepth: squares of pixels that become channels, or the other way round."""
+    """DepthToSpace, SpaceToDepth: channels become squares of pixels, or the reverse."""
     batch, channels, height, width = call.shape(0, 4)
     block = call.number("blocksize", None, 1)
     if call.op == "DepthToSpace":
@@ -230,7 +230,7 @@ def resized(call: NodeCall) -> list[Shape]:
         factor = min(ratios) if policy == "not_larger" else max(ratios)
         sizes = [math.floor(factor * shape[axis] + 0.5) for axis in axes]
     for index, axis in enumerate(axes):
-        # In the format of the scales, as runtimes do: 10 by 0.7 is 7 there.
+        # In float32, as runtimes do: 10 by 0.7 is 7 there.
         result[axis] = sizes[index] if sizes else int(np.float32(shape[axis]) * np.float32(scales[index]))
     return [bounded(result)]
 

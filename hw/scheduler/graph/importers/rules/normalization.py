@@ -11,7 +11,7 @@ def batch_normalization(call: NodeCall) -> list[Shape]:
     if not shape:
         raise Misfit(f"shape of {call.label(0)}", shape, "of at least 1 dimension")
     channels = shape[1:2] or (1,)
-    if not call.number("spatial", 1):  # before version 9: a value for each place of the image, too
+    if not call.number("spatial", 1):  # before version 9: also a value for each pixel
         channels = shape[1:]
     for position in range(1, 5):
         call.shape(position)
@@ -29,8 +29,8 @@ def instance_normalization(call: NodeCall) -> list[Shape]:
 
 
 def group_normalization(call: NodeCall) -> list[Shape]:
-    """GroupNormalization: (N, C, D1 ...); scale and bias of a value a group before version 21, and of a value
-    a channel since.
+    """GroupNormalization: (N, C, D1 ...); scale and bias have a value a group before version 21, a value a
+    channel since.
     """
     shape, groups = call.spatial(), call.number("num_groups", None, 1)
     if shape[1] % groups:
@@ -55,8 +55,8 @@ def layer_normalization(call: NodeCall) -> list[Shape]:
 
 
 def skip_normalization(call: NodeCall) -> list[Shape]:
-    """onnxruntime's SkipLayerNormalization and SkipSimplifiedLayerNormalization: (B, S, C) or (T, C) with a
-    skip of the same, or one for all of the batch; behind it vectors of (C).
+    """onnxruntime's SkipLayerNormalization and SkipSimplifiedLayerNormalization: (B, S, C) or (T, C), a skip
+    of the same shape or one for the whole batch, vectors of (C).
     """
     shape = call.shape(0)
     call.shape(1)
@@ -77,8 +77,8 @@ def response_normalization(call: NodeCall) -> list[Shape]:
 
 
 def along_axis(call: NodeCall) -> list[Shape]:
-    """Softmax, LogSoftmax: along an axis, from it on before version 13."""
+    """Softmax, LogSoftmax: along an axis; before version 13 over all dimensions from it on."""
     shape = call.shape(0)
-    # Of one dimension, version 12 and earlier have no axis 1.
+    # Before version 13 an operand of one dimension has no axis 1.
     call.axis(len(shape), -1 if call.opset >= 13 or len(shape) == 1 else 1)
     return [shape]

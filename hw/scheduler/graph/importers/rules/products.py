@@ -35,7 +35,7 @@ def product(call: NodeCall) -> list[Shape]:
 
 
 def general_product(call: NodeCall) -> list[Shape]:
-    """Gemm: two matrices, each perhaps transposed, and a third that is broadcast into the result."""
+    """Gemm: two matrices, each optionally transposed, and a third that is broadcast into the result."""
     left, right = call.shape(0, 2), call.shape(1, 2)
     rows, inner = left[::-1] if call.number("transA", 0) else left
     other, columns = right[::-1] if call.number("transB", 0) else right
@@ -65,7 +65,7 @@ def turned_product(call: NodeCall) -> list[Shape]:
 
 
 def packed_product(call: NodeCall) -> list[Shape]:
-    """onnxruntime's MatMulNBits: a right operand of few bits an element, several in a byte, by blocks."""
+    """onnxruntime's MatMulNBits: the right operand has few bits an element, packed into bytes by blocks."""
     shape, packed = call.shape(0), call.shape(1)
     inner, columns = call.number("K", None, 1), call.number("N", None, 1)
     bits, block = call.number("bits", 4), call.number("block_size", None, 1)
@@ -91,7 +91,7 @@ _EQUATION = re.compile(_TERM + r"(," + _TERM + r")*(->" + _TERM + r")?")
 
 
 def summation(call: NodeCall) -> list[Shape]:
-    """Einsum: a letter a dimension, "..." for those of the batch."""
+    """Einsum: a letter for each dimension, "..." for those of the batch."""
     text = call.text("equation", "")
     equation = text.replace(" ", "")
     if not _EQUATION.fullmatch(equation):

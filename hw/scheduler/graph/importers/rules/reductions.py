@@ -1,4 +1,4 @@
-"""Shapes of reductions, and of what picks the largest."""
+"""Shapes of reductions, ArgMax and TopK."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hw.scheduler.graph.importers.rules.call import Misfit, NodeCall, Shape, cou
 
 
 def reduction(call: NodeCall) -> list[Shape]:
-    """ReduceSum and its like: over some axes, or all."""
+    """ReduceSum and other reductions: over some axes, or all."""
     shape, rank = call.shape(0), len(call.shape(0))
     axes = call.whole(1, "axes")
     if not axes and call.number("noop_with_empty_axes", 0):

@@ -1,4 +1,4 @@
-"""Which rule each operator follows."""
+"""The shape rule of each operator."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from hw.scheduler.graph.importers.rules.call import Misfit, NodeCall, Shape, bou
 
 
 def reshaped(call: NodeCall) -> list[Shape]:
-    """Reshape: 0 keeps an extent unless ``allowzero``, -1 takes what is left."""
+    """Reshape: 0 keeps an extent unless ``allowzero``, -1 takes the remaining elements."""
     shape, sizes = call.shape(0), call.whole(1, "shape")
     if sizes is None:
         raise Misfit("shape", None, "given")
@@ -46,7 +46,7 @@ def flattened(call: NodeCall) -> list[Shape]:
 
 
 def squeezed(call: NodeCall) -> list[Shape]:
-    """Squeeze: dimensions of 1 left out, all or those named."""
+    """Squeeze: removes dimensions of 1, all or those named."""
     shape, named = call.shape(0), call.whole(1, "axes")
     if not named:
         return [tuple(extent for extent in shape if extent != 1)]
@@ -57,7 +57,7 @@ def squeezed(call: NodeCall) -> list[Shape]:
 
 
 def unsqueezed(call: NodeCall) -> list[Shape]:
-    """Unsqueeze: dimensions of 1 put in where the result has the axes."""
+    """Unsqueeze: inserts dimensions of 1 at the axes of the result."""
     shape, named = call.shape(0), call.whole(1, "axes")
     if named is None:
         raise Misfit("axes", None, "given")

@@ -1,4 +1,4 @@
-"""Shapes of what slides windows over images: convolutions and pooling."""
+"""Shapes of convolutions and pooling: windows that slide over images."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SAME = ("SAME_UPPER", "SAME_LOWER")
 
 
 def _window(call: NodeCall, count: int, kernel: Sequence[int]) -> tuple[list[int], list[int], list[int], str]:
-    """Return strides, pads and the extents of the dilated kernel, each checked, and how padding is found."""
+    """Return the checked strides, pads and extents of the dilated kernel, and the mode of padding."""
     automatic = call.text("auto_pad", "NOTSET") or "NOTSET"
     if automatic not in ("NOTSET", "VALID", *_SAME):
         raise Misfit("auto_pad", automatic, "NOTSET, VALID, SAME_UPPER or SAME_LOWER")
@@ -38,12 +38,12 @@ def _slide(image: Shape, strides: list[int], pads: list[int], reach: list[int], 
     found, count = [], len(image)
     for index, (extent, stride, span) in enumerate(zip(image, strides, reach, strict=True)):
         room = extent + pads[index] + pads[index + count] - span
-        # Rounded up, a window may reach beyond the padding; else it lies in what there is.
+        # With rounding up, a window may reach beyond the padding.
         if room <= -stride or (room < 0 and not ceil):
             padded = extent + pads[index] + pads[index + count]
             raise Misfit("kernel", span, f"at most {padded}, the padded rows of dimension {index + 2}")
         places = (-(-room // stride) if ceil else room // stride) + 1
-        # The last window begins in the image or in the padding before it, never in that behind it.
+        # The last window begins in the image or in the padding before it, never in the padding behind it.
         if ceil and (places - 1) * stride >= extent + pads[index]:
             places -= 1
         found.append(places)
@@ -114,7 +114,7 @@ def transposed_convolution(call: NodeCall) -> list[Shape]:
             raise Misfit("output_shape", stated, f"{count} values from 1 to {most}")
         places = stated
     elif automatic in _SAME:
-        # So much padding that each row makes as many as the stride, where there is so much to cut off.
+        # Padding so that each row makes as many as the stride, if there are enough rows to cut off.
         same = (extent * stride for extent, stride in zip(image[2:], strides, strict=True))
         places = [min(one, other) for one, other in zip(full, same, strict=True)]
     else:
@@ -156,7 +156,7 @@ def pooling(call: NodeCall) -> list[Shape]:
     if any(pad >= kernel[index % count] for index, pad in enumerate(pads)):
         raise Misfit("pads", pads, f"less than kernel_shape {kernel}: a window would hold padding only")
     if automatic in _SAME:
-        # Padded for a kernel without holes, as onnxruntime has it; a dilated one has fewer places then.
+        # Padded for a kernel without holes, as in onnxruntime; a dilated one then has fewer positions.
         for index, (extent, stride) in enumerate(zip(image[2:], strides, strict=True)):
             pads[index] = max(0, (-(-extent // stride) - 1) * stride + kernel[index] - extent)
     places = _slide(image[2:], strides, pads, reach, ceil=bool(call.number("ceil_mode", 0)))
