@@ -81,9 +81,9 @@ def _print(title: str, measured: Sequence[MeasuredPoint]) -> None:
 
 
 def _write(report: Path, measured: Sequence[MeasuredPoint]) -> None:
-    told = ("key", "title", "unit", "published", "origin", "at_least", "held_out", "source")
+    shown = ("key", "title", "unit", "published", "origin", "at_least", "held_out", "source")
     entries = [
-        {name: getattr(m.point, name) for name in told}
+        {name: getattr(m.point, name) for name in shown}
         | {"measured": m.value, "deviation": m.deviation, "within": m.within}
         for m in measured
     ]

@@ -32,7 +32,7 @@ _BURST_BYTES, _LONGEST_PASS_BYTES = 4096, 1 << 21
 
 
 @dataclass(frozen=True, kw_only=True)
-class PortTraffic(TrafficProgram):
+class TrafficPattern(TrafficProgram):
     """The same program on several ports."""
 
     first: int = 0  #: The first port.
@@ -69,8 +69,8 @@ class CalibrationPoint:
     ]
     memory: str  #: One of `memories`.
     over: str = ""  #: A second memory for the same traffic: the figure is the ratio.
-    reads: PortTraffic | None = None
-    writes: PortTraffic | None = None
+    reads: TrafficPattern | None = None
+    writes: TrafficPattern | None = None
     working_set_bytes: int = 0  #: Of the buffers, see `sim.memory.config.MemoryConfig`.
     held_out: bool = False  #: Not required to hold.
     at_least: bool = False  #: A lower bound: the measurement was limited by something else.

@@ -20,9 +20,11 @@ _LUT = re.compile(r"LUT[1-6]")
 _CLOCKED = re.compile(r"FD[RSCP]E|SRL.*|RAMB.*|URAM.*")
 
 
-def pins_of(cell: Mapping[str, Any], way: str) -> dict[str, list[Any]]:
-    """Return the nets of a cell's inputs (``way`` "input") or outputs by pin, of Yosys' JSON."""
-    return {pin: bits for pin, bits in cell["connections"].items() if cell["port_directions"][pin] == way}
+def pins_of(cell: Mapping[str, Any], direction: str) -> dict[str, list[Any]]:
+    """Return the nets of a cell's inputs (``direction`` "input") or outputs by pin, of Yosys' JSON."""
+    return {
+        pin: bits for pin, bits in cell["connections"].items() if cell["port_directions"][pin] == direction
+    }
 
 
 def _nets(pins: Mapping[str, list[Any]]) -> list[int]:

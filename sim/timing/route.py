@@ -124,13 +124,13 @@ def between_registers(modules: Mapping[str, str], name: str) -> str:
         text = "".join(text for other, text in modules.items() if other.split(".")[0] in cells)
     placed = text if cells else ""
     widths, pins = {"input": 0, "output": 0}, []
-    for way, high, port in _PORT.findall(modules[name]):
+    for direction, high, port in _PORT.findall(modules[name]):
         if port in _CLOCKS:
             pins.append(f".{port}(clk)")
             continue
-        low = widths[way]
-        widths[way] += int(high or 0) + 1
-        pins.append(f".{port} ({way[0]}_inner[{widths[way] - 1}:{low}])")
+        low = widths[direction]
+        widths[direction] += int(high or 0) + 1
+        pins.append(f".{port} ({direction[0]}_inner[{widths[direction] - 1}:{low}])")
     outer = f"""module block(clk, i, o);
   input clk;
   input [{widths["input"] - 1}:0] i;

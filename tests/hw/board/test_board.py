@@ -91,7 +91,7 @@ def test_hbm_ports_are_axi3_of_16_beats(name):
     assert board.host.port_data_width == 512
 
 
-# As two DRAM simulators and the JEDEC standard give them, in ns or in clocks.
+# From two DRAM simulators and the JEDEC standard, in ns or in clocks.
 HBM_NS = {"rp": 15, "ras": 34, "rc": 50, "refresh_interval": 3900}
 HBM_CK = {"cas_latency": 14, "cas_write_latency": 4, "ccd_short": 2, "ccd_long": 4, "faw": 16, "data": 2}
 REFRESH_NS = {"u55c": 350, "u280": 260, "u50": 260}
@@ -163,7 +163,7 @@ def test_a_new_board_is_one_new_file(tmp_path):
 
 
 def edited(tmp_path, *changes, name="u280"):
-    """Write the board's file with lines changed, and give the line number of the last change."""
+    """Write the board's file with lines changed; return the line number of the last change."""
     text = (BOARDS / f"{name}.yaml").read_text()
     for old, new in changes:
         assert old in text
@@ -255,7 +255,7 @@ def test_a_wrong_board_file_is_refused_with_file_and_line(tmp_path, old, new, me
     with pytest.raises(InputError) as caught:
         load_board(str(path))
     assert message in str(caught.value)
-    if old not in ("sources:\n", "family: alveo"):  # these are found out further down
+    if old not in ("sources:\n", "family: alveo"):  # reported at a later line
         assert str(caught.value).startswith(f"{path}:{line}: ")
 
 
@@ -320,7 +320,7 @@ def test_idle_latencies_and_shares_follow_from_the_timing():
     # Shuhai's closed-row read with the switch on, 62 cycles of 450 MHz, and the fabric both ways.
     assert timing.idle_read_ns == pytest.approx(62 / 0.45 + 18 + 22, abs=3)
     assert timing.idle_write_ns == pytest.approx((9 + 7 + 3) / 0.45 + 18 + 22)
-    # An open row saves RCD; refreshes keep a channel for RP and RFC.
+    # An open row saves RCD; a refresh blocks a channel for RP and RFC.
     assert timing.idle_read_ns - timing.open_read_ns == pytest.approx(14 / 0.9)
     assert timing.refresh_ns == pytest.approx((14 + 315) / 0.9)
     assert timing.refresh_interval_ns == pytest.approx(3900)
@@ -328,7 +328,7 @@ def test_idle_latencies_and_shares_follow_from_the_timing():
     assert timing.column_mask == 0x7DF
     assert board.idle_read_cycles == 54
     assert board.idle_write_cycles == 26
-    # Beats of as many bytes as a channel moves at once, and of twice as many.
+    # Beats of one and of two granules of a channel.
     assert [board.beat_read_cycles(count) for count in (16, 32, 64)] == [54, 54, 55]
     assert [board.beat_write_cycles(count) for count in (16, 32, 64)] == [26, 26, 27]
     assert board.channel_bytes_per_cycle * 32 * 300e6 == pytest.approx(

@@ -16,7 +16,7 @@ NONE = Resources(lut=0, ff=0, dsp=0, bram36=0, uram=0)
 
 
 def board_of(slrs, memory=0, **user):
-    """Return a board of so many dies, whose memory's ports come out at one of them."""
+    """Return a board of several dies, with its memory's ports on one of them."""
     have = dataclasses.replace(Resources(lut=9999, ff=9999, dsp=9999, bram36=9999, uram=9999), **user)
     board = small_board()
     main = dataclasses.replace(board.memory, slr=memory)
@@ -24,7 +24,7 @@ def board_of(slrs, memory=0, **user):
 
 
 def fill(board, held):
-    """Return the greatest share of what a die may take."""
+    """Return the greatest share of a die's limits."""
     return max(
         sum(getattr(one, name) for one in held) / (MOST_SHARES[name] * count)
         for name, count in board.die.items()
@@ -33,7 +33,7 @@ def fill(board, held):
 
 @pytest.mark.parametrize("name", ["lut", "ff", "dsp", "bram36", "uram"])
 def test_every_resource_takes_a_kernel_to_another_die(name):
-    """A hundred a die: a rest of 10 and groups of 30 are one die's as long as its share holds them."""
+    """A hundred a die: a rest of 10 and groups of 30 stay on one die while its share holds them."""
     board = board_of(3, **{name: 300})
     group = dataclasses.replace(NONE, **{name: 30})
     rest = dataclasses.replace(NONE, **{name: 10})
@@ -95,7 +95,7 @@ def test_a_part_lies_where_it_or_what_holds_it_is_named():
     [(n, b) for n in ENGINES for b in board_names() if n != "oram" or load_board(b).host is not None],
 )
 def test_every_engine_has_regions_on_every_board(name, board):
-    """The memory's die has the rest, no part is named twice, and one die is enough where one die is all."""
+    """The memory's die has the rest, no part is named twice, and boards of one die have one region."""
     engine, board = find_engine(name), load_board(board)
     found = engine.regions(engine.default_config(board), board)
     assert [region.rest for region in found] == [True] + [False] * (len(found) - 1)

@@ -1,6 +1,6 @@
 """Known blocks through Yosys: blocks and the shell of every kernel keep to the budget.
 
-What shares a run of Yosys is one component: starting it costs more than a block.
+Blocks share one run of Yosys as one component: starting it costs more than a block.
 """
 
 import pytest
@@ -63,7 +63,7 @@ class Known(wiring.Component):
 
 
 class Library(wiring.Component):
-    """Blocks of ``hw/lib`` that the shell is made without, and known paths, each port a register's."""
+    """Blocks of ``hw/lib`` outside the shell, and known paths, each between registers at the ports."""
 
     def __init__(self):
         self.blocks = {
@@ -112,7 +112,7 @@ def test_known_paths(library):
     )  # fmt: skip
     assert taken == pytest.approx(cells + routed(loads))
     assert slowest["known.total"].source.startswith("tests/sim/timing/test_blocks.py:")
-    # The registers around the product go into the DSP, whose period without MREG DS923 gives as 1/544 MHz.
+    # The registers around the product go into the DSP; its period without MREG is 1/544 MHz in DS923.
     product, *_ = slowest_to("product")
     assert product == pytest.approx(1e6 / 544, rel=0.02)
     assert slowest_to("late")[0] > product + routed(1) + DELAYS["lut"] - 300

@@ -1,4 +1,4 @@
-"""The estimate of a kernel: budget, places, crossings of dies, command line."""
+"""The estimate of a kernel: budget, groups of endpoints, crossings of dies, command line."""
 
 import dataclasses
 import json
@@ -115,7 +115,7 @@ def test_what_no_die_holds_and_nobody_divides_is_charged_between_all_parts():
 
 
 def test_figures_beside_the_count_say_what_longer_nets_would_make_of_it():
-    """Of one path between two registers, some of 20 draws are over a budget that the fit just keeps."""
+    """Of a path with exactly the budget by the fit, some of 20 draws are over it."""
     graph = graph_of({"top": two_luts()})
     found = judge(graph, float(max(graph.arrivals)), 1.0, crossing=0.0, worst=1)
     assert found.endpoints_over == 0

@@ -258,7 +258,7 @@ def test_long_wires_are_between_parts():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_against_a_naive_longest_path(seed):
-    """Random LUTs between registers: every endpoint as a search over all its paths says."""
+    """Random LUTs between registers: every endpoint matches a search over all its paths."""
     rng = random.Random(seed)
     count = 60
     cells, inputs = {}, {}

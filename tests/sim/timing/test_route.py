@@ -1,4 +1,4 @@
-"""Blocks out of context: which they are, what is put between registers, and how two orders compare."""
+"""Blocks out of context: their selection, their registers, and the correlation of two orders."""
 
 import pytest
 from typer.testing import CliRunner
@@ -70,7 +70,7 @@ endmodule
 """  # fmt: skip
 
 
-#: What an ECP5's cell does with the registers that are asked for.
+#: Model of an ECP5's cell with the requested registers.
 CELL = f"""
 module MULT18X18D #(
   parameter REG_INPUTA_CLK = "", REG_INPUTA_CE = "", REG_INPUTB_CLK = "", REG_OUTPUT_CLK = ""

@@ -1,4 +1,4 @@
-"""Networks of wide cells, of any size, as architecture search gives them (NASNet, arXiv 1707.07012)."""
+"""Networks of wide cells, of any size, as in architecture search (NASNet, arXiv 1707.07012)."""
 
 import random
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""COSMA's problem by trying everything: every order, residency and address; for a handful of operators.
+"""COSMA's problem by exhaustive search: every order, residency and address; for a handful of operators.
 
 Nothing is shared with the integer program.  States are explored cheapest first: which operators are done, who
 lies at which word, and which activations and sources have a copy in memory.
@@ -69,7 +69,7 @@ def _steps(problem, operator, lying, copies, capacity):
 
 
 def _places(size, kept, coming, capacity):
-    """All addresses of those that come, beside those that are kept."""
+    """All addresses of the new tensors, beside the kept ones."""
     if sum(size[t] for t in (*kept, *coming)) > capacity:
         return
     taken = sum((1 << size[t]) - 1 << at for t, at in kept.items())

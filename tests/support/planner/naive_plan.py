@@ -1,6 +1,6 @@
-"""Valid plans without a planner: default order, first-fit, Belady's choice of victim, no transfer hidden.
+"""Valid plans without a planner: default order, first-fit, Belady's eviction, no transfer hidden.
 
-For tests of what consumes plans.  The plans are correct, not good.
+For tests of the readers of plans.  The plans are correct, not good.
 """
 
 from collections.abc import Collection
@@ -90,7 +90,7 @@ class _Walk:
         return min((use for use in self.uses[tensor] if use > step), default=len(self.order))
 
     def execute(self, step: int, through: set[tuple[int, int]]) -> None:
-        """Bring in what step needs, note its streams, let go of what is used up."""
+        """Fetch the step's operands, record its streams, drop tensors without a further use."""
         operator, problem = self.order[step], self.problem
         operands = [*problem.inputs[operator], *problem.outputs[operator]]
         passing = [tensor for tensor in operands if (operator, tensor) in through]
@@ -111,7 +111,7 @@ class _Walk:
                 del self.live[tensor]
 
     def _make_room(self, step: int, whole: list[int], temporary: list[int]) -> list[int]:
-        """Place the missing operands; give the addresses of the temporary blocks."""
+        """Place the missing operands; return the addresses of the temporary blocks."""
         while True:
             missing = [tensor for tensor in whole if tensor not in self.live]
             sizes = [*temporary, *(self.problem.size[tensor] for tensor in missing)]
@@ -123,7 +123,7 @@ class _Walk:
                     self.live[tensor] = stay
                 return places[: len(temporary)]
             others = [tensor for tensor in self.live if tensor not in whole]
-            # Operands that lie in the way go last: they come back at once, at another place.
+            # Operands are evicted last: they return at once, at another address.
             victims = others or list(self.live)
             if not victims:
                 name = self.problem.graph.operators[self.order[step]].name

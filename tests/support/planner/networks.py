@@ -21,7 +21,7 @@ class Network:
         return Tensor(name=name, size_bytes=channels * side * side, shape=shape, kind=kind)
 
     def add(self, kind, inputs, channels, side, access, macs=0, weight_bytes=0, output=False):
-        """Append an operator; give the name of its tensor."""
+        """Append an operator; return the name of its tensor."""
         name = f"{kind}{len(self.operators)}"
         role = TensorKind.OUTPUT if output else TensorKind.ACTIVATION
         self.tensors.append(self._tensor(f"{name}_out", channels, side, role))

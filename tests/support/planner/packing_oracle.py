@@ -1,4 +1,4 @@
-"""Packing by trying everything: for a handful of blocks."""
+"""Packing by exhaustive search, for a handful of blocks."""
 
 
 def packable(blocks, capacity):

@@ -96,7 +96,7 @@ def plan_of(problem, order, residency, *, step_cycles=None, addresses=None):
 
 
 def residency_of(problem, order, stays, streams=()):
-    """A residency that nobody solved for."""
+    """A residency without a solver."""
     measured = measure(problem, order, stays, streams)
     return Residency(
         order=tuple(order), stays=tuple(stays), streams=tuple(streams),
@@ -106,7 +106,7 @@ def residency_of(problem, order, stays, streams=()):
 
 
 def random_residency(problem, order, seed, *, kept=0.6, streamed=0.5):
-    """Gaps kept at random; what is kept on neither side of a use streams at random."""
+    """Gaps kept at random; uses without a kept gap beside them stream at random."""
     rng = random.Random(seed)
     steps = steps_of(problem, order)
     stays, streams = [], []

@@ -1,4 +1,4 @@
-"""Residency by trying everything, step by step; nothing is shared with the integer program."""
+"""Residency by exhaustive search, step by step, independent of the integer program."""
 
 import itertools
 

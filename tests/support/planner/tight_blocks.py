@@ -1,10 +1,10 @@
-"""Blocks as an allocator with no word to spare leaves them: like MiniMalloc's instances, and of any size."""
+"""Blocks of a full allocator: like MiniMalloc's instances, and of any size."""
 
 import random
 
 from hw.scheduler.planner.address.blocks import AddressBlock
 
-#: Sizes that are asked for most, in parts of the words.
+#: Most common sizes, in parts of the words.
 _USUAL = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 
 

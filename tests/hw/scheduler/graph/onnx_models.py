@@ -1,4 +1,4 @@
-"""Small ONNX models, and what they depend on row by row: found out by changing one row at a time."""
+"""Small ONNX models, and their row dependences, measured by changing one row at a time."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def node(op, *inputs, outputs=("y",), **attributes):
 
 
 def model(nodes, inputs, constants=None, *, outputs=("y",), opset=20, runtime=False):
-    """Make a model of float inputs given by their shapes."""
+    """Make a model with float inputs of these shapes."""
     graph = helper.make_graph(
         nodes,
         "small",
@@ -50,7 +50,7 @@ def small():
 
 
 def dependencies(content, name, axis, output_axis):
-    """Return [input row, output row] -> whether the one counts for the other."""
+    """Return [input row, output row] -> whether the output row depends on the input row."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 3
@@ -64,7 +64,7 @@ def dependencies(content, name, axis, output_axis):
     for row in range(feeds[name].shape[axis]):
         changed = feeds[name].copy()
         place = (slice(None),) * axis + (row,)
-        # Larger than all others, and each its own, so that maxima and differences see it.
+        # Larger than all others and distinct, so that maxima and differences change.
         changed[place] += random.uniform(1, 2, changed[place].shape).astype(np.float32)
         after = session.run(None, {**feeds, name: changed})[0]
         others = tuple(other for other in range(after.ndim) if other != output_axis)
@@ -73,7 +73,7 @@ def dependencies(content, name, axis, output_axis):
 
 
 def check_accesses(content, *, exact=(), whole=(), fused=False):
-    """Compare the accesses of a model of one operator (once ``fused``) with what really depends on what.
+    """Compare the accesses of a model of one operator (once ``fused``) with its measured dependences.
 
     Every row that counts must be within the access.  For the inputs in ``exact`` the access must be no wider
     than from the first to the last such row, too; those in ``whole`` have none.
@@ -107,7 +107,7 @@ def light(name):
 
 
 def run(nodes, feeds, constants, outputs, *, opset):
-    """Run nodes in onnxruntime without optimization; give the outputs by name."""
+    """Run nodes in onnxruntime without optimization; return the outputs by name."""
     graph = helper.make_graph(
         nodes,
         "network",

@@ -1,4 +1,4 @@
-"""Random networks, each operator of which onnxruntime has run alone before it is taken."""
+"""Random networks of operators that onnxruntime has each run alone."""
 
 import random
 
@@ -18,9 +18,9 @@ UNARY = (
 
 
 class Network:
-    """A network that grows by operators that onnxruntime takes.
+    """A network that grows by operators that onnxruntime accepts.
 
-    Members: ``shapes`` of its floats by name, ``macs`` of all its products, and what a model is made of.
+    Members: ``shapes`` of its floats by name, ``macs`` of all its products, and the parts of a model.
     """
 
     def __init__(self, seed):
@@ -99,7 +99,7 @@ class Network:
         constants = {name: self.constants[name] for name in read if name in self.constants}
         try:
             results = run(nodes, feeds, constants, outputs, opset=self.opset)
-        # onnxruntime raises whatever it likes; what it does not run is no network.
+        # onnxruntime raises any exception; a model that it refuses is no network.
         except Exception:
             self.constants = kept
             return
@@ -399,7 +399,7 @@ class Network:
         return "If", [flag], {"then_branch": bodies[0], "else_branch": bodies[1]}
 
     def make_loop(self, source, shape):
-        """A Loop of known count that adds, and keeps what each iteration made."""
+        """A Loop of known count that adds, and keeps the result of each iteration."""
         if self.opset < 11 or self.rng.random() < 0.5:
             return None
         step, going, before, after, kept = (self.name("b") for _ in range(5))
@@ -425,7 +425,7 @@ class Network:
         return "Loop", [count, go, source], {"body": body}, 2
 
     def model(self):
-        """The model, its batch sometimes open; give its bytes and the values of its dimensions."""
+        """Return the model's bytes, its batch sometimes open, and the values of its dimensions."""
         outputs = self.outputs()
         inputs, dimensions = [], {}
         for name, shape in self.inputs.items():
@@ -442,7 +442,7 @@ class Network:
             [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
             [numpy_helper.from_array(value, name) for name, value in self.constants.items() if name in read],
         )
-        if self.rng.random() < 0.3:  # what was true of another batch
+        if self.rng.random() < 0.3:  # a shape stated for another batch
             wrong = [3 * extent for extent in self.shapes[outputs[0]]]
             graph.value_info.append(helper.make_tensor_value_info(outputs[0], TensorProto.FLOAT, wrong))
         made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)])

@@ -1,4 +1,4 @@
-"""Merged elementwise operators: fewer steps and tensors, and nothing else is different."""
+"""Merged elementwise operators: fewer steps and tensors, otherwise the same graph."""
 
 import random
 from collections import Counter

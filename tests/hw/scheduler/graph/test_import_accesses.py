@@ -1,4 +1,4 @@
-"""Which rows of an operand a row of the result needs, against what changes when one row changes."""
+"""Accesses of operators, against the result rows that change when one operand row changes."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def test_a_transposed_convolution_that_overlaps_nothing_reads_one_row():
 def test_padding_that_follows_from_the_shapes(op, automatic, kernel, stride):
     if op == "MaxPool":
         if stride > kernel:
-            stride = kernel  # the runtime takes no others
+            stride = kernel  # the runtime accepts no others
         content = one(op, IMAGE, kernel_shape=[kernel, 1], strides=[stride, 1], auto_pad=automatic)
     else:
         shape = (3, 2, kernel, 1) if op == "Conv" else (2, 3, kernel, 1)
@@ -72,7 +72,7 @@ def test_a_transposed_convolution_with_a_stated_size(more):
 @pytest.mark.parametrize(("kernel", "stride", "pad"), [(2, 2, 0), (3, 2, 1), (3, 1, 1)])
 def test_pooling(op, kernel, stride, pad):
     shape = {"kernel_shape": [kernel, 1], "strides": [stride, 1], "pads": [pad, 0, pad, 0]}
-    # A maximum does not show every row that was looked at.
+    # A maximum does not depend visibly on every row of its window.
     check_accesses(one(op, IMAGE, **shape), exact=() if op == "MaxPool" else ("x",))
 
 

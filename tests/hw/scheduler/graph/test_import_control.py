@@ -1,4 +1,4 @@
-"""Branches, loops and functions of ONNX models: taken inline where what decides is known, named where not."""
+"""Branches, loops and functions of ONNX models: inlined if their conditions are known, else refused."""
 
 import numpy as np
 import onnx

@@ -23,7 +23,7 @@ def whole(*values):
 
 
 def image():
-    """Windows of every kind, and what cuts and joins."""
+    """Windows of every kind, slices and concatenations."""
     nodes = [
         node("Conv", "x", "w", outputs=["a"], strides=[2, 2], pads=[1, 1, 1, 1]),
         node("BatchNormalization", "a", "s", "s", "s", "s", outputs=["n"]),
@@ -312,7 +312,7 @@ def test_attributes_of_another_type_are_named(change, message):
     "equation", ["..ij,jk->...ik", "....ij,jk->...ik", "...i...,jk", "ij,jk->i1", "ij,jk->ik->"]
 )
 def test_an_equation_that_is_none_is_named(equation):
-    """ONNX never comes back from the first."""
+    """ONNX never returns from the first."""
     text = refused(
         model([node("Einsum", "x", "w", equation=equation, name="e")], IMAGE, {"w": weights(8, 8)})
     )

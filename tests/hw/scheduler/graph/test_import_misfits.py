@@ -169,7 +169,7 @@ HEADS = {"num_heads": 4}
 PACKED = {"K": 32, "N": 16, "bits": 4, "block_size": 32}
 S, Z = QUANTIZED["s"], QUANTIZED["z"]
 
-#: The same of onnxruntime's own operators, of attention, and of what is quantized.
+#: The same for onnxruntime's own operators, attention, and quantized operators.
 RUNTIME = [
     ("Attention", {"x": (1, 6, 16), "w": weights(12, 48), "b": weights(48)}, HEADS, "rows of operand"),
     ("Attention", {"x": (1, 6, 16), "w": weights(16, 40), "b": weights(40)}, HEADS, "columns of operand"),

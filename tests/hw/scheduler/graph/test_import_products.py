@@ -1,4 +1,4 @@
-"""Attention, Einsum and what runtimes make of several operators: shapes, rows and multiply-accumulates."""
+"""Attention, Einsum and fusions of runtimes: shapes, rows and multiply-accumulates."""
 
 import math
 
@@ -92,7 +92,7 @@ def test_attention_of_heads_in_the_runtime_with_what_earlier_runs_left():
 
 
 def test_attention_whose_heads_share_keys():
-    """Of a decoder as onnxruntime exports it: all that is computed of one packed operand."""
+    """A decoder as onnxruntime exports it: queries, keys and values in one packed operand."""
     constants = {"last": np.array([[4]], np.int32), "total": np.array(5, np.int32)}
     made = node(
         "GroupQueryAttention", *("q", "", "", "", "", "last", "total"), outputs=["y", "pk", "pv"],

@@ -155,7 +155,7 @@ def test_a_dense_layer_of_the_runtime():
     ],
 )
 def test_whole_numbers_of_32_bits(op, constant, results, macs):
-    """A dynamically quantized operand: its scale and zero point are only known when all of it is."""
+    """A dynamically quantized operand: its scale and zero point depend on all of it."""
     nodes = [
         node("DynamicQuantizeLinear", "x", outputs=["xq", "xs", "xz"]),
         node(op, "xq", "w", "xz", outputs=["a"]),
@@ -233,7 +233,7 @@ class Images(CalibrationDataReader):
 
 @pytest.fixture(scope="module")
 def formats(tmp_path_factory):
-    """The network as it is, and as onnxruntime quantizes it."""
+    """The network, and the same quantized by onnxruntime."""
     folder = tmp_path_factory.mktemp("quantized")
     (folder / "plain.onnx").write_bytes(network())
     for name in ("QDQ", "QOperator"):

@@ -8,7 +8,7 @@ from tests.hw.scheduler.graph.random_networks import Network
 
 
 def refused(seed):
-    """Compare a network, and give the words of a refusal."""
+    """Compare a network; return the text of a refusal."""
     network = Network(seed)
     content, dimensions = network.model()
     try:

@@ -1,4 +1,4 @@
-"""The cases that the ONNX package has of each operator: shapes are those of its results."""
+"""The ONNX package's cases of each operator: shapes are those of its results."""
 
 import numpy as np
 import onnx

@@ -20,7 +20,7 @@ def shape_of(made, inputs, constants, opset):
     feeds = {name: np.ones(shape, np.float32) for name, shape in inputs.items()}
     try:
         expected = run([made], feeds, constants, ["y"], opset=opset)["y"].shape
-    # onnxruntime raises whatever it likes.
+    # onnxruntime raises any exception.
     except Exception:
         expected = None
     try:
@@ -173,7 +173,7 @@ def test_constants_are_computed_as_the_runtime_computes_them():
 
 
 def arithmetic(opset):
-    """What exporters write for ceil(0.7 * height) of an image, and a range over it."""
+    """The exporters' form of ceil(0.7 * height) of an image, and a range over it."""
     pick = {"axes": [0]} if opset < 13 else {}
     axes = [] if opset < 13 else ["zero"]
     return [
@@ -201,7 +201,7 @@ def test_what_follows_from_shapes_by_floats_is_computed(opset):
 
 
 def test_a_dimension_named_in_what_is_stated_has_its_value():
-    """Where no rule knows a shape, the model's statement holds, and ONNX's inference after that."""
+    """Without a rule the model's statement of a shape holds, after that ONNX's inference."""
     nodes = [node("Cast", "n", outputs=["s"], to=TensorProto.INT64), node("Reshape", "x", "s", outputs=["v"]),
              node("Relu", "v")]  # fmt: skip
     made = onnx.load_model_from_string(model(nodes, {"x": (2, 6), "n": (2,)}))

@@ -1,4 +1,4 @@
-"""What a model leaves open, keeps elsewhere or only hands on: asked for, read, counted, or named."""
+"""Open dimensions, external parameters and copied outputs of a model: reported, read, counted or named."""
 
 import numpy as np
 import onnx

@@ -1,4 +1,4 @@
-"""The networks that come with the planner: whole, sane, as large as published, and made by their commands."""
+"""The shipped networks: complete, valid, as large as published, and reproduced by their commands."""
 
 import math
 from functools import cache
@@ -16,7 +16,7 @@ from hw.scheduler.plan.problem import Problem
 from tests.hw.scheduler.graph.test_fuse import check_fused
 from tests.support.networks.zoo import make_network
 
-#: Made from timm, which is not there in the tests.
+#: Made from timm, which the tests do not install.
 TIMM = ("nasnet_a", "nasnet_a_cell", "pnasnet5", "pnasnet5_cell")
 #: Known by the sizes of their tensors only.
 SIZES = ("gpt2kv", "inception", "rw40", "rw80", "rw120")
@@ -68,7 +68,7 @@ def test_merging_changes_nothing_else(name):
     check_fused(load(name))
 
 
-#: Multiply-accumulates in millions, and how far from them is still the same figure.
+#: Multiply-accumulates in millions, and their tolerance.
 MACS = {
     "codenet_a": (279.844352, 0),  # Dong et al., arXiv 2006.08357, summed over its layers
     "codenet_c": (1119.377408, 0),

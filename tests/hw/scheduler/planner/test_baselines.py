@@ -1,4 +1,4 @@
-"""The baselines: by hand, never below the optimum, and the figures known of the shared graphs."""
+"""The baselines: by hand, never below the optimum, and the known figures of the shared graphs."""
 
 import itertools
 from pathlib import Path
@@ -128,7 +128,7 @@ def test_greedy_with_windows():
 def least_words(problem, capacity):
     """Find the optimum of the default order by trying, after each step, every set of tensors that may stay.
 
-    Of all ways to one set of resident and one set of written tensors only the cheapest goes on.
+    Of all plans with the same resident and the same written tensors only the cheapest is continued.
     """
     steps = range(problem.operator_count)
     last = [max([*problem.consumers[t], problem.producer[t]]) for t in range(problem.tensor_count)]
@@ -138,7 +138,7 @@ def least_words(problem, capacity):
         after = {}
         for (resident, moved), words in states.items():
             missing = inputs - resident
-            # A source's first fetch is free; what was made on chip and is missing has been written.
+            # A source's first fetch is free; a missing tensor made on chip was written.
             words += sum(problem.size[t] for t in missing if problem.producer[t] >= 0 or t in moved)
             here = resident | inputs | outputs
             if sum(problem.size[t] for t in here) > capacity:

@@ -12,7 +12,7 @@ from hw.scheduler.planner.solvers.cpsat import Worker
 from tests.support.planner.packing_blocks import full_blocks
 from tests.support.processes import ROOT, running
 
-#: A module in the place of the one that packs: tells what it is asked for, and does it.
+#: A module in place of the packing one: prints its request and carries it out.
 STAND_IN = """
 import json, os, sys, time
 for line in sys.stdin:

@@ -1,4 +1,4 @@
-"""What a plan is to be good at, and how orders are chosen: the planner's options at work."""
+"""The planner's options: objectives and orders."""
 
 import itertools
 import json

@@ -74,7 +74,7 @@ def test_a_group_is_what_its_members_are_together():
     assert operator.fifo_bytes == 2 * 8 * 16
     assert operator.accesses["conv1_out"] == KERNEL
     assert operator.members[1].inputs == ("conv2_out", "conv0_out")
-    # Whatever is listed first, a member takes what is handed on to it before the rest.
+    # In every listed order a member reads the previous member's tensor first.
     swapped = replace(graph.operators[3], inputs=("conv0_out", "conv2_out"))
     other = group(replace(graph, operators=(*graph.operators[:3], swapped)), ("conv2", "sum3"))
     assert other.operators[-1] == operator
@@ -134,7 +134,7 @@ def test_cycles_of_a_group():
     assert compute_cycles(operator, 4096) == 72 == sum(compute_cycles(one, 4096) for one in graph.operators)
     assert least_step_cycles(Problem(graph=grouped), [0], 4096) == (128,)
     assert least_step_cycles(Problem(graph=graph), [0, 1], 4096) == (128, 128)
-    # The sum takes what is handed on to it, then its other operand.
+    # The sum reads the previous member's tensor, then its other operand.
     tail = group(residual(), ("conv2", "sum3"))
     assert least_step_cycles(Problem(graph=tail), [0, 1, 2], 10**9) == (64, 128, 128 + 64)
 
@@ -146,7 +146,7 @@ def words_and_steps(graph, options):
 
 
 def improved(monkeypatch, graph, options, measure):
-    """What becomes of a graph that is weighed in another way."""
+    """Return the result for a graph with another weighing function."""
     monkeypatch.setattr(pipeline, "weigh", lambda found, *_: measure(found))
     return improve(graph, options)
 
@@ -221,7 +221,7 @@ def test_weight_of_a_graph():
     assert words == grouped[0] == 0
     assert grouped[1] == cycles - 128
     assert weigh(graph, PlanOptions(scratchpad_bytes=64)) is None
-    # Half of each tensor has no place: what is streamed instead of lying whole is paid for.
+    # Half of each tensor does not fit: streaming it instead is paid for.
     tight = PlanOptions(scratchpad_bytes=size + size // 2)
     assert weigh(graph, tight)[0] > 0
     pairs = improve(graph, tight)

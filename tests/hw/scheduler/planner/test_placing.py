@@ -90,7 +90,7 @@ def test_a_shared_network_at_its_budget(worker):
 
 
 def refuse(monkeypatch, accepts):
-    """Let no placement be found unless the blocks please."""
+    """Fail every placement unless the blocks meet a condition."""
     refused = Placement(addresses=(), height=0, live=0, status="unknown", solver="none")
 
     def grudging(blocks, capacity, **options):

@@ -27,7 +27,7 @@ def planned(graph, scratchpad_bytes, **options):
 
 
 def wide():
-    """A network of one segment that moves something whatever the order, and a scratchpad for it."""
+    """A network of one segment that has traffic in every order, and a scratchpad for it."""
     problem = wide_problem(0, 20)
     return problem.graph, max(problem.working_set) * problem.word_bytes
 

@@ -1,4 +1,4 @@
-"""Large networks: planned in the time there is, and no worse than when they took minutes."""
+"""Large networks: planned within the time limit, and no worse than when they took minutes."""
 
 import json
 import time
@@ -14,7 +14,7 @@ from tests.support.planner.cells import wide_cells
 
 
 def planned(model, scratchpad, within_s=None):
-    """Return a plan that is true, and the seconds of the processor that planning took here."""
+    """Return a valid plan, and the processor seconds of planning."""
     began = time.process_time()
     plan = plan_model(model, scratchpad, watch=Watch(within_s=within_s))
     seconds = time.process_time() - began

@@ -31,7 +31,7 @@ def stage(plan, name):
 
 
 def test_the_command_without_highs(tmp_path):
-    """The library is not there at all, in a process of its own."""
+    """The library is missing, in a process of its own."""
     graph, scratchpad = crowded()
     (tmp_path / "g.json").write_text(graph_to_json(graph))
     words = ["plan", "g.json", "--scratchpad", str(scratchpad), "--order", "default", "-o", "p.json"]
@@ -51,7 +51,7 @@ def test_the_command_without_highs(tmp_path):
     assert not (tmp_path / "p.json").exists()
 
 
-#: What the solver's process finds in the place of OR-tools, and what is said then.
+#: Replacements of OR-tools in the solver's process, and their messages.
 BROKEN = {
     "missing": ("raise ImportError('no OR-tools here')", "no OR-tools here"),
     "crashing": ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "was killed by SIGKILL"),

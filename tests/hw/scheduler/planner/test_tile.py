@@ -21,7 +21,7 @@ def split(graph, bands):
 
 
 def two_by_two(rows, first, second):
-    """Two operators in a chain, of which an output row needs rows as two accesses say."""
+    """Two operators in a chain, with two given accesses."""
     middle = max(1, rows * first.up // first.stride)
     last = max(1, middle * second.up // second.stride)
     extents = (rows, middle, last)

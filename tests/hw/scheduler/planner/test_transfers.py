@@ -85,7 +85,7 @@ def test_every_plan_is_valid_whether_transfers_hide_or_not(seed, kept, streamed)
 def test_a_fetch_starts_early_and_a_spill_ends_late_where_the_region_is_free():
     problem = chain(7)
     order = range(6)
-    # t1 leaves the chip after its first use and is back for the last step; t1's place is free meanwhile.
+    # t1 leaves the chip after its first use and returns for the last step; its address is free meanwhile.
     stays = [Stay(tensor=0, first_step=0, last_step=0), Stay(tensor=1, first_step=0, last_step=1)]
     stays += [Stay(tensor=number, first_step=number - 1, last_step=number) for number in (2, 3, 4, 5)]
     stays += [Stay(tensor=1, first_step=5, last_step=5), Stay(tensor=6, first_step=5, last_step=5)]
@@ -105,9 +105,9 @@ def test_a_fetch_starts_early_and_a_spill_ends_late_where_the_region_is_free():
     assert steps(lazy, "t1", Direction.WRITE) == [(0, 2)]
     assert steps(lazy, "t1", Direction.READ) == [(5, 5)]
     assert steps(eager, "t1", Direction.READ) == [(2, 5)]  # as soon as its place is free
-    assert steps(eager, "t1", Direction.WRITE) == [(0, 2)]  # nobody waits for it
+    assert steps(eager, "t1", Direction.WRITE) == [(0, 2)]  # no step waits for it
     assert steps(eager, "t0", Direction.READ) == [(0, 0)]
-    # Steps shorter than the transfer, and nowhere to fetch to before step 5: the spill takes all there is.
+    # Steps shorter than the transfer, and no address for the fetch before step 5: the spill takes all steps.
     addresses[6] = 64
     quick = make_transfers(problem, order, residency, addresses, step_cycles=[70] * 6)
     assert steps(quick, "t1", Direction.READ) == [(5, 5)]
@@ -152,7 +152,7 @@ def test_hiding_is_never_worse_and_close_to_the_best_of_all_choices(data):
         words = data.draw(st.integers(1, 200))
         moves.append(Move(words=words, start=use, deadline=use, reads=True, streams=False, block=index + 1))
         blocks.append(AddressBlock(first=use, last=use, size=words))
-    # A block of its own gives the peak room for all.
+    # A block of its own sets the peak.
     blocks.append(AddressBlock(first=steps - 1, last=steps - 1, size=600))
     addresses = [10_000, *(1000 * index for index in range(count)), 5000]
     owners = range(count + 2)
@@ -187,7 +187,7 @@ def test_the_model_of_the_queues():
     write = Move(words=40, start=0, deadline=1, reads=False, streams=False, block=2)
     timing = simulate([ahead, write, read], [100, 5], latency_cycles)
     assert timing.read_waits == (60, 0)
-    # The write begins when step 0 is computed, 160, and holds up slot 1 until its response.
+    # The write begins when step 0 is computed, 160, and delays slot 1 until its response.
     assert timing.write_waits == (0, 50)
     assert timing.total == 215
     stream = Move(words=300, start=1, deadline=2, reads=True, streams=True, block=3)

@@ -1,4 +1,4 @@
-"""What someone who waits for a plan is told."""
+"""Progress lines of the planner, and its early end."""
 
 from hw.scheduler.planner.watch import COMPILING, Watch
 

@@ -1,4 +1,4 @@
-"""Operators of thousands of operands: what planning takes grows with their number, and keeps to its time."""
+"""Operators of thousands of operands: planning time grows with their number, and keeps its limit."""
 
 import json
 import random

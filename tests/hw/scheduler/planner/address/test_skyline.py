@@ -20,7 +20,7 @@ def search(blocks, capacity, *, searches=40):
 
 
 def check_exact(blocks, capacity):
-    """Addresses prove themselves; that there are none is checked by trying everything."""
+    """Addresses prove themselves; their absence is checked by exhaustive search."""
     status, addresses = search(blocks, capacity)
     if status == "placed":
         assert lie_apart(blocks, addresses, capacity)
@@ -63,7 +63,7 @@ def test_a_limit_ends_the_search():
 
 
 def test_steps_that_no_block_joins_are_independent():
-    """Trying everything about the one part for every state of the other one would take too long."""
+    """Searching the one part for every state of the other one would take too long."""
     part = full_blocks(UNPACKABLE[0], steps=8, words=12, most=5)
     easy = perfect_blocks(0, 60, steps=60, words=12)
     apart = [type(b)(first=b.first + 8, last=b.last + 8, size=b.size) for b in easy]

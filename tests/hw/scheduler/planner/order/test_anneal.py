@@ -28,7 +28,7 @@ def annealed(problem, capacity, *, streaming=False, starts=(), seed=0, runs=(8, 
 
 
 def tight(problem, seed, way):
-    """A capacity between what one operator needs and what all tensors take."""
+    """A capacity between the needs of one operator and of all tensors."""
     least = least_capacity(problem, range(problem.operator_count), streaming=way)
     return random.Random(seed).randint(least, max(least, sum(problem.size) // 2))
 
@@ -49,7 +49,7 @@ def test_an_order_is_found_that_the_exact_residency_makes_the_best_of_all(seed, 
 @pytest.mark.parametrize("way", [False, True])
 @pytest.mark.parametrize("seed", range(20))
 def test_the_quick_evaluation_never_promises_too_much(seed, way):
-    """What it counts is a residency's traffic, so that no exact residency is worse."""
+    """It counts a residency's traffic, so no exact residency is worse."""
     problem = Problem(graph=random_graph(seed, 5)) if seed % 2 else wide_problem(seed, 6)
     lattice = Lattice.of(problem, streaming=way)
     work = Scratch.of(lattice)

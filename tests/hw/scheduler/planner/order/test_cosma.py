@@ -48,7 +48,7 @@ def test_equals_trying_every_order_residency_and_address_of_many_graphs(seed):
 
 
 def test_the_random_graphs_are_not_all_trivial():
-    """Most of a suite in which nothing ever moves would show nothing."""
+    """A suite without traffic would show little."""
     optima = [least_placed_words(*small_problem(seed, 4 + seed % 3)) for seed in range(20)]
     assert sum(words is not None and words > 0 for words in optima) >= 5
 
@@ -61,7 +61,7 @@ def test_least_peak_equals_trying_every_order(seed):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_the_planner_proves_the_same_optimum(seed):
-    """Whole operators, no stream: the planner's stages together decide what COSMA's one program does."""
+    """Whole operators, no stream: the planner's stages together match COSMA's single program."""
     problem, capacity = small_problem(seed, 5)
     _, published = solve_published(problem, capacity)
     options = PlanOptions(
@@ -85,7 +85,7 @@ def test_a_limit_leaves_a_bound():
     _, found = solve_published(problem, capacity, nodes=1)
     assert found.status in ("feasible", "unknown")
     assert found.note == "stopped by the limit of 1 nodes"
-    assert found.bound <= 13  # what trying everything gives
+    assert found.bound <= 13  # by exhaustive search
 
 
 def test_a_tensor_larger_than_the_scratchpad_has_no_plan():

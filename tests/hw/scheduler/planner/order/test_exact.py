@@ -19,7 +19,7 @@ def least_of_all(problem, capacity, streaming):
 
 
 def tight(problem, rng, streaming):
-    """A capacity between what one operator needs and what all tensors take."""
+    """A capacity between the needs of one operator and of all tensors."""
     least = least_capacity(problem, range(problem.operator_count), streaming=streaming)
     return rng.randint(least, max(least, sum(problem.size) * 3 // 4))
 
@@ -80,7 +80,7 @@ def test_a_limit_leaves_a_bound_and_the_hint():
     short = solve_exact(problem, capacity, streaming=False, node_limit=150_000, **given)
     assert not short.proven
     assert (short.order, short.words) == (given["order_hint"], given["upper"])
-    # 888 KiB are alive at some moment of every order, and 540 fit in; each other one is written and read.
+    # 888 KiB are live at some moment of every order, and 540 fit; the rest is written and read.
     assert short.bound_words == 2 * (888 - 540) * 1024 // 32
     shorter = solve_exact(problem, capacity, streaming=False, node_limit=1, **given)
     assert (shorter.proven, shorter.bound_words) == (False, short.bound_words)

@@ -70,6 +70,6 @@ def test_what_stays_around_a_window_takes_its_room(lattice):
     leaving = [touched[-1] >= end for touched, within in zip(steps, inside, strict=True) if within]
     assert sorted(first) == [index for index, enters in enumerate(entering) if enters]
     assert sorted(last) == [index for index, leaves in enumerate(leaving) if leaves]
-    # With no room to spare beside the operators something has to leave, and everything at its price.
+    # Without room beside the operators every other tensor is evicted and paid for.
     needed = int(part.whole[1:-1].max())
     assert evaluate(np.arange(end - begin + 2), needed, part, Scratch.of(part)) > 0
