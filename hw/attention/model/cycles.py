@@ -1,12 +1,15 @@
-"""How many cycles the core takes, computed: its schedule, tile by tile.
+"""Cycles of the core: its schedule, tile by tile.
 
-In the core only a few places may wait, with fixed times between them, so its schedule is a short list of
-"not before": queries not before the pass before has begun in all streams, unless their pass is empty; a key
-not before its queries, not before its entry of the logit buffer is free; a value not before its tile is
-complete; the end of a tile not before the merge of the tile before has begun, nor before there is room for
-results; a merge not before the one before is done; a division not before all streams have closed the pass.
-`core_cycles` follows these exactly; `hw.attention.model.predict` adds when the streams begin and how fast
-they can come.
+Only a few places of the core can stall, with fixed times between them.  Its schedule is a list of conditions:
+
+* queries load once the pass before has begun in all streams, unless their pass is empty,
+* a key waits for its queries and for its entry of the logit buffer,
+* a value waits until its tile is complete,
+* the end of a tile waits for the merge of the tile before to begin, and for room for results,
+* a merge waits for the one before to end,
+* a division waits until all streams have closed the pass.
+
+`core_cycles` follows these exactly; `hw.attention.model.launch` adds the start and the pace of the streams.
 """
 
 from __future__ import annotations
@@ -29,9 +32,8 @@ from hw.attention.model.supply import IssueTimes, ResultChannel, Supply, SupplyS
 class CoreSchedule:
     """The core's schedule, pass after pass.
 
-    ``queries``, ``keys``, ``values``: what the streams of parts give at most.  Cycle 0 is the first in which
-    the core has a command. ``channel``: what queries and results go through; None for one that is never
-    behind.
+    Cycle 0 is the first with a command.  ``queries``, ``keys``, ``values``: the supplies of parts.
+    ``channel``: of queries and results; None for one that never stalls.
     """
 
     def __init__(
@@ -54,17 +56,17 @@ class CoreSchedule:
             StreamSchedule(config, self._phase, keys=keys, values=values) for _ in range(self._phase.sides)
         ]
         self.loaded = -1  #: Cycle in which the last part of the queries of the last pass was loaded.
-        self._adopted = 0  # when the rows had the last pass's queries
-        self._waits_from = sys.maxsize  # since when queries of empty passes have waited
-        # Of the last passes: when their results had left; and of those with tiles, and when their streams'
-        # sums were needed no more.
+        self._adopted = 0  # the rows adopted the last pass's queries
+        self._waits_from = sys.maxsize  # issue of the first empty pass of the run at hand
+        # Of the last passes: when their results had left; of those with tiles; and when their streams' sums
+        # could be overwritten.
         self._left: list[int] = []
         self._drained: list[int] = []
         self._read: list[int] = []
-        self._combined = -sys.maxsize, 0  # when the last pass was, and its steps
-        #: Cycle in which the last beat of results is transferred, or sent by a channel that is behind.
+        self._combined = -sys.maxsize, 0  # the last pass's combination, and its steps
+        #: Cycle of the last beat of results, or of its transfer by a channel that stalls.
         self.last_output = 0
-        self.waits = (
+        self.cycles = (
             CycleBreakdown()
         )  #: Cycles of all passes up to the last part of the last key of any stream.
 
@@ -73,29 +75,29 @@ class CoreSchedule:
         shape: PassShape,
         runs: Sequence[Sequence[TileRun]] | None = None,
         *,
-        known: IssueTimes | None = None,
+        issue: IssueTimes | None = None,
         query_beats: float = 0.0,
     ) -> None:
         """Schedule one pass.
 
-        ``runs``: tiles of each stream; None if all come from memory. ``known``: when what it needs is known;
-        None for as early as anyone asks. ``query_beats``: beats that its queries take of the channel.
+        ``runs``: tiles of each stream; None if all come from memory. ``issue``: None for cycle 0.
+        ``query_beats``: beats of its queries in the channel.
         """
-        known = known or IssueTimes()
+        issue = issue or IssueTimes()
         config, timing, phase = self._config, self._timing, self._phase
         parts = shape.rows * shape.key_parts
-        coming = self._queries.ask(parts, known=known.queries + known.later, least=known.query_cycles)
+        supplied = self._queries.ask(parts, earliest=issue.queries + issue.query_delay, least=issue.query_cycles)
         begins = max(self.loaded, self._left[0] + 1 if len(self._left) == PASSES_AHEAD else -1) + 1
         if not shape.empty:
             begins = max(begins, self._adopted)
-        self.loaded = max(begins + parts - 1, coming[1] if coming else 0, known.empty)
+        self.loaded = max(begins + parts - 1, supplied[1] if supplied else 0, issue.empty)
         self._queries.take(self.loaded)
         self._channel.read(query_beats, first=self.loaded - parts)
         if shape.empty:
-            self._drain(shape, self.loaded + Drain.EMPTY_LATENCY, known)
-            self._waits_from = min(self._waits_from, known.queries)
+            self._drain(shape, self.loaded + Drain.EMPTY_LATENCY, issue)
+            self._waits_from = min(self._waits_from, issue.queries)
             return
-        known = replace(known, queries=min(known.queries, self._waits_from))
+        issue = replace(issue, queries=min(issue.queries, self._waits_from))
         self._waits_from = sys.maxsize
         banks = self._drained if config.streams == 1 else self._read
         behind = banks_behind(config)
@@ -104,13 +106,13 @@ class CoreSchedule:
         before = [stream.ended for stream in self._streams]
         for n, stream in enumerate(self._streams):
             own = runs[n] if runs else uncached_runs(config, shape.keys[n], shape.leads[n])
-            stream.add(shape, own, loaded=self.loaded, bank=bank, known=known)
+            stream.add(shape, own, loaded=self.loaded, bank=bank, issue=issue)
         self._adopted = max(stream.taken for stream in self._streams) + phase.behind
 
-        # The stream that ends last says where the cycles went since the pass before had ended in all.
+        # The stream that ends last accounts for the cycles since the pass before ended in all streams.
         slowest = max(range(phase.sides), key=lambda n: self._streams[n].ended)
-        waits = self._streams[slowest].waits.without_first(ended - before[slowest])
-        self.waits = self.waits.plus(waits)
+        cycles = self._streams[slowest].cycles.without_first(ended - before[slowest])
+        self.cycles = self.cycles.plus(cycles)
 
         begins = max(stream.closed for stream in self._streams) + timing.final
         steps = shape.value_units * UNIT_ELEMENTS // config.merge_lanes
@@ -120,14 +122,14 @@ class CoreSchedule:
             begins = phase.combines(max(begins, free), before=combined, steps=its_steps)
             self._combined = begins, steps
             self._read = [*self._read[1 - FINAL_BANKS :], begins + phase.read(steps)]
-        drained = self._drain(shape, begins + phase.drained(steps), known)
+        drained = self._drain(shape, begins + phase.drained(steps), issue)
         self._drained = [*self._drained[1 - RESULT_BANKS :], drained]
 
-    def _drain(self, shape: PassShape, complete: int, known: IssueTimes) -> int:
-        """Let the results of a pass leave; give when the last one has left the rows."""
+    def _drain(self, shape: PassShape, complete: int, issue: IssueTimes) -> int:
+        """Drain the results of a pass; return when the last one has left the rows."""
         start = max(complete, self._left[-1] + 1 if self._left else 0)
         beats = -(-shape.value_units * UNIT_ELEMENTS * self._config.result_bits // self._beat_width)
-        drained, sent = self._channel.write(shape.rows * beats, first=start, least=known.result_cycles)
+        drained, sent = self._channel.write(shape.rows * beats, first=start, least=issue.result_cycles)
         self._left = [*self._left[1 - PASSES_AHEAD :], drained]
         self.last_output = sent + Drain.LATENCY
         return drained
@@ -136,15 +138,14 @@ class CoreSchedule:
 def core_cycles(
     config: AttentionConfig, passes: Iterable[PassShape], *, beat_width: int = 256, decode: bool = False
 ) -> int:
-    """Return the cycles of the core alone, exactly, when no stream ever makes it wait.
+    """Return the exact cycles of the core alone, with streams that never stall it.
 
-    ``passes``: see `hw.attention.driver.shapes.pass_shapes`. ``decode``: whether the passes are those of jobs
-    that decode.
+    ``passes``: see `hw.attention.driver.shapes.pass_shapes`. ``decode``: whether their jobs decode.
 
     Returns
     -------
     int
-        From the first cycle with a command to the transfer of the last beat of results, both included.
+        From the first cycle with a command to the last beat of results, both included.
     """
     stream = Supply()
     schedule = CoreSchedule(

@@ -1,8 +1,8 @@
-"""How many cycles a launch takes, computed: the core's schedule between what memory takes at both ends.
+"""Predicted cycles of a launch: the core's schedule between the reads and the writes of memory.
 
-A stream's tiles come from its caches, or from memory at the pace of its ports and of their channels, whose
-buffers let them run ahead.  Latencies are those of idle memory, bandwidth is the realistic one.  To change
-between jobs that decode and others the engine drains, so that each run of jobs is a launch of its own.
+A stream reads its tiles from its caches, or prefetches them from memory at the pace of its ports and their
+channels.  Latencies are those of idle memory, bandwidth is the realistic one.  The engine drains between jobs
+that decode and others, so each run of jobs of one phase is a launch of its own.
 """
 
 from __future__ import annotations
@@ -39,22 +39,20 @@ from hw.lib.skid import Skid
 
 
 def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape]) -> CycleBreakdown:
-    """Return the cycles of a launch, from ``start`` to ``done``, by where they go.
+    """Return the cycles of a launch, from ``start`` to ``done``, by their causes.
 
     ``jobs``: all jobs of the launch in order.
     """
-    waits = CycleBreakdown()
+    cycles = CycleBreakdown()
     for _, alike in groupby(jobs, key=lambda job: job.decode):
-        waits = waits.plus(_run_cycles(config, board, list(alike), start=sum(waits)))
-    return waits
+        cycles = cycles.plus(_run_cycles(config, board, list(alike), start=sum(cycles)))
+    return cycles
 
 
 def _run_cycles(
     config: AttentionConfig, board: Board, jobs: Sequence[JobShape], *, start: int
 ) -> CycleBreakdown:
-    """Return the cycles of jobs that all decode, or of which none does, ``start`` cycles after the
-    launch's.
-    """
+    """Return the cycles of jobs of one phase, which begin ``start`` cycles after the launch."""
     width = config.port_width(board.memory.port_data_width)
     latency = MoverTiming(
         config,
@@ -72,23 +70,23 @@ def _run_cycles(
         channel=_result_channel(config, board, jobs, width),
         decode=jobs[0].decode,
     )
-    walk = IssueSchedule(config, board, latency, refreshes, goes_on=start > 0)
+    issues = IssueSchedule(config, board, latency, refreshes, prefetched=start > 0)
     results = ResultTimes(config, board)
     loaded: deque[int] = deque(maxlen=PASSES_AHEAD + Skid.CAPACITY)
     for job, this, fetched in fetches(config, jobs):
         runs = [_runs(tiles, missing) for tiles, missing in zip(this.tiles, fetched, strict=True)]
         query_beats = this.shape.rows * config.query_bytes(job.query_size) * 8 / width
         room = loaded[0] + 1 if len(loaded) == loaded.maxlen else 0
-        known = replace(walk.known(job, this, fetched, room=room), result_cycles=results.add(job, this))
-        schedule.add(this.shape, runs, known=known, query_beats=query_beats)
+        issue = replace(issues.add(job, this, fetched, room=room), result_cycles=results.add(job, this))
+        schedule.add(this.shape, runs, issue=issue, query_beats=query_beats)
         loaded.append(schedule.loaded)
         results.drain(schedule.last_output)
     done = results.written + latency.done
-    return schedule.waits.plus(CycleBreakdown(idle=done - sum(schedule.waits)))
+    return schedule.cycles.plus(CycleBreakdown(idle=done - sum(schedule.cycles)))
 
 
 class ResultTimes:
-    """Results on their way from the core to the buses of their ports, which are alike."""
+    """When the results of passes are on the buses of their ports, which are all alike."""
 
     def __init__(self, config: AttentionConfig, board: Board) -> None:
         self._config, self._board = config, board
@@ -98,19 +96,19 @@ class ResultTimes:
         timing = board.memory.timing
         assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
         granule_cycles = board.cycles(1e3 * timing.data_ck / timing.command_clock_mhz)
-        # What a beat takes longer of the channel than of the bus.
+        # Cycles of the channel for a beat, beyond the one of the bus.
         self._behind = max(0.0, self._beat_bytes / timing.granule_bytes * granule_cycles - 1)
-        #: ``sent``, ``written``: cycle of the last beat on the bus, and of the response to it.
+        #: ``sent``, ``written``: cycle of the last beat on the bus, and of its response.
         self.sent = self.written = 0
 
     def add(self, job: JobShape, this: JobPass) -> float:
-        """Go on to the next pass; give the cycles that a channel takes for its results at least."""
+        """Add the next pass; return the fewest cycles of a channel for its results."""
         self._row_bytes = self._config.result_units(job.value_size) * UNIT_BITS // 8
         self._pieces = self._places.add(job, this, row_bytes=self._row_bytes)
         return self._times.cycles(self._pieces)
 
     def drain(self, drained: int) -> None:
-        """Send the results of the pass, whose last beat the core gives in the cycle ``drained``."""
+        """Send the results of the pass, whose last beat leaves the core in the cycle ``drained``."""
         pieces = self._pieces
         self.sent = sent(
             drained,
@@ -129,7 +127,7 @@ class ResultTimes:
 
 
 def _runs(tiles: Tiles, fetched: NDArray[np.int_]) -> list[TileRun]:
-    """Put tiles together that are alike; a dummy takes nothing from memory."""
+    """Group tiles with equal keys and fetches; a placeholder fetches nothing."""
     if not len(tiles.numbers):
         return [TileRun(1, 1, 0)]
     changes = np.flatnonzero((np.diff(tiles.keys) != 0) | (np.diff(fetched) != 0)) + 1
@@ -166,13 +164,12 @@ def _key_supply(
     parts = -(-size // config.lanes)
     decode = jobs[0].decode
     ports = 1 if decode else config.ports  # that share a stream's parts
-    part_bytes = config.key_units(size) * UNIT_BITS / 8 / parts / ports  # through each of them
+    part_bytes = config.key_units(size) * UNIT_BITS / 8 / parts / ports  # through each port
     beats = 8 * part_bytes / config.port_width(board.memory.port_data_width)
     gap = max(1.0, beats)
     interval = max(gap, part_bytes / _port_bytes(config, board, jobs))
     depth = ReadDMA.FIFO_BEATS / beats - board.idle_read_cycles / interval
     first = (latency.part if decode else latency.key) + math.ceil(gap) - 1
-    turn = parts * ports
     lockstep = None
     if decode:
         moves = part_bytes / _port_bytes(config, board, jobs) * (1 - refreshes.share)
@@ -193,7 +190,7 @@ def _key_supply(
         interval=interval,
         gap=gap,
         depth=max(1.0, depth),
-        turn=turn,
+        turn=parts * ports,
         beats=beats,
     )
 
@@ -201,18 +198,19 @@ def _key_supply(
 def _result_channel(
     config: AttentionConfig, board: Board, jobs: Sequence[JobShape], width: int
 ) -> ResultChannel:
-    """Return the channel of results: each of their ports has one of its own, or they share one with queries.
-    That one changes its direction once a run of writes and back, and opens a row for what comes then.
+    """Return the channel of results: one for each of their ports, or a single one shared with queries.
+
+    A shared channel turns around for each run of writes and back, and then opens a row.
     """
     timing = board.memory.timing
     assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
-    # A row's last slice may be partly filled, and is put together with the next row's.
+    # A row's last slice may be partly filled, and is packed with the next row's.
     row = config.result_units(max(job.value_size for job in jobs)) * UNIT_BITS
     beat_bytes = row / 8 / -(-row // config.result_slice(width))
     interval = beat_bytes / board.channel_bytes_per_cycle
     channels = board.memory.channels
-    # Results of a kernel that decodes share channels with keys and values, which caches keep idle where there
-    # are many results.
+    # Results of a kernel that decodes share channels with keys and values.  Where there are many results,
+    # caches keep these channels idle.
     apart = config.decodes and 1 + config.query_port_count + config.result_ports <= channels
     if port_count(config) <= channels or apart:
         return ResultChannel(write_interval=interval)
@@ -224,7 +222,7 @@ def _result_channel(
 
 
 def _port_bytes(config: AttentionConfig, board: Board, jobs: Sequence[JobShape]) -> float:
-    """Return the bytes a cycle that memory has for a port of keys or values."""
+    """Return memory's bytes a cycle for a port of keys or values."""
     channel, channels = board.channel_bytes_per_cycle, board.memory.channels
     width = config.port_width(board.memory.port_data_width)
     shared = -(-2 * config.streams * config.ports // channels)

@@ -1,4 +1,4 @@
-"""When a channel of memory refreshes, and how long what is asked for then waits."""
+"""When a channel of memory refreshes, and how long requests wait for it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hw.board import Board
 from hw.board.dram_timing import DramTiming
 
 #: Cycles from memory's start to the kernel's: a host writes words of arguments, 105 for the default of a
-#: U55C, in so many cycles each, beside what it does for any kernel.
+#: U55C, in `_WORD_CYCLES` each, and `_HOST_CYCLES` go to accesses that every kernel needs.
 _WORD_CYCLES, _HOST_CYCLES = 4, 40
-#: Pointers to bitmaps, slopes, page tables and descriptors; all of them have two words.
+#: Pointers to bitmaps, slopes, page tables and descriptors; each has two words.
 _TABLE_POINTERS = 4
 
 
@@ -25,12 +25,12 @@ def host_cycles(config: AttentionConfig) -> int:
 
 
 class Refreshes:
-    """Refreshes of all channels, one after another, as the calibrated memory has them.
+    """Refreshes of all channels, one after another, as in the calibrated memory.
 
-    On a card the kernel starts at any time between them; here, and in co-simulation, memory starts with the
-    host's first write.
+    On a card the kernel starts at any time between two refreshes.  Here, and in co-simulation, memory starts
+    with the host's first write.
 
-    ``start``: cycles from memory's start to the cycle that is called 0.
+    ``start``: cycles from memory's start to cycle 0.
     """
 
     def __init__(self, board: Board, *, start: int) -> None:
@@ -44,35 +44,35 @@ class Refreshes:
 
     @property
     def share(self) -> float:
-        """Return the share of the time in which a channel moves nothing."""
+        """Return the share of the time in which a channel refreshes."""
         return self._blocked / self._interval
 
     def since(self, channel: int, cycle: float) -> tuple[int, float]:
-        """Return how many refreshes of a channel a request of this cycle has behind it, and the time since
-        the last one's beginning.
+        """Return the refreshes of a channel before a request of this cycle, and the time since the last one
+        began.
         """
         first = self._interval * ((channel % self._channels + 1) / self._channels + 0.5) - self._begun
         count, since = divmod(cycle + self._request - first, self._interval)
         return int(count) + 1, since
 
-    def moved(self, channel: int, cycle: float, cycles: float) -> float:
-        """Return when a channel that begins in this cycle has moved what takes it so many without
+    def transferred(self, channel: int, cycle: float, cycles: float) -> float:
+        """Return when a channel ends a transfer that begins in this cycle and takes ``cycles`` without
         refreshes.
         """
         count, since = self.since(channel, cycle)
         if count > 0 and since < self._blocked:
             cycle, since = cycle + self._blocked - since, self._blocked
-        since += min(count, 0) * self._interval  # there was none before the first one
+        since += min(count, 0) * self._interval  # no refresh precedes the first one
         refreshes = max(0, math.ceil((since + cycles - self._interval) / (self._interval - self._blocked)))
         return cycle + cycles + refreshes * self._blocked
 
     def following(self, channel: int, cycle: float) -> tuple[float, float]:
-        """Return from when to when a channel's next refresh holds requests, after one of this cycle."""
+        """Return the begin and the end of a channel's next refresh after this cycle."""
         count, since = self.since(channel, cycle)
         begins = cycle - since + self._interval * (1 - min(count, 0))
         return begins, begins + self._blocked
 
     def wait(self, channels: Iterable[int], cycle: float) -> int:
-        """Return for how long the slowest of the channels holds requests of this cycle."""
+        """Return the longest wait of a request of this cycle for a refresh, over the channels."""
         found = (self.since(channel, cycle) for channel in channels)
         return max((int(max(0.0, self._blocked - since)) for count, since in found if count > 0), default=0)

@@ -38,7 +38,7 @@ class _TileTimes(NamedTuple):
         """Return the cycle in which the last key's first part was taken."""
         return self.value_last - (self.value_parts - 1)
 
-    def moved(self, *, cycles: int, keys: int) -> _TileTimes:
+    def later(self, *, cycles: int, keys: int) -> _TileTimes:
         """Return the same tile later."""
         return self._replace(
             start=self.start + keys,
@@ -62,6 +62,15 @@ class _TileTimes(NamedTuple):
             for n in (steady if steady[0] <= steady[1] else ())
         ]
         return [*found, (last, self.value_last)] if first <= last < end else found
+
+
+class _KeyTimes(NamedTuple):
+    """When the keys of a tile are available, taken first and last, and for how long parts were missing."""
+
+    available: int
+    first: int
+    last: int
+    starved: int
 
 
 class TileRun(NamedTuple):
@@ -120,7 +129,7 @@ class StreamSchedule:
         self._logits = 0  # so far
         self._tiles: list[_TileTimes] = []  # the last ones
         self.taken = 0  #: Cycle in which the last pass became the current one.
-        self.waits = self._tile_waits = (
+        self.cycles = self._tile_cycles = (
             CycleBreakdown()
         )  #: Cycles of the last pass, from the end of the one before.
 
@@ -137,91 +146,121 @@ class StreamSchedule:
         return self._tiles[-1].merged
 
     def add(
-        self, shape: PassShape, runs: Sequence[TileRun], *, loaded: int, bank: int, known: IssueTimes
+        self, shape: PassShape, runs: Sequence[TileRun], *, loaded: int, bank: int, issue: IssueTimes
     ) -> None:
         """Schedule a pass: queries are there after ``loaded``, a bank from ``bank`` on."""
         self.taken = max(loaded + 1, self.ended)
-        self.waits = CycleBreakdown()
+        self.cycles = CycleBreakdown()
         for run in runs[:-1]:
-            self._add_run(shape, run, run.tiles, known)
-        self._add_run(shape, runs[-1], runs[-1].tiles - 1, known)
-        self._add_tile(shape, runs[-1], known, bank=bank)
+            self._add_run(shape, run, run.tiles, issue)
+        self._add_run(shape, runs[-1], runs[-1].tiles - 1, issue)
+        self._add_tile(shape, runs[-1], issue, bank=bank)
 
-    def _add_run(self, shape: PassShape, run: TileRun, left: int, known: IssueTimes) -> None:
+    def _add_run(self, shape: PassShape, run: TileRun, left: int, issue: IssueTimes) -> None:
         """Schedule ``left`` tiles that do not close."""
         while left:
             before = list(self._tiles)
-            self._add_tile(shape, run, known)
+            self._add_tile(shape, run, issue)
             left -= 1
             left -= self._skip(shape, run, before, left)
 
     def _add_tile(
-        self, shape: PassShape, run: TileRun, known: IssueTimes, *, bank: int | None = None
+        self, shape: PassShape, run: TileRun, issue: IssueTimes, *, bank: int | None = None
     ) -> None:
-        """Schedule a tile; ``bank`` is given for one that closes."""
-        previous = self._tiles[-1] if self._tiles else None
-        keys = run.keys
-        loaded = max(self.taken, self.ended) + 1
-        held = keys - run.fetched
-        fetched_parts = run.fetched * shape.key_parts
-        coming = self._keys.ask(fetched_parts, known=known.keys + known.keys_later)
-        come = max(loaded, known.cached, coming[0] if coming and not held else 0)
-        first = come
-        if len(self._tiles) == LOGIT_TILES:
-            first = max(first, self._tiles[0].value_last + 1)
-        last = first + keys * shape.key_parts - 1
-        if coming:
-            last = max(last, first + held * shape.key_parts + self._keys.late(fetched_parts), coming[1])
-        starved = last - first + 1 - keys * shape.key_parts
-        # A key waits for its entry, which the key a buffer's length before it had; those behind it follow.
-        start, behind = self._logits, self._config.logit_entries
-        for tile in self._tiles:
-            for number, cycle in tile.freed(start - behind, start - behind + keys):
-                key = number + behind - start
-                first = max(first, cycle + 1 - key * shape.key_parts)
-                last = max(last, cycle + (keys - key) * shape.key_parts)
-
-        # A part taken now is on the row's port in the next cycle.
-        parts = keys * shape.value_parts
-        fetched_parts = run.fetched * shape.value_parts
-        coming = self._values.ask(fetched_parts, known=known.keys + known.values_later)
-        value_first = last + 1 + self._ready
-        if coming and not held:
-            value_first = max(value_first, coming[0])
-        if previous:
-            value_first = max(value_first, previous.value_last + 1)
-        value_last = value_first + parts - 1
-        if coming:
-            late = held * shape.value_parts + self._values.late(fetched_parts)
-            value_last = max(value_last, value_first + late, coming[1])
-        if previous:
-            value_last = max(value_last, previous.merged + self._ends + shape.value_parts - 1)
+        """Schedule a tile; ``bank`` is passed for one that closes."""
+        queries = max(self.taken, self.ended) + 1  # loaded by then
+        key = self._take_keys(shape, run, issue, queries)
+        value_first, value_last = self._take_values(shape, run, issue, key.last)
         complete = value_last - (shape.value_parts - 1)
         value_last = max(value_last, (bank or 0) + shape.value_parts - 1)
+        previous = self._tiles[-1] if self._tiles else None
         merged = max(value_last, previous.merged + previous.spacing) if previous else value_last
 
-        self._keys.take(last, again=known.again, keep=known.keep)
-        self._values.take(value_last, again=known.again, keep=known.keep)
-        self._logits += keys
-        space = spacing(self._config, parts=shape.value_parts, closes=bank is not None)
-        # What is left of the cycles from the last key on: logits could not leave, and as long as a tile
-        # before waited for it, for want of room for results.
-        unknown = min(max(0, known.queries - self.ended - 1), loaded - self.ended - 1)
-        blocked = last - self.ended - keys * shape.key_parts - (come - self.ended - 1) - starved
-        output = sum(max(0, min(last, tile.resumed) - max(come, tile.bank)) for tile in self._tiles)
-        self._tile_waits = CycleBreakdown(
-            idle=unknown,
-            query=loaded - self.ended - 1 - unknown,
-            key=come - loaded + starved,
+        self._keys.take(key.last, again=issue.again, keep=issue.keep)
+        self._values.take(value_last, again=issue.again, keep=issue.keep)
+        self._tile_cycles = self._cycles(shape, run, issue, key, queries)
+        self.cycles = self.cycles.plus(self._tile_cycles)
+        tile = _TileTimes(
+            start=self._logits,
+            keys=run.keys,
+            value_parts=shape.value_parts,
+            key_first=key.first,
+            key_last=key.last,
+            value_first=value_first,
+            value_last=value_last,
+            merged=merged,
+            spacing=spacing(self._config, parts=shape.value_parts, closes=bank is not None),
+            bank=complete,
+        )
+        self._logits += run.keys
+        self._tiles = [*self._tiles[1 - LOGIT_TILES :], tile]
+
+    def _take_keys(self, shape: PassShape, run: TileRun, issue: IssueTimes, queries: int) -> _KeyTimes:
+        """Return when a tile's parts of keys are taken, with the queries loaded from ``queries`` on."""
+        cached = run.keys - run.fetched
+        parts, fetched_parts = run.keys * shape.key_parts, run.fetched * shape.key_parts
+        supplied = self._keys.ask(fetched_parts, earliest=issue.keys + issue.key_delay)
+        available = max(queries, issue.cached, supplied[0] if supplied and not cached else 0)
+        first = available
+        if len(self._tiles) == LOGIT_TILES:
+            first = max(first, self._tiles[0].value_last + 1)
+        last = first + parts - 1
+        if supplied:
+            late = cached * shape.key_parts + self._keys.late(fetched_parts)
+            last = max(last, first + late, supplied[1])
+        starved = last - first + 1 - parts
+        # A key waits for its entry, which the key a buffer's length before it had; those behind it follow.
+        start, entries = self._logits, self._config.logit_entries
+        low, end = start - entries, start - entries + run.keys
+        for tile in self._tiles:
+            if tile.start < end and tile.start + tile.keys > low:
+                for number, cycle in tile.freed(low, end):
+                    key = number - low
+                    first = max(first, cycle + 1 - key * shape.key_parts)
+                    last = max(last, cycle + (run.keys - key) * shape.key_parts)
+        return _KeyTimes(available, first, last, starved)
+
+    def _take_values(
+        self, shape: PassShape, run: TileRun, issue: IssueTimes, key_last: int
+    ) -> tuple[int, int]:
+        """Return when the first and the last part of a tile's values are taken, its bank being free."""
+        cached = run.keys - run.fetched
+        parts, fetched_parts = run.keys * shape.value_parts, run.fetched * shape.value_parts
+        supplied = self._values.ask(fetched_parts, earliest=issue.keys + issue.value_delay)
+        previous = self._tiles[-1] if self._tiles else None
+        # A part taken now is on the row's port in the next cycle.
+        first = key_last + 1 + self._ready
+        if supplied and not cached:
+            first = max(first, supplied[0])
+        if previous:
+            first = max(first, previous.value_last + 1)
+        last = first + parts - 1
+        if supplied:
+            late = cached * shape.value_parts + self._values.late(fetched_parts)
+            last = max(last, first + late, supplied[1])
+        if previous:
+            last = max(last, previous.merged + self._ends + shape.value_parts - 1)
+        return first, last
+
+    def _cycles(
+        self, shape: PassShape, run: TileRun, issue: IssueTimes, key: _KeyTimes, queries: int
+    ) -> CycleBreakdown:
+        """Divide the cycles from the end of the tile before to the end of this one's keys by their causes."""
+        ended, parts = self.ended, run.keys * shape.key_parts
+        idle = min(max(0, issue.queries - ended - 1), queries - ended - 1)
+        # The rest: the logit buffer was full, and as long as a tile before waited for it, for want of a bank.
+        blocked = key.last - ended - parts - (key.available - ended - 1) - key.starved
+        output = sum(
+            max(0, min(key.last, tile.resumed) - max(key.available, tile.bank)) for tile in self._tiles
+        )
+        return CycleBreakdown(
+            idle=idle,
+            query=queries - ended - 1 - idle,
+            key=key.available - queries + key.starved,
             value=max(0, blocked - output),
             output=min(blocked, output),
-            busy=keys * shape.key_parts,
+            busy=parts,
         )
-        self.waits = self.waits.plus(self._tile_waits)
-        tile = _TileTimes(
-            start, keys, shape.value_parts, first, last, value_first, value_last, merged, space, complete
-        )
-        self._tiles = [*self._tiles[1 - LOGIT_TILES :], tile]
 
     def _skip(self, shape: PassShape, run: TileRun, before: list[_TileTimes], left: int) -> int:
         """Jump over tiles that only repeat what the last one did; give how many."""
@@ -229,16 +268,18 @@ class StreamSchedule:
         if len(before) < LOGIT_TILES or left < 2 or keys.ahead or values.ahead:
             return 0
         step = self._tiles[-1].key_last - before[-1].key_last
-        moved = [tile.moved(cycles=step, keys=run.keys) for tile in before]
         pace = run.fetched * max(
             shape.key_parts * max(keys.interval, keys.gap),
             shape.value_parts * max(values.interval, values.gap),
         )
-        if moved != self._tiles or step < pace:
+        if step < pace or any(
+            tile.later(cycles=step, keys=run.keys) != now
+            for tile, now in zip(reversed(before), reversed(self._tiles), strict=True)
+        ):
             return 0
-        self._tiles = [tile.moved(cycles=step * left, keys=run.keys * left) for tile in self._tiles]
+        self._tiles = [tile.later(cycles=step * left, keys=run.keys * left) for tile in self._tiles]
         self._keys.skip(run.fetched * shape.key_parts * left, step * left)
         self._values.skip(run.fetched * shape.value_parts * left, step * left)
         self._logits += run.keys * left
-        self.waits = self.waits.plus(self._tile_waits, left)
+        self.cycles = self.cycles.plus(self._tile_cycles, left)
         return left

@@ -11,59 +11,58 @@ from hw.attention.model.refresh import Refreshes
 from hw.lib.dma.write import WriteDMA
 from hw.lib.skid import Skid
 
-#: Items that wait behind a converter: its own, and those in the skid buffer.
+#: Items that wait behind a width converter: its own, and those in the skid buffer.
 _ITEMS_READY = 1 + Skid.CAPACITY
 
 
 @dataclass(frozen=True, kw_only=True)
 class Supply:
-    """A stream: an item every ``interval`` cycles at most, ``latency`` after it is known at the earliest."""
+    """A stream from memory: an item in ``interval`` cycles, the first one ``latency`` after its request."""
 
-    #: ``latency``, ``interval``: what memory gives, in cycles.
     latency: float = 0.0
     interval: float = 1.0
-    #: Between items even when memory is ahead: a converter behind the DMA's buffer takes a beat a cycle.
+    #: Cycles between items even when memory is ahead: the converter behind the DMA's buffer takes a beat a
+    #: cycle.
     gap: float = 1.0
-    depth: float = math.inf  #: Items that memory may be ahead of what was taken.
-    #: ``turn``, ``beats``: items that all ports give together, and the beats of an item: what is asked for at
-    #: once begins a new turn, and so ends in a whole number of them.
+    depth: float = math.inf  #: Items that are prefetched at most.
+    #: ``turn``, ``beats``: items of a round over all ports, and beats of an item.  Requests are whole rounds.
     turn: int = 1
     beats: float = 0.0
-    #: Where an item is one of every port: when these refresh.  ``interval`` is that between refreshes then.
+    #: Where each port holds a part of every item: the ports.  ``interval`` then excludes refreshes.
     lockstep: LockstepPorts | None = None
 
     @property
     def ahead(self) -> bool:
-        """Whether channels of ports in lockstep are faster than their buses, and so make up for refreshes."""
+        """Whether channels in lockstep are faster than their buses, and so catch up after refreshes."""
         return self.lockstep is not None and self.lockstep.interval < self.gap
 
 
 @dataclass(frozen=True, kw_only=True)
 class LockstepPorts:
-    """Ports of which each gives a part of every item."""
+    """Ports that each hold a part of every item."""
 
-    channels: Sequence[int]  #: A port's each.
-    refreshes: Refreshes  #: Of these.
+    channels: Sequence[int]  #: Of each port.
+    refreshes: Refreshes  #: Of these channels.
     behind: int  #: Cycles from a request to its part.
-    interval: float = math.inf  #: Cycles that a channel takes for a part, between refreshes.
-    ahead: float = 0.0  #: Parts that memory holds for a port whose bus is slower than its channel.
+    interval: float = math.inf  #: Cycles of a channel for a part, without refreshes.
+    ahead: float = 0.0  #: Parts that memory buffers for a port whose bus is slower than its channel.
 
-    def moved(self, channel: int, cycle: float, cycles: float) -> float:
-        """Return when the part is there that a port gives so many cycles of moving after this cycle."""
-        return self.refreshes.moved(channel, cycle - self.behind, cycles) + self.behind
+    def transferred(self, channel: int, cycle: float, cycles: float) -> float:
+        """Return when a port has the part that its channel transfers ``cycles`` after this cycle."""
+        return self.refreshes.transferred(channel, cycle - self.behind, cycles) + self.behind
 
-    def given(
+    def burst(
         self, channel: int, *, items: int, begins: float, free: float, gap: float
     ) -> tuple[float, float, float]:
-        """Return when a port's bus gives the first and the last of ``items``, one every ``gap`` cycles at the
-        most, and when the channel has moved all of them.
+        """Return when a port's bus transfers the first and the last of ``items``, ``gap`` cycles apart at
+        least, and when its channel has transferred all of them.
 
-        The channel ``begins`` in this cycle, or later; the bus gave a part in the cycle ``free``.  Of a
-        refresh the bus sees what memory does not hold by then.
+        The channel ``begins`` in this cycle or later; its bus was last busy in the cycle ``free``.
+        The bus stalls for a refresh once the parts that memory buffers are gone.
         """
-        moved, at = 1.0, self.moved(channel, begins, 0)
+        moved, at = 1.0, self.transferred(channel, begins, 0)
         first = max(free + gap, at)
-        before = first - gap  # the bus gives part n, from 1 on, n * gap behind it
+        before = first - gap  # part n, from 1 on, is on the bus n * gap later
         while True:
             begin, end = (
                 cycle + self.behind for cycle in self.refreshes.following(channel, at - self.behind)
@@ -81,20 +80,19 @@ class LockstepPorts:
 
 @dataclass(frozen=True, kw_only=True)
 class IssueTimes:
-    """When what a pass needs is known, in cycles."""
+    """When the reads of a pass can be issued, in cycles."""
 
-    #: ``queries``, ``keys``: from when on memory can be asked for its queries, and for its keys and values.
+    #: ``queries``, ``keys``: first cycle for requests of its queries, and of its keys and values.
     queries: int = 0
     keys: int = 0
-    empty: int = 0  #: From when on it is whether it is empty.
-    cached: int = 0  #: From when on its keys can come from the caches.
-    #: ``later``, ``keys_later``, ``values_later``: by how many cycles the first of its queries, keys and
-    #: values comes later than memory's latency says.
-    later: int = 0
-    keys_later: int = 0
-    values_later: int = 0
-    #: ``query_cycles``, ``result_cycles``: what the channels of its queries, and of its results, take for
-    #: them at least.
+    empty: int = 0  #: The core learns whether it is empty.
+    cached: int = 0  #: First cycle for its keys from the caches.
+    #: ``query_delay``, ``key_delay``, ``value_delay``: cycles beyond memory's latency of the first of its
+    #: queries, keys and values.
+    query_delay: int = 0
+    key_delay: int = 0
+    value_delay: int = 0
+    #: ``query_cycles``, ``result_cycles``: fewest cycles of the channels for its queries, and its results.
     query_cycles: float = 0.0
     result_cycles: float = 0.0
     #: ``again``, ``keep``: see `hw.attention.driver.shapes.JobPass`.
@@ -105,23 +103,24 @@ class IssueTimes:
 class ResultChannel:
     """The channel through which results are written, and queries read where they share it, beat by beat.
 
-    It is behind only when these are more than it moves; the `WriteDMA` then takes results until it is full.
+    Results stall only when the channel is slower than them; the `WriteDMA` then takes results until it is
+    full.
 
-    ``read_interval``, ``write_interval``: cycles that the channel takes for a beat of queries, and for one of
+    ``read_interval``, ``write_interval``: cycles of the channel for a beat of queries, and for a beat of
     results, of all their ports.
     """
 
     def __init__(self, *, read_interval: float = 0.0, write_interval: float = 0.0) -> None:
         self._read_interval, self._write_interval = read_interval, write_interval
-        self.free = 0.0  #: When it has moved all that it was given.
+        self.free = 0.0  #: When it has transferred all beats so far.
 
     def read(self, beats: float, *, first: int) -> None:
-        """Read queries, asked for in the cycle ``first``."""
+        """Read queries, requested in the cycle ``first``."""
         self.free = max(self.free, first) + beats * self._read_interval
 
     def write(self, beats: int, *, first: int, least: float = 0.0) -> tuple[int, int]:
-        """Return when the last of so many beats leaves the core, after the ``first``, and when it is sent;
-        the channel takes ``least`` cycles for all of them.
+        """Return when the last of ``beats`` leaves the core, and when it is sent; the first one leaves in the
+        cycle ``first``, and the channel needs ``least`` cycles for all.
         """
         last = first + beats - 1
         interval = max(self._write_interval, least / beats)
@@ -131,82 +130,83 @@ class ResultChannel:
 
 
 class SupplySchedule:
-    """Items of a `Supply`, asked for in runs."""
+    """When the items of a `Supply` arrive, requested in runs."""
 
     def __init__(self, supply: Supply) -> None:
         self.supply = supply
-        self.count = 0  #: Items that were asked for.
+        self.count = 0  #: Items requested so far.
         self._next = self._moved = 0.0
         ports = len(supply.lockstep.channels) if supply.lockstep else 0
         self._ports = [0.0] * ports  # as `_next`
-        self._given = [-math.inf] * ports  # when their buses gave the last item
+        self._on_bus = [-math.inf] * ports  # when their buses transferred the last item
         self._last = -math.inf
-        self._taken: deque[tuple[int, int]] = deque()  # items, and when the last of them was taken
+        # Items so far, and when the last of them was taken; both relative to the sums of `skip`.
+        self._taken: deque[tuple[int, int]] = deque()
+        self._skipped_items = self._skipped_cycles = 0
 
-    def ask(self, items: int, *, known: int = 0, least: float = 0.0) -> tuple[int, int] | None:
+    def ask(self, items: int, *, earliest: int = 0, least: float = 0.0) -> tuple[int, int] | None:
         """Return the earliest cycles of the first and the last of the next ``items``; None for none.
 
-        Memory can be asked for them from the cycle ``known`` on, and its channel takes ``least`` cycles for
-        all of them.
+        The request can go out from the cycle ``earliest`` on; the channel needs ``least`` cycles for all.
         """
         if not items:
             return None
-        # The last item needs the room that one taken long before it left.
+        # The last item needs the room that an item ``depth`` before it leaves when it is taken.
         place = self.count + items - self.supply.depth
-        while self._taken and self._taken[0][0] < place:
+        while self._taken and self._taken[0][0] + self._skipped_items < place:
             self._taken.popleft()
-        room = self._taken[0][1] if self._taken and place > 0 else 0
+        room = self._taken[0][1] + self._skipped_cycles if self._taken and place > 0 else 0
         if self.supply.lockstep:
-            return self._ask_ports(items, self.supply.lockstep, known=known, room=room)
-        first = max(self._next, known + self.supply.latency, room - (items - 1) * self.supply.interval)
+            return self._ask_ports(items, self.supply.lockstep, earliest=earliest, room=room)
+        first = max(self._next, earliest + self.supply.latency, room - (items - 1) * self.supply.interval)
         last = first + (items - 1) * self.supply.interval
-        # The channel may be ahead of the port that its data go through.
-        self._moved = max(self._moved, known + self.supply.latency, room) + least
+        # The channel may be ahead of its port.
+        self._moved = max(self._moved, earliest + self.supply.latency, room) + least
         last = max(last, self._moved)
         turns = -(-items // self.supply.turn) * self.supply.turn
         self._next = first + max(last - first + self.supply.interval, turns * self.supply.beats)
         self.count += items
         return math.ceil(first), math.ceil(max(last, self._last + items * self.supply.gap))
 
-    def _ask_ports(self, items: int, ports: LockstepPorts, *, known: int, room: int) -> tuple[int, int]:
-        """Return the first and the last cycle likewise: those of the port that is last."""
+    def _ask_ports(self, items: int, ports: LockstepPorts, *, earliest: int, room: int) -> tuple[int, int]:
+        """Return the cycles of the first and the last item, each those of its latest port."""
         between = (items - 1) * self.supply.interval
         first = last = 0.0
         for n, channel in enumerate(ports.channels):
-            begins = max(self._ports[n], known + self.supply.latency, room - between)
+            begins = max(self._ports[n], earliest + self.supply.latency, room - between)
             if self.supply.ahead:
-                own_first, own_last, moved = ports.given(
-                    channel, items=items, begins=begins, free=self._given[n], gap=self.supply.gap
+                own_first, own_last, moved = ports.burst(
+                    channel, items=items, begins=begins, free=self._on_bus[n], gap=self.supply.gap
                 )
-                self._given[n], self._ports[n] = own_last, moved + ports.interval
+                self._on_bus[n], self._ports[n] = own_last, moved + ports.interval
                 first, last = max(first, own_first), max(last, own_last)
                 continue
-            first = max(first, ports.moved(channel, begins, 0))
-            last = max(last, ports.moved(channel, begins, between))
-            self._ports[n] = ports.moved(channel, begins, between + self.supply.interval)
+            first = max(first, ports.transferred(channel, begins, 0))
+            last = max(last, ports.transferred(channel, begins, between))
+            self._ports[n] = ports.transferred(channel, begins, between + self.supply.interval)
         self.count += items
         return math.ceil(first), math.ceil(max(last, self._last + items * self.supply.gap))
 
     def late(self, items: int) -> int:
-        """Return the cycles from the first of ``items`` to the last, wherever memory is."""
+        """Return the fewest cycles from the first of ``items`` to the last, however far memory is ahead."""
         return math.ceil(max(0, items - 1 - _ITEMS_READY) * self.supply.gap)
 
     def take(self, cycle: int, *, again: bool = False, keep: bool = False) -> None:
-        """Say when the last item that was asked for was taken, maybe ``again``; those that are kept leave no
-        room.
-        """
+        """Record when the last item requested was taken, maybe ``again``; kept items free no room."""
         self._last = cycle
         if self.supply.depth == math.inf or keep:
             return
-        if again and self._taken and self._taken[-1][0] == self.count:
+        count = self.count - self._skipped_items
+        if again and self._taken and self._taken[-1][0] == count:
             self._taken.pop()
-        if not self._taken or self._taken[-1][0] < self.count:
-            self._taken.append((self.count, cycle))
+        if not self._taken or self._taken[-1][0] < count:
+            self._taken.append((count, cycle - self._skipped_cycles))
 
     def skip(self, items: int, cycles: int) -> None:
-        """Repeat what happened last, ``items`` in all, in ``cycles``: memory was no slower."""
+        """Repeat the last run up to ``items`` more, in ``cycles``: memory keeps the pace."""
         self.count += items
         self._next += items * self.supply.interval
         self._ports = [cycle + items * self.supply.interval for cycle in self._ports]
         self._last += cycles
-        self._taken = deque((count + items, cycle + cycles) for count, cycle in self._taken)
+        self._skipped_items += items
+        self._skipped_cycles += cycles

@@ -32,7 +32,7 @@ def test_items_come_at_the_pace_of_memory():
     assert source.ask(0) is None
     assert source.ask(1) == (10, 10)
     assert source.ask(4) == (13, 20)
-    assert source.ask(2, known=50) == (60, 63)
+    assert source.ask(2, earliest=50) == (60, 63)
     assert source.count == 7
 
 
@@ -175,7 +175,7 @@ def test_jobs_wait_for_descriptors_and_these_for_refreshes():
     walk = IssueSchedule(config, BOARD, latency, Refreshes(BOARD, start=460))
     job = JobShape(queries=1, keys=1, query_size=64, value_size=64)
     (this,) = job.passes(config)
-    known = [walk.known(job, this, []).queries for _ in range(61)]
+    known = [walk.add(job, this, []).queries for _ in range(61)]
     assert known[28] - known[20] == 60 + 65
     assert 40 < known[60] - known[4] - 7 * (60 + 65) < 110  # one refresh
 

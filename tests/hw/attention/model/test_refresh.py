@@ -43,7 +43,7 @@ def test_what_is_moved_is_what_a_channel_moves_cycle_by_cycle():
                     while moved < cycles:
                         moved += not any(begin <= now < begin + blocked for begin in begins)
                         now += 1
-                    assert abs(refreshes.moved(channel, cycle, cycles) - now) <= 2
+                    assert abs(refreshes.transferred(channel, cycle, cycles) - now) <= 2
 
 
 @pytest.mark.parametrize("streams", [1, 2, 4])

@@ -78,13 +78,13 @@ def test_ports_in_lockstep_give_an_item_when_the_last_of_them_does():
         came = []  # a port's, part by part
         for channel, before in times.items():
             begins = max(before, known + 100) - behind
-            parts = [refreshes.moved(channel, begins, 0)]
+            parts = [refreshes.transferred(channel, begins, 0)]
             while len(parts) <= items:
-                parts.append(refreshes.moved(channel, parts[-1], 2))
+                parts.append(refreshes.transferred(channel, parts[-1], 2))
             came.append([parts[n] + behind for n in (0, items - 1, items)])
         first, last, after = zip(*came, strict=True)
         times = dict(zip(times, after, strict=True))
-        assert source.ask(items, known=known) == (math.ceil(max(first)), math.ceil(max(last)))
+        assert source.ask(items, earliest=known) == (math.ceil(max(first)), math.ceil(max(last)))
         apart.append(times[0] != times[16])
     assert apart[0]
 
@@ -105,7 +105,7 @@ def test_a_channel_that_is_faster_than_its_bus_hides_refreshes(interval, gap, ah
             first = len(given)
             for n in range(first, first + items):
                 held = given[n - ahead] if n > ahead else 0.0
-                moved = ports.moved(channel, max(moved, held), interval)
+                moved = ports.transferred(channel, max(moved, held), interval)
                 given.append(max(moved, given[-1] + gap))
-            found = source.ask(items, known=known)
+            found = source.ask(items, earliest=known)
             assert np.allclose(found, (given[first], given[-1]), atol=2 if ahead > 40 else 8)

@@ -118,7 +118,7 @@ def test_walk_over_passes_and_jobs():
     jobs = [job(config, queries=40, keys=1), job(config, queries=5, keys=1, heads=2), job(config, keys=1)]
     seen = transfers(config, jobs, width)
     walk = IssueSchedule(config, PLAIN, latency, Refreshes(PLAIN, start=460))
-    known = [walk.known(shape, this, []) for shape in map(shape_of, jobs) for this in shape.passes(config)]
+    known = [walk.add(shape, this, []) for shape in map(shape_of, jobs) for this in shape.passes(config)]
     assert seen["command"] == [each.queries + latency.queue for each in known]
     assert seen["key"][19] == known[19].cached
 
@@ -152,7 +152,7 @@ def test_it_is_known_which_passes_are_empty(shape):
     given = job(config, **changes)
     seen = transfers(config, [given], width)
     walk = IssueSchedule(config, PLAIN, latency, Refreshes(PLAIN, start=460))
-    known = [walk.known(shape_of(given), this, []) for this in shape_of(given).passes(config)]
+    known = [walk.add(shape_of(given), this, []) for this in shape_of(given).passes(config)]
     assert seen["empty"] == [each.empty for each in known]
 
 
@@ -163,9 +163,7 @@ def test_tiles_from_a_bitmap(bits):
     sparse = job(config, bits=np.array([bits], bool))
     seen = transfers(config, [sparse], width)
     (this,) = shape_of(sparse).passes(config)
-    known = IssueSchedule(config, PLAIN, latency, Refreshes(PLAIN, start=460)).known(
-        shape_of(sparse), this, []
-    )
+    known = IssueSchedule(config, PLAIN, latency, Refreshes(PLAIN, start=460)).add(shape_of(sparse), this, [])
     assert seen["key"][0] == known.keys + latency.key
 
 
@@ -180,7 +178,5 @@ def test_pages(bits, window, page_keys):
     paged = job(config, bits=bitmap, windowed=window > 0, window=window, page_keys=page_keys)
     seen = transfers(config, [paged], width)
     (this,) = shape_of(paged).passes(config)
-    known = IssueSchedule(config, PLAIN, latency, Refreshes(PLAIN, start=460)).known(
-        shape_of(paged), this, []
-    )
+    known = IssueSchedule(config, PLAIN, latency, Refreshes(PLAIN, start=460)).add(shape_of(paged), this, [])
     assert seen["key"][0] == known.keys + latency.key
