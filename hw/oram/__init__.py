@@ -1,13 +1,13 @@
-"""The oblivious map: get, put and delete in host memory, of which the host learns nothing but when.
+"""The oblivious map: get, put and delete in host memory; the host learns nothing but their times.
 
-After BOLT (CCS 2025): HBM is a cache that the host cannot see.  What an operation does, its terms and its
-formats are in ``docs/oram.md``, who may see what in ``docs/oram-threats.md``::
+After BOLT (CCS 2025): HBM is a cache that the host cannot see.  ``docs/oram.md`` specifies operations, terms
+and formats, ``docs/oram-threats.md`` the threat model::
 
     host           commands                pages                                pages        responses
                       │                   ▲     │                                 ▲              ▲
                  CommandReader     page number  BlockReader                 BlockWriter   ResponseWriter
                       │                   │     │                                 │              │
-    gates          Accept a(n)          Issue i(j) ──────────► Release q(j)       │              │
+    control        Accept a(n)          Issue i(j) ──────────► Admit q(j)       │              │
                       │                   ▲     │                 │ turn, beats   │              │
     core       CommandOpener              │     │             PageOpener      PageSealer   ResponseSealer
                    Front                  │     │                 │               ▲              ▲
@@ -16,15 +16,21 @@ formats are in ``docs/oram.md``, who may see what in ``docs/oram-threats.md``::
                     │    ▲   operation          │                ▲  │ beats
     HBM           Buckets: two tables         Records: lists, bins, versions
 
-    cycles, V = 8:  command 73    HBM 288   rest 26 │ HBM 352   rest 30 │ turn to sealed page 31, response 36
+    cycles, V = 8:  command 73    HBM 288   rest 26 │ HBM 352   rest 30 │ q(j) to sealed page 31, response 36
                     └──── a(n) to i(j): 387 ────────┘ i(j) to q(j): 382 ┘
 
-An operation is accepted every ``interval`` cycles (4 at V = 8 with four AES lanes), whatever it asks for:
-the position map takes four, the stage's loop from touch to touch four, a page of 256 bytes four through the
-ciphers each way.  All else is latency, which is fixed from each gate on, so that the host sees labels and its
-own timing, and nothing of keys, kinds of operations or HBM.  HBM has until a gate's deadline; what comes
-later stops the map.
+Public times are decided by three controls, each after public events alone. `Accept` takes a command, at a(n).
+`Issue` starts the reads of touch j, at i(j). `Admit` sends the touch into the stage, at q(j).
 
-What holds up a touch, as the counters have it: its page is under way (``page``), the host's bus (``host``),
-as many are under way as may be (``credit``), or its time has not come (``deadline``).
+An operation is accepted every ``interval`` cycles, whatever its code: 4 at V = 8 with four AES lanes. The
+position map takes four, the stage's loop four, and a page of 256 bytes four through the ciphers each way. All
+else is fixed latency behind a control. So the host sees labels and its own timing, and nothing of keys, codes
+or HBM. HBM has until the deadline of a control; a late answer stops the map.
+
+Counters name the cause of a wait: the touch's page is in flight (``page``), the host's bus (``host``), the
+limit of operations in flight (``credit``), or a deadline to come (``deadline``).
+
+Timing has one home for each kind. A part's latency is a constant of its class. The steps of the stage are in
+`hw.oram.core.stage.schedule`. `hw.oram.movers.timing` adds both up along an operation's path, for the
+deadlines of the controls. `hw.oram.model` holds prediction only, and `hw.oram.sizing` failure probabilities.
 """

@@ -14,25 +14,24 @@ BEAT_BYTES = 64
 BURST_BYTES = 1024
 #: Bytes of an AES block, and of a GCM tag as it is stored.
 BLOCK_BYTES = 16
-#: Bytes of a bucket of the position map, and of those at its front that say which entries are in use.
+#: Bytes of a bucket of the position map, and of the bitmap of entries in use at its front.
 BUCKET_BYTES = 128
 BUCKET_BITMAP_BYTES = 2
-#: Bytes that stand before the keys of a record.
+#: Bytes before the keys of a record.
 RECORD_HEADER_BYTES = 32
-#: Bits of a page's version: at a page every 4 cycles of 250 MHz they last for 52 days on one page alone.
+#: Bits of a page's version: at one page every 4 cycles of 250 MHz they last 52 days on a single page.
 VERSION_BITS = 48
-#: AES blocks an operation takes for the permutation of its key; each draw takes one more.
+#: AES blocks for the permutation of an operation's key; each draw takes one more.
 PERMUTATION_ROUNDS = 4
-#: Cycles the stage of the position map takes for an operation at least, and that of the pages for a touch.
+#: Least cycles of an operation in the position map, and of a touch in the stage.
 _POSITION_CYCLES = 4
 _ITEM_CYCLES = 4
-#: Cycles from a stage's decision to the last of its writes on the bus, at most, without the beats of page,
-#: record and value that pass meanwhile; and from the request of a bucket to its read on the bus and from its
-#: data to the stage, together.
+#: `_WRITE_EXTRA`: most cycles from a stage's decision to its last write on the bus, beats of page, record and
+#: value not counted. `_POSITION_EXTRA`: cycles of a bucket's read outside of HBM.
 _WRITE_EXTRA = 50
 _POSITION_EXTRA = 32
-#: Cycles from a command's acceptance to its issue besides the HBM's, and how many intervals it waits for its
-#: turn on the way, at most: `hw.oram.movers.timing.Timing` has them exactly.
+#: Most cycles from a command's acceptance to its issue outside of HBM, and most intervals that it waits on
+#: its path. `hw.oram.movers.timing.PathTiming` computes the exact latency.
 _ACCEPT_EXTRA = 128
 _ACCEPT_TURNS = 6
 
@@ -48,37 +47,37 @@ _CHOICES: dict[str, tuple[object, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class OramConfig:
-    """Shape of the map; keys to the ciphers and addresses are launch arguments, not part of it."""
+    """Shape of the map. Keys of the ciphers and addresses are arguments of a launch."""
 
     key_bits: Literal[32, 64] = 64  #: Bits of a key: 32 or 64.
     value_bytes: int = 8  #: V, bytes of a value: 8, 16, 32, or a multiple of 64 up to 512.
-    log_n: int = 20  #: The map holds N = 2^log_n keys at most: 8 to 30.
+    log_n: int = 20  #: The map holds at most N = 2^log_n keys: 8 to 30.
     #: C, keys a label on average when the map is full: a power of two from 2 to 32. M = N / C labels.
     items_per_label: int = 8
-    slots: int = 12  #: Z, keys a page of host memory holds: 4 to 62.
-    list_slots: int = 14  #: E, keys that wait in HBM for one page, or lie in one HBM bin: 4 to 62.
-    bin_split: int = 4  #: S, bins of a label that lies in HBM: a power of two from 1 to 16.
-    alpha: float = 0.2  #: Share of the labels that lie in HBM: 0 to less than 1; rounded to whole labels.
-    #: "one": a key has one label, whose page an operation touches. "both": it has two, as in BOLT, both pages
-    #: are touched and the item goes to the one with fewer.
+    slots: int = 12  #: Z, keys in a page of host memory: 4 to 62.
+    list_slots: int = 14  #: E, keys in the list of a page, or in an HBM bin: 4 to 62.
+    bin_split: int = 4  #: S, bins of a label in HBM: a power of two from 1 to 16.
+    alpha: float = 0.2  #: Share of the labels in HBM: 0 to less than 1; rounded to whole labels.
+    #: "one": a key has one label, and an operation touches its page. "both": a key has two labels, as in
+    #: BOLT. Both pages are touched, and the item goes to the one with fewer items.
     touch: Literal["one", "both"] = "one"
     #: "skip": a label in HBM touches no page of the host. "always": it touches a page drawn at random.
     pad: Literal["skip", "always"] = "skip"
-    mac_bits: Literal[64, 96, 128] = 128  #: Bits of a page's tag that are checked: 64, 96 or 128.
-    aes_lanes: int = 4  #: AES-128 pipelines that open pages, and as many that seal them: 1, 2 or 4.
+    mac_bits: Literal[64, 96, 128] = 128  #: Bits of a page's tag that are compared: 64, 96 or 128.
+    aes_lanes: int = 4  #: AES-128 pipelines that open pages, and the same number that seal them: 1, 2 or 4.
     #: HBM ports of the two tables of the position map together: a power of two from 2 to 16.
     position_ports: int = 8
     record_ports: int = 8  #: HBM ports of the records: a power of two from 1 to 16.
-    #: Operations between the issue of their page's read and their turn: a power of two from 4 to 256.
+    #: Operations between issue and admission: a power of two from 4 to 256.
     inflight: int = 128
-    overflow_entries: int = 128  #: Items on chip that found their list full: a power of two from 4 to 256.
-    interval_cycles: int = 0  #: Cycles between operations at least, or 0 for the least the engine can do.
-    #: Cycles that the HBM has for an operation's reads of the position map: 16 to 4,096.
+    overflow_entries: int = 128  #: Items on chip whose list is full: a power of two from 4 to 256.
+    interval_cycles: int = 0  #: Least cycles between operations, or 0 for the least that the engine supports.
+    #: Cycles for an operation's reads of the position map in HBM: 16 to 4,096.
     position_cycles: int = 288
-    #: Cycles that the HBM has for an operation's reads of its records, from the issue of the page's read: 16
-    #: to 4,096, or 0 for the cycles that the calibrated HBM needs for records of this size.
+    #: Cycles for an operation's reads of records in HBM, from its issue: 16 to 4,096. 0 selects the cycles
+    #: that calibrated HBM needs for records of this size.
     touch_cycles: int = 0
-    settle_cycles: int = 0  #: Cycles that the HBM has for an operation's writes: as for ``touch_cycles``.
+    settle_cycles: int = 0  #: Cycles for an operation's writes to HBM: as for ``touch_cycles``.
 
     def __post_init__(self) -> None:
         check_field_types(self)
@@ -115,7 +114,7 @@ class OramConfig:
 
     @property
     def keys(self) -> int:
-        """N, keys the map holds at most."""
+        """N, most keys in the map."""
         return 1 << self.log_n
 
     @property
@@ -125,7 +124,7 @@ class OramConfig:
 
     @property
     def hbm_labels(self) -> int:
-        """K, the labels below which all lie in HBM."""
+        """K: labels below K lie in HBM."""
         return round(self.alpha * self.labels)
 
     @property
@@ -150,12 +149,12 @@ class OramConfig:
 
     @property
     def items(self) -> int:
-        """Touches of an operation: of each label its record, and of a padded one its page beside."""
+        """Touches of an operation: one record for each label, and with padding one page more."""
         return self.label_count * (2 if self.pad == "always" and self.hbm_labels else 1)
 
     @property
     def bucket_keys(self) -> int:
-        """Keys a bucket holds on average when the map is full; so few that one never finds both full."""
+        """Keys in a bucket on average when the map is full: too few for a key to find both buckets full."""
         return 4 if self.touch == "both" else 8
 
     @property
@@ -170,7 +169,7 @@ class OramConfig:
 
     @property
     def entry_bytes(self) -> int:
-        """Bytes of an entry of the position map: what is left of the permuted key, and the records."""
+        """Bytes of an entry of the position map: the tag, and the records."""
         return 12 if self.touch == "both" else 9
 
     @property
@@ -180,7 +179,7 @@ class OramConfig:
 
     @property
     def tag_bits(self) -> int:
-        """Bits of the permuted key that an entry holds: those that its bucket does not tell."""
+        """Bits of the permuted key in an entry: all but the bucket's number."""
         return self.key_bits - self.bucket_bits
 
     @property
@@ -188,7 +187,9 @@ class OramConfig:
         return 8 * self.entry_bytes - self.label_count * self.record_index_bits
 
     def _slots_bytes(self, before: int, slots: int) -> tuple[int, int]:
-        """Return where values begin behind ``before`` bytes and the keys, and where they end, in beats."""
+        """Return the offset of the values behind ``before`` bytes and the keys, and their end, in whole
+        beats.
+        """
         unit = min(self.value_bytes, BEAT_BYTES)
         values = -(-(before + 8 * slots) // unit) * unit
         return values, -(-(values + slots * self.value_bytes) // BEAT_BYTES) * BEAT_BYTES
@@ -200,7 +201,7 @@ class OramConfig:
 
     @cached_property
     def page_bytes(self) -> int:
-        """P, bytes of a page: tag, which slots are in use, keys, values."""
+        """P, bytes of a page: tag, bitmap of slots, keys, values."""
         return self._slots_bytes(BLOCK_BYTES + 8, self.slots)[1]
 
     @property
@@ -220,7 +221,7 @@ class OramConfig:
 
     @property
     def page_beat_cycles(self) -> int:
-        """Cycles from a beat of a page to its next: the AES pipelines make 16 bytes each a cycle."""
+        """Cycles from one beat of a page to the next: each AES pipeline makes 16 bytes a cycle."""
         return BEAT_BYTES // (BLOCK_BYTES * self.aes_lanes)
 
     @property
@@ -235,7 +236,7 @@ class OramConfig:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row of a value, as values are kept on chip: a beat at most."""
+        """Bytes of a row of a value on chip: at most a beat."""
         return min(self.value_bytes, BEAT_BYTES)
 
     @property
@@ -251,27 +252,25 @@ class OramConfig:
 
     @cached_property
     def ring_group(self) -> int:
-        """G, commands that are asked for and responses that are written at once, at most: a power of two, no
-        more than a burst, and so few that the bounds leave room for four groups.
+        """G, most commands in a request and responses in a write. It is a power of two, at most a burst, and
+        leaves room for four groups.
         """
         most = min(BURST_BYTES // self.command_bytes, self.inflight // 2)
         return 1 << (most.bit_length() - 1)
 
     @property
     def draws(self) -> int:
-        """AES blocks of random bits an operation draws, whatever it does."""
+        """AES blocks of random bits that every operation draws."""
         return self.label_count
 
     @property
     def front_lanes(self) -> int:
-        """AES pipelines that permute keys and draw labels: two where an operation has less than a cycle a
-        block.
-        """
+        """AES pipelines that permute keys and draw labels: two for intervals shorter than the blocks."""
         return 1 if self.interval >= PERMUTATION_ROUNDS + self.draws else 2
 
     @cached_property
     def least_interval_cycles(self) -> int:
-        """Cycles an operation takes at least: the busiest of its parts, as many for each of its touches."""
+        """Least cycles of an operation: those of its slowest part, multiplied by its touches."""
         least = max(
             self.label_count * self.page_cycles,
             self.items * max(self.record_beats, _ITEM_CYCLES),
@@ -288,77 +287,80 @@ class OramConfig:
 
     @property
     def touch_deadline(self) -> int:
-        """Cycles that the HBM has for a touch's reads of its record, from the issue of the page's read: for
-        large records, some six that are read and written at one port before.
+        """Cycles for a touch's reads of its record in HBM, from its issue.
+
+        A port may first read and write some six other large records.
         """
         return self.touch_cycles or max(352, 128 + 12 * self.record_beats)
 
     @property
     def settle_deadline(self) -> int:
-        """Cycles that the HBM has for an operation's writes."""
+        """Cycles for an operation's writes to HBM."""
         return self.settle_cycles or max(192, 64 + 10 * self.record_beats)
 
     @property
     def item_cycles(self) -> int:
-        """Cycles from a touch of an operation to its next at least."""
+        """Least cycles from a touch of an operation to its next."""
         return -(-self.interval // self.items)
 
     @cached_property
     def accepted(self) -> int:
-        """Operations between the acceptance of their command and the issue of their first touch, at most."""
+        """Most operations between the acceptance of their command and the issue of their first touch."""
         return -(-(self.position_cycles + _ACCEPT_EXTRA) // self.interval) + _ACCEPT_TURNS
 
     @property
     def command_records(self) -> int:
-        """Commands that are asked for, or there and not accepted, at most."""
+        """Most commands requested and not accepted."""
         return 2 * self.inflight
 
     @property
     def response_records(self) -> int:
-        """Responses between the turn of their operation and the end of their write, at most."""
+        """Most responses between the admission of their operation and the end of their write."""
         return 2 * self.inflight
 
     @property
     def read_pages(self) -> int:
-        """Pages between the issue of their read and their turn, at most."""
+        """Most pages between the issue of their read and their admission."""
         return self.inflight * self.label_count
 
     @property
     def write_pages(self) -> int:
-        """Pages between their turn and the last beat of their write, at most."""
+        """Most pages between their admission and the last beat of their write."""
         return self.inflight * self.label_count
 
     @property
     def scoreboard_pages(self) -> int:
-        """Pages between the issue of their read and the end of their write, at most."""
+        """Most pages between the issue of their read and the end of their write."""
         return 2 * self.inflight * self.label_count
 
     @property
     def position_inflight(self) -> int:
-        """Operations between the request of their buckets and their turn, at most."""
+        """Most operations between the request of their buckets and their lookup."""
         return -(-(self.position_cycles + _POSITION_EXTRA) // self.interval)
 
     @property
     def unsettled(self) -> int:
-        """Operations whose writes to HBM may be under way."""
+        """Most operations whose writes to HBM are in flight."""
         passing = 2 * self.page_cycles + self.record_beats
         values = 2 * -(-self.value_bytes // RECORD_HEADER_BYTES)
         return -(-(self.settle_deadline + _WRITE_EXTRA + passing + values) // self.interval)
 
     @property
     def position_window(self) -> int:
-        """Operations whose changes the buckets that were read may not show yet."""
+        """Operations whose writes a bucket's read may miss."""
         return self.position_inflight + self.unsettled
 
     @property
     def window(self) -> int:
-        """W, operations whose changes the records that were read may not show yet; for as many, an item that
-        was put into a list is not flushed from it.
+        """W, operations whose writes a record's read may miss. For as many operations an item stays in its
+        list.
         """
         return self.inflight + self.unsettled
 
     @property
     def operation_bits(self) -> int:
-        """Bits of the number of an operation, which runs around: of all from the command to the window."""
+        """Bits of an operation's number, which wraps: it counts all operations from their command to the end
+        of the window.
+        """
         ahead = self.accepted + 2 * self.inflight
         return (ahead + self.window).bit_length()

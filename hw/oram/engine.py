@@ -1,4 +1,4 @@
-"""The oblivious map, as the generator sees it."""
+"""The oblivious map as an engine of the generator."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from hw.prediction import Prediction
 
 
 class OramEngine(Engine[OramConfig, OramWorkload]):
-    """A map in the host's memory whose accesses tell the host nothing; see `hw.oram`."""
+    """A map in the host's memory whose accesses reveal nothing to the host; see `hw.oram`."""
 
     name = "oram"
     summary = "oblivious map in the host's memory: get, put, delete at a fixed rate, sealed pages"
     config_type = OramConfig
     workload_type = OramWorkload
-    #: The host's script feeds the ring.
+    #: The host's script writes commands into the ring.
     templates = Path(__file__).with_name("templates")
-    # Short lines, and deadlines that a narrower interconnect would miss.
+    # Lines are short, and a narrower interconnect would miss deadlines.
     bursts_under_way = (256, 256)
 
     def default_config(self, board: Board) -> OramConfig:
@@ -63,9 +63,7 @@ class OramEngine(Engine[OramConfig, OramWorkload]):
         return estimate(config)
 
     def placement(self, config: OramConfig, board: Board) -> dict[str, int]:
-        """Assign a channel of HBM to each of its ports, as far as there are any; the host's memory has
-        one.
-        """
+        """Distribute the ports to HBM over its channels; the host's memory has one channel."""
         ports = self.arguments(config, board).ports
         hbm = [port for port in ports if port.startswith("gmem")]
         return dict.fromkeys(ports, 0) | {port: n % board.memory.channels for n, port in enumerate(hbm)}

@@ -1,4 +1,4 @@
-"""FPGA resources of the oblivious map's kernel, block by block: an estimate that errs on the high side."""
+"""FPGA resources of the oblivious map's kernel by block: an estimate on the high side."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ from hw.oram.config import BEAT_BYTES, RECORD_HEADER_BYTES, OramConfig
 from hw.oram.core.layouts import bucket_layout, query_layout
 from hw.oram.core.position.lookahead import TABLES, turn_layout
 
-# LUT and FF are fitted to `loomwork resources --engine oram` for values of 8 and 64 bytes, with some 7 % more
-# for replication and for what placement leaves unpacked (docs/oram.md, `tests/hw/oram/test_resources.py`).
-# That a second label doubles the position map, the stage and the gates is assumed.
+# LUT and FF are fitted to `loomwork resources --engine oram` for values of 8 and 64 bytes. Some 7 % are added
+# for replication and for LUTs that placement leaves unpacked (docs/oram.md,
+# `tests/hw/oram/test_resources.py`). Twice the position map, stage and admission for a second label is an
+# assumption.
 
 #: An AES pipeline, and the products of a hash.
 _AES, _PRODUCTS = (7800, 1500), (4600, 1810)
-#: What is around them, for pages, for commands and responses, and for the keys.
+#: The logic around the pipelines: of pages, of commands and responses, of keys.
 _PAGES, _COMMANDS, _KEYS = (7200, 6800), (7900, 6000), (5300, 9600)
 #: The position map, and an operation of its window.
 _POSITION, _POSITION_OPERATION = (6400, 4800), (31, 43)
 #: The stage, an operation of its window, and an item of its overflow store.
 _STAGE, _STAGE_OPERATION, _STAGE_ITEM = (19500, 16000), (82, 132), (110, 119)
 _GATES = (5800, 7400)
-#: Ports to HBM of the position map and of records, and what is around them.
+#: Ports to HBM of the position map and of records, and the logic around them.
 _BUCKETS, _BUCKET_PORT = (6700, 9000), (1140, 2200)
 _RECORDS, _RECORD_PORT = (6500, 4400), (1480, 2820)
 #: Ports to the host, registers, counters.
 _HOST = (8500, 15900)
 #: Multipliers where lines are no power of two, of records and of pages.
 _RECORD_DSP, _PAGE_DSP = 3, 2
-#: Lines that may wait in a port to HBM, and small queues in block RAM.
+#: Lines in the queue of a port to HBM, and small queues in block RAM.
 _PORT_LINES, _SMALL = 32, 4
 #: Bits and words of half of a block RAM.
 _RAM_SHAPES = ((36, 512), (18, 1024), (9, 2048))
@@ -86,13 +87,13 @@ def estimate(config: OramConfig) -> Resources:
 
 
 def _sum(*parts: tuple[int, tuple[int, int]], ram: float = 0, dsp: int = 0) -> Resources:
-    """Add up LUT and FF of so many parts each, beside block RAMs and multipliers."""
+    """Add up LUT and FF of each kind of part, with block RAMs and multipliers."""
     lut, ff = (sum(count * each[at] for count, each in parts) for at in (0, 1))
     return Resources(lut=lut, ff=ff, dsp=dsp, bram36=int(ram + 0.5), uram=0)
 
 
 def _ram(bits: int, words: int) -> float:
-    """Return the block RAMs of a memory; they come in halves."""
+    """Return the block RAMs of a memory, counted in halves."""
     return min(-(-bits // width) * -(-words // depth) for width, depth in _RAM_SHAPES) / 2
 
 

@@ -11,9 +11,9 @@ import pytest
 from amaranth.hdl import Array, Cat, Elaboratable, Module, Mux, Signal
 
 from hw.oram.config import OramConfig
+from hw.oram.core.touch.admit import Admit
 from hw.oram.core.touch.credits import Credits
 from hw.oram.core.touch.issue import Issue
-from hw.oram.core.touch.release import Release
 from tests.support.proofs.formal import PropertyFailure, bounded, check, constant, cover, free, reach, suppose
 from tests.support.proofs.mutants import mutant
 
@@ -169,13 +169,13 @@ class IssueSpec(Elaboratable):
 class ReleaseSpec(Elaboratable):
     """Gate 2 once or twice: touches come at public times."""
 
-    def __init__(self, gate=Release, *, copies=1, config=CONFIG):
+    def __init__(self, gate=Admit, *, copies=1, config=CONFIG):
         self.config, self.gates = config, [gate(config, deadline=5) for _ in range(copies)]
 
     def elaborate(self, platform):
         m = Module()
         dut = self.gates[0]
-        names = ("page_there", "page_left", "response_written", "halt", "come", "page_valid")
+        names = ("page_arrived", "page_left", "response_written", "halt", "come", "page_valid")
         pulses = [Signal(name=name) for name in names]
         free(m, *pulses)
         there, left, written, _, come, page_valid = pulses
@@ -185,7 +185,7 @@ class ReleaseSpec(Elaboratable):
         suppose(m, ~come | ((touches.now - turns.now)[:4] < CONFIG.inflight), "places for touches")
         asked = Count(m, "asked", come & page_valid, None)
         paged = Count(m, "paged", turn & dut.turn.payload.page_valid, None)
-        Count(m, "there", there, asked.now)
+        Count(m, "arrived", there, asked.now)
         Count(m, "left", left, paged.now)
         Count(m, "written", written, turns.now)
         for n, gate in enumerate(self.gates):
@@ -205,9 +205,9 @@ class ReleaseSpec(Elaboratable):
             free(m, touch.keep, touch.status, touch.record, hidden)
             m.d.comb += touch.record_valid.eq(page_valid | hidden)
             for pulse, wanted in (
-                (gate.keystream_there, page_valid),
-                (gate.record_there, touch.record_valid),
-                (gate.fresh_there, touch.keep),
+                (gate.keystream_arrived, page_valid),
+                (gate.record_arrived, touch.record_valid),
+                (gate.fresh_arrived, touch.keep),
             ):
                 free(m, pulse)
                 name = f"{pulse.name}_{n}"
@@ -269,14 +269,14 @@ LEAKS = {
         "issued & slot.keep),\n            self.page",
     ),
     "what is kept delays the next": (Issue, "self.LOOK - 1),", "self.LOOK - 1 + slot.keep),"),
-    "waits for the keystream": (Release, "self.late.eq(1)", "self.late.eq(0)"),
+    "waits for the keystream": (Admit, "self.late.eq(1)", "self.late.eq(0)"),
     "waits for the record": (
-        Release,
+        Admit,
         "& self.writes.some",
         "& self.writes.some & (self.records.some | ~touch.record_valid)",
     ),
     "a hit takes longer": (
-        Release,
+        Admit,
         "wait.eq(config.item_cycles - 1)",
         "wait.eq(config.item_cycles - 1 + touch.keep)",
     ),
@@ -312,8 +312,8 @@ BUGS = {
         "not read again",
     ),
     "no credit": (Issue, "& (turns.some | ~slot.first)", "", "turns: only what is there"),
-    "no room": (Release, "& self.writes.some", "", "writes: only what is there"),
-    "page not awaited": (Release, "(self.pages.some | ~paged) & ", "", "pages: only what is there"),
+    "no room": (Admit, "& self.writes.some", "", "writes: only what is there"),
+    "page not awaited": (Admit, "(self.pages.some | ~paged) & ", "", "pages: only what is there"),
 }
 
 

@@ -9,15 +9,16 @@ from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 
-#: Bits that are counted together first.
+#: Bits counted together in the first step.
 _GROUP = 6
-#: Bits whose lowest is found by a carry chain.
+#: Most bits for which a carry chain finds the lowest.
 _CHAIN = 16
 
 
 def named(m: Module, name: str, value: Any) -> Signal:
-    """Return a signal of a value whose bits are taken one by one: an expression is written out for each of
-    them, and a design of vectors would take minutes to generate.
+    """Return a signal with a value, for code that takes its bits one by one.
+
+    Amaranth would write the whole expression once for each bit, and a design would take minutes to generate.
     """
     value = Value.cast(value)
     signal = Signal(len(value), name=name)
@@ -50,7 +51,7 @@ def encode(one: Value) -> Value:
 
 
 def lowest(m: Module, name: str, bits: Value) -> Value:
-    """Return the lowest bit that is set, alone; ``name`` is that of signals within."""
+    """Return the lowest set bit alone; ``name`` begins the names of inner signals."""
     if len(bits) <= _CHAIN:
         return (bits & (~bits + 1))[: len(bits)]
     bits = named(m, f"{name}_bits", bits)
@@ -60,9 +61,9 @@ def lowest(m: Module, name: str, bits: Value) -> Value:
 
 
 def count_before(m: Module, name: str, bits: Value, *, cycles: int) -> list[Value]:
-    """Count the bits that are set below each bit, and at last all of them.
+    """Count the set bits below each bit, and at last all set bits.
 
-    ``cycles``: until the counts are there: 0, or 1 with a register within.
+    ``cycles``: latency: 0, or 1 with a register inside.
     """
     inner: list[list[Value]] = []
     totals: list[Value] = []

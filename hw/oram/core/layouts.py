@@ -1,4 +1,4 @@
-"""What passes between the parts of the map."""
+"""Layouts of the streams between the parts of the map."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from hw.oram.config import (
 
 
 class Code(enum.IntEnum):
-    """What a command asks for."""
+    """Operations."""
 
     NOP = 0
     GET = 1
     PUT = 2
     DELETE = 3
-    LOAD = 4  #: Put a new key; touches the pages one after the other instead of the key's label.
+    LOAD = 4  #: Insert a new key. It touches pages in ascending order instead of the key's label.
 
 
 class Status(enum.IntEnum):
-    """How a command ended."""
+    """Results of an operation."""
 
     HIT = 0
     MISS = 1
     INSERTED = 2
     FULL = 3
     REJECTED = 4  #: Its tag is wrong; nothing changed.
-    DUPLICATE = 5  #: The key of a LOAD is there already; nothing changed.
+    DUPLICATE = 5  #: The key of a LOAD exists; nothing changed.
     MALFORMED = 6  #: No such command; nothing changed.
 
 
@@ -45,12 +45,12 @@ CODE_BITS = STATUS_BITS = 3
 PAGE_BITS = 48
 #: Bits of a byte address.
 ADDRESS_BITS = 64
-#: Bytes of a beat of the ports to HBM: as many as the header of a record.
+#: Bytes of a beat of the ports to HBM: the header of a record.
 HBM_BEAT_BYTES = RECORD_HEADER_BYTES
 
 
 def command_layout(config: OramConfig) -> data.StructLayout:
-    """Return an opened command: ``rejected`` when its tag is wrong; its value lies in the value RAM under
+    """Return an opened command. ``rejected``: its tag is wrong. The value RAM holds its value at
     ``operation``.
     """
     return data.StructLayout(
@@ -65,7 +65,7 @@ def command_layout(config: OramConfig) -> data.StructLayout:
 
 
 def query_layout(config: OramConfig) -> data.StructLayout:
-    """Return what the position map is asked: a command with its key permuted and its draws."""
+    """Return a query of the position map: a command with its permuted key and its draws."""
     return data.StructLayout(
         {
             "command": command_layout(config),
@@ -84,9 +84,7 @@ def record_layout(config: OramConfig) -> data.StructLayout:
 
 
 def entry_layout(config: OramConfig) -> data.StructLayout:
-    """Return an entry of the position map: what its bucket does not tell of the permuted key, and the records
-    of the key's labels.
-    """
+    """Return an entry of the position map: its tag, and the records of the key's labels."""
     return data.StructLayout(
         {
             "tag": config.tag_bits,
@@ -103,7 +101,7 @@ def bucket_layout(config: OramConfig) -> data.FlexibleLayout:
     return data.FlexibleLayout(
         8 * BUCKET_BYTES,
         {
-            #: Which entries are in use, lowest bit first; 16 bits in memory.
+            #: Bitmap of entries in use, lowest bit first; 16 bits in memory.
             "used": data.Field(unsigned(config.bucket_entries), 0),
             "entries": data.Field(entries, 8 * BUCKET_BITMAP_BYTES),  #: Each begins at a byte.
         },
@@ -111,11 +109,11 @@ def bucket_layout(config: OramConfig) -> data.FlexibleLayout:
 
 
 def bucket_write_layout(config: OramConfig) -> data.StructLayout:
-    """Return what is written into a bucket of the position map."""
+    """Return a write into a bucket of the position map."""
     return data.StructLayout(
         {
             "line": config.bucket_bits,  #: The bucket's number in its table.
-            #: ``data``, ``strobe``: the bucket, and which of its bytes are written.
+            #: ``data``, ``strobe``: the bucket, and the byte strobes.
             "data": bucket_layout(config),
             "strobe": BUCKET_BYTES,
         }
@@ -123,7 +121,7 @@ def bucket_write_layout(config: OramConfig) -> data.StructLayout:
 
 
 def operation_layout(config: OramConfig) -> data.StructLayout:
-    """Return what the position map says of an operation."""
+    """Return an operation after the position map."""
     labels, items = config.label_count, config.items
     index = unsigned(config.record_index_bits)
     return data.StructLayout(
@@ -133,13 +131,13 @@ def operation_layout(config: OramConfig) -> data.StructLayout:
             "code": CODE_BITS,
             "key": config.key_bits,
             "status": STATUS_BITS,  #: `Status`; final.
-            "keep": 1,  #: Whether the item is appended to a fresh record at the end.
-            #: ``page_valid``, ``page``: for each label: whether a page of the host is touched, and which. Of
-            #: a LOAD it is the next page in turn, and for a second label none, or a dummy.
+            "keep": 1,  #: The item is appended to a fresh record after the last touch.
+            #: ``page_valid``, ``page``: for each label: the operation touches a page of the host, and its
+            #: number. For a LOAD it is the next page in order; its second label has none, or a dummy.
             "page_valid": labels,
             "page": data.ArrayLayout(index, labels),
-            #: ``record_valid``, ``record``: for each item (touch; see `OramConfig.items`): whether a record
-            #: is touched, and which. With a page the page's own.
+            #: ``record_valid``, ``record``: for each touch: it has a record, and its number. A touch with a
+            #: page has the page's own record.
             "record_valid": items,
             "record": data.ArrayLayout(index, items),
             "fresh": data.ArrayLayout(index, labels),  #: For each label: the record that was drawn.
@@ -148,7 +146,7 @@ def operation_layout(config: OramConfig) -> data.StructLayout:
 
 
 def touch_layout(config: OramConfig) -> data.StructLayout:
-    """Return one touch of an operation: a page, a record, both (the page's own) or neither."""
+    """Return a touch of an operation: a page, a record, both (the page's own record) or neither."""
     index = config.record_index_bits
     return data.StructLayout(
         {
@@ -156,7 +154,7 @@ def touch_layout(config: OramConfig) -> data.StructLayout:
             "code": CODE_BITS,
             "key": config.key_bits,
             "status": STATUS_BITS,
-            #: ``first``, ``last``: of the operation's touches. ``fresh`` and ``keep`` count with the last.
+            #: ``first``, ``last``: of the operation's touches. ``fresh`` and ``keep`` are used with the last.
             "first": 1,
             "last": 1,
             "keep": 1,
@@ -169,18 +167,18 @@ def touch_layout(config: OramConfig) -> data.StructLayout:
 
 
 def seal_layout() -> data.StructLayout:
-    """Return what the keystream of a page is made of."""
+    """Return the input of a page's keystream."""
     return data.StructLayout({"page": PAGE_BITS, "version": VERSION_BITS})
 
 
 def beat_write_layout(*, line_bits: int, port_bytes: int, line_bytes: int) -> data.StructLayout:
-    """Return one beat that is written into a line (bucket or record) in HBM."""
+    """Return a write of one beat into a line (bucket or record) in HBM."""
     return data.StructLayout(
         {
             "line": line_bits,  #: Number of the bucket or record.
-            #: Which beat of the line, of ``port_bytes`` each.
+            #: Number of the beat in its line; a beat has ``port_bytes``.
             "beat": range(max(2, line_bytes // port_bytes)),
-            #: ``data``, ``strobe``: the beat, and which of its bytes are written.
+            #: ``data``, ``strobe``: the beat, and its byte strobes.
             "data": 8 * port_bytes,
             "strobe": port_bytes,
         }

@@ -1,1 +1,1 @@
-"""The host side: what lies where in memory, and commands and responses as they lie in the rings."""
+"""The host side: memory layouts, and sealed commands and responses of the rings."""

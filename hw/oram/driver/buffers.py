@@ -19,7 +19,7 @@ COMMANDS, RESPONSES, PAGES = "commands", "responses", "pages"
 
 
 def board_arguments(config: OramConfig) -> dict[str, Structure]:
-    """Return the pointers into the board's memory, one a port in order of the ports, and what lies there."""
+    """Return the pointers into the board's memory, one for each port in order, and their structures."""
     position, records = hbm_structures(config)
     return dict.fromkeys(position_names(config), position) | dict.fromkeys(record_names(config), records)
 
@@ -27,8 +27,8 @@ def board_arguments(config: OramConfig) -> dict[str, Structure]:
 def launch_buffers(config: OramConfig, commands: Bytes, *, state: bool = False) -> tuple[Buffer, ...]:
     """Return the buffers of a launch.
 
-    ``commands``: sealed records [n, R], see `hw.oram.driver.sealing.seal_commands`. ``state``: whether
-    pages, records and position map are read back too.
+    ``commands``: sealed records [n, R], see `hw.oram.driver.sealing.seal_commands`. ``state``: pages, records
+    and position map are read back too.
     """
     (pages,) = host_structures(config)
     sizes = {PAGES: pages.total_bytes}
@@ -41,6 +41,6 @@ def launch_buffers(config: OramConfig, commands: Bytes, *, state: bool = False) 
 
 
 def gather_lines(structure: Structure, ports: Sequence[Bytes]) -> Bytes:
-    """Return the lines [lines, line_bytes] of a structure from what lies behind its ports."""
+    """Return the lines [lines, line_bytes] of a structure from the buffers of its ports."""
     rows = [port.reshape(-1, structure.line_bytes) for port in ports]
     return np.stack(rows, axis=1).reshape(-1, structure.line_bytes)[: structure.lines]

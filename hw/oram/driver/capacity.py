@@ -1,4 +1,4 @@
-"""Bytes of every structure in HBM and in the host's memory, and whether a board has them."""
+"""Bytes of every structure in HBM and in the host's memory, and the check of a board's capacity."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from hw.oram.config import BUCKET_BYTES, OramConfig
 
 @dataclass(frozen=True, kw_only=True)
 class Structure:
-    """Lines of equal size that are spread over ports, one after the other."""
+    """Lines of equal size, distributed over ports in rotation."""
 
-    name: str  #: In print.
-    #: ``lines``, ``line_bytes``: how many, and how large.
+    name: str  #: Printed name.
+    #: ``lines``, ``line_bytes``: their number and size.
     lines: int
     line_bytes: int
-    ports: int  #: Of the memory, each in a channel of its own where there are enough.
+    ports: int  #: Of the memory, each in a channel of its own if there are enough.
 
     @property
     def total_bytes(self) -> int:
@@ -31,7 +31,7 @@ class Structure:
 
 
 def hbm_structures(config: OramConfig) -> list[Structure]:
-    """Return what lies in the board's memory; records of HBM bins follow those of pages."""
+    """Return the structures in the board's memory; records of HBM bins follow those of pages."""
     return [
         Structure(
             name="position map",
@@ -49,12 +49,12 @@ def hbm_structures(config: OramConfig) -> list[Structure]:
 
 
 def host_structures(config: OramConfig) -> list[Structure]:
-    """Return what lies in the host's memory beside commands and responses."""
+    """Return the structures in the host's memory except commands and responses."""
     return [Structure(name="pages", lines=config.host_pages, line_bytes=config.page_bytes, ports=1)]
 
 
 def hbm_bytes(config: OramConfig) -> int:
-    """Add up what lies in the board's memory."""
+    """Add up the structures in the board's memory."""
     return sum(structure.total_bytes for structure in hbm_structures(config))
 
 
@@ -79,14 +79,14 @@ def capacity_table(config: OramConfig, board: Board) -> list[tuple[str, str, int
 
 
 def check_capacity(config: OramConfig, board: Board) -> None:
-    """Refuse a configuration whose structures do not fit into the channels they are placed in.
+    """Refuse a configuration whose structures exceed the channels of their ports.
 
-    Ports take the channels in turn: those of the position map, then those of the records.
+    Ports take the channels in rotation: those of the position map, then those of the records.
 
     Raises
     ------
     InputError
-        With what needs how much.
+        With the structures and their bytes.
     """
     table = capacity_table(config, board)
     assert board.host is not None

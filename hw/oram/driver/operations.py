@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-#: In the place of the status of a response whose tag is wrong; key and value are 0 then.
+#: Status of a response whose tag is wrong; its key and value are 0.
 UNVERIFIED = 255
 
 
@@ -17,7 +17,7 @@ class Operations:
 
     codes: NDArray[np.uint8]  #: [n]: `hw.oram.core.layouts.Code`.
     keys: NDArray[np.uint64]  #: [n].
-    values: NDArray[np.uint8]  #: [n, V]: zeros where an operation has none.
+    values: NDArray[np.uint8]  #: [n, V]: zeros for operations without one.
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -29,7 +29,7 @@ class Results:
 
     statuses: NDArray[np.uint8]  #: [n]: `hw.oram.core.layouts.Status`, or `UNVERIFIED`.
     keys: NDArray[np.uint64]  #: [n].
-    values: NDArray[np.uint8]  #: [n, V]: the value before the operation, zeros where there was none.
+    values: NDArray[np.uint8]  #: [n, V]: the value before the operation, zeros if none.
 
     def __len__(self) -> int:
         return len(self.statuses)

@@ -1,9 +1,8 @@
 """Commands sealed for the ring in host memory, and responses opened: AES-128-GCM under the session's key.
 
 A record of R bytes: sequence number 8, flags 8; tag 16; then sealed code or status 8, key 8, value to whole
-blocks of 16; zeros.  The initialization vector is the sequence number, 8 bytes, and the direction, 4 bytes,
-the lowest byte first.  Sequence number and flags are not sealed: a record under another number has a wrong
-tag.
+blocks of 16; zeros. The initialization vector is the sequence number, 8 bytes, and the direction, 4 bytes,
+the lowest byte first. Sequence number and flags are not sealed: under another number the tag is wrong.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ Bytes = NDArray[np.uint8]
 
 #: Last word of the initialization vector.
 COMMAND, RESPONSE = 0, 1
-#: Flag of a record that ends a launch, and is no command.
+#: Flag of a record that ends a launch without a command.
 STOP = 1
 #: Bytes at which tag and sealed text begin.
 TAG, SEALED = BLOCK_BYTES, 2 * BLOCK_BYTES
 
 
 class Opened(NamedTuple):
-    """Responses as they lay in the ring, and whether each is genuine and in its place; `UNVERIFIED` and zeros
-    are what is given of those that are not.
+    """Opened responses of the ring, and whether each is genuine and in its slot; else it is `UNVERIFIED`
+    and zeros.
     """
 
     results: Results
@@ -52,12 +51,12 @@ def stop_record(config: OramConfig, sequence: int) -> Bytes:
 
 
 def open_commands(config: OramConfig, session_key: bytes, records: Bytes, *, first: int = 0) -> Opened:
-    """Undo `seal_commands`, as the engine does; codes stand in the place of statuses."""
+    """Undo `seal_commands`, as the engine does; results hold codes as statuses."""
     return _open(config, session_key, records, first, COMMAND)
 
 
 def seal_responses(config: OramConfig, session_key: bytes, results: Results, *, first: int = 0) -> Bytes:
-    """Return the ring's records [n, R] of what came of operations."""
+    """Return the ring's records [n, R] of results."""
     messages = _messages(config, results.statuses, results.keys, results.values)
     return _seal(config, session_key, messages, first, RESPONSE)
 
@@ -68,7 +67,7 @@ def open_responses(config: OramConfig, session_key: bytes, records: Bytes, *, fi
 
 
 def _messages(config: OramConfig, codes: Bytes, keys: NDArray[np.uint64], values: Bytes) -> Bytes:
-    """Return what is sealed: code or status, key, value."""
+    """Return the plain text: code or status, key, value."""
     messages = np.zeros((len(codes), sealed_bytes(config)), np.uint8)
     messages[:, 0] = codes
     messages[:, 8:16] = keys.astype("<u8")[:, None].view(np.uint8)
@@ -77,7 +76,7 @@ def _messages(config: OramConfig, codes: Bytes, keys: NDArray[np.uint64], values
 
 
 def sealed_bytes(config: OramConfig) -> int:
-    """Return the bytes that are sealed: code or status, key, value."""
+    """Return the bytes of the sealed text: code or status, key, value."""
     return BLOCK_BYTES + -(-config.value_bytes // BLOCK_BYTES) * BLOCK_BYTES
 
 
@@ -112,7 +111,7 @@ def _open(config: OramConfig, key: bytes, records: Bytes, first: int, direction:
             message = cipher.decrypt(iv.tobytes(), sealed, None)
         except InvalidTag:
             genuine[n] = False
-        if genuine[n]:  # a message that is not the sender's is read by nobody
+        if genuine[n]:  # a message of another sender is never decrypted
             messages[n] = np.frombuffer(message, np.uint8)
     results = Results(
         statuses=np.where(genuine, messages[:, 0], UNVERIFIED).astype(np.uint8),

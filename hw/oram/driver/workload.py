@@ -1,4 +1,4 @@
-"""What a launch of the oblivious map asks for, as plain values."""
+"""A launch of the oblivious map as plain values."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from hw.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class OramWorkload:
-    """Operations in order, as far as time depends on them: which is what the host sees of them."""
+    """Operations in order, by their public content alone: times depend on nothing else."""
 
-    operations: int  #: How many.
-    initialize: bool = True  #: Whether the empty map is written first.
-    #: The page of the host's memory of every touch, in order, None for a touch without one; an operation has
-    #: `OramConfig.items` touches.  Without it pages are as likely as labels make them.
+    operations: int  #: Number of operations.
+    initialize: bool = True  #: The launch first writes the empty map.
+    #: Page of the host's memory of every touch, in order; None for a touch without one. An operation has
+    #: `OramConfig.items` touches. Without ``pages`` they are drawn at random, as labels are.
     pages: tuple[int | None, ...] | None = None
-    #: Of commands, and of responses: with the pages they are what the host's cache should hold.
+    #: Slots of each ring. With the pages, the rings compete for the host's cache.
     ring_slots: int = 1024
 
     def __post_init__(self) -> None:

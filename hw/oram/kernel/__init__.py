@@ -1,1 +1,1 @@
-"""The kernel of the oblivious map: what the shell of `hw.lib.kernel` wraps."""
+"""The kernel of the oblivious map, for the shell of `hw.lib.kernel`."""

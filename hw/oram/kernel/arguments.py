@@ -12,33 +12,33 @@ from hw.oram.config import OramConfig
 PAGE_PORT, RING_PORT = "host0", "host1"
 #: Words of 32 bits of a key.
 KEY_WORDS = 4
-#: Why no touch was issued in a cycle, in order of precedence; see `hw.oram.core.touch.touch.Touch`.
+#: Causes of a cycle without an issue, in order of precedence; see `hw.oram.core.touch.touch.Touch`.
 CAUSES = ("page", "host", "credit", "deadline")
 _CYCLE_DOCS = {
     "cycles_total": "Cycles from start to done",
-    "cycles_busy": "Cycles that belong to a touch, and those of initialization",
+    "cycles_busy": "Cycles of touches and of initialization",
     "cycles_stall_page": "Cycles in which the next touch waited for its page to be written back",
     "cycles_stall_host": "Cycles in which a touch waited for the host to read or write",
-    "cycles_stall_credit": "Cycles in which as many operations were under way as may be",
-    "cycles_stall_deadline": "Cycles in which operations waited for their time to come",
+    "cycles_stall_credit": "Cycles in which the next touch waited for the limit of operations in flight",
+    "cycles_stall_deadline": "Cycles in which operations waited for their deadlines",
     "cycles_idle": "Cycles without any operation",
 }
 
 
 class Fault(enum.IntFlag):
-    """Bits of the counter ``status``: why a kernel answers no more, until reset.
+    """Bits of the counter ``status``: faults that stop a kernel until reset.
 
-    None of them takes back a response that was given.
+    None of them revokes an earlier response.
     """
 
     LATE_OPERATION = 1  #: The position map was not read by an operation's deadline.
     LATE_TOUCH = 2  #: A record was not read by a touch's deadline.
     LATE_WRITE = 4  #: A write to HBM was not answered in time.
     OVERFLOW = 8  #: An item found its list and all overflow entries in use.
-    PAGE = 16  #: A page is not the one that was written: its tag is wrong.
+    PAGE = 16  #: A page is not the one written: its tag is wrong.
     BUS = 32  #: Memory answered with an error.
-    EMPTY = 64  #: A launch before any that initializes.
-    AGAIN = 128  #: A launch that initializes after one that did: keys and nonces serve once.
+    EMPTY = 64  #: A launch before the map was initialized.
+    AGAIN = 128  #: A second launch that initializes: keys and nonces serve once.
 
 
 def position_names(config: OramConfig) -> list[str]:
@@ -54,8 +54,8 @@ def record_names(config: OramConfig) -> list[str]:
 def argument_table(config: OramConfig) -> ArgumentTable:
     """Return the table: scalars, then pointers, then counters.
 
-    Keys, and the addresses of pages and tables, are taken by the launch that initializes.  Only what the host
-    sees anyway is counted: bytes at its own ports, and none at the ports of HBM.
+    The initializing launch takes the keys and the addresses of pages and tables. Counters hold only public
+    values: bytes of the host's ports, and none of HBM's.
     """
 
     def scalar(name: str, doc: str, *, secret: bool = False) -> Argument:
@@ -77,9 +77,9 @@ def argument_table(config: OramConfig) -> ArgumentTable:
     return ArgumentTable(
         (
             scalar("initialize", "1: write the empty map first, under new keys; once after reset. Else 0"),
-            scalar("operation_count", "Commands of this launch, or 0: until one says stop"),
+            scalar("operation_count", "Commands of this launch, or 0: until a stop record"),
             scalar("ring_slots", "Records of either ring: a power of two"),
-            scalar("poll_cycles", "Cycles from a command that is not there to the next look, below 65536"),
+            scalar("poll_cycles", "Cycles from the read of an unwritten command to the next, below 65536"),
             *key("session_key", "the key of commands and responses; taken when the map is initialized"),
             *key("seed", "the seed of all other keys; taken when the map is initialized"),
             pointer("commands", RING_PORT, "Ring of sealed commands"),
@@ -95,9 +95,9 @@ def argument_table(config: OramConfig) -> ArgumentTable:
                 for port, what in ((PAGE_PORT, "pages"), (RING_PORT, "commands and responses"))
                 for way in ("read", "write")
             ),
-            counter("status", "Bits that say why the kernel answers no more: see Fault; 0 while it does"),
+            counter("status", "Faults that stopped the kernel: see Fault; 0 for none"),
             counter("answered_count", "Responses since reset"),
             counter("rejected_count", "Commands whose tag was wrong, since reset"),
-            counter("initialization_cycles", "Of this launch, cycles until the map was initialized"),
+            counter("initialization_cycles", "Cycles of this launch until the map was initialized"),
         )
     )

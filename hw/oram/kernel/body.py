@@ -44,7 +44,7 @@ from hw.oram.movers.ring.command_reader import CommandReader
 from hw.oram.movers.ring.response_writer import ResponseWriter
 from hw.oram.movers.tables.buckets import Buckets
 from hw.oram.movers.tables.records import Records
-from hw.oram.movers.timing import Timing
+from hw.oram.movers.timing import PathTiming
 
 
 class OramBody(wiring.Component):
@@ -54,7 +54,7 @@ class OramBody(wiring.Component):
 
     Behaviour
     ---------
-    A launch does what `hw.oram.kernel.sequencer.Sequencer` says; what the map knows stays until reset.
+    A launch follows `hw.oram.kernel.sequencer.Sequencer`; the map keeps its content until reset.
     """
 
     def __init__(self, config: OramConfig, placer: Placer) -> None:
@@ -67,13 +67,13 @@ class OramBody(wiring.Component):
         super().__init__(BodySignature(table, data_width=widths))
 
     def elaborate(self, platform: Any) -> Module:
-        """Join the parts along the way of an operation."""
+        """Connect the parts along the path of an operation."""
         m = Module()
-        config, placer, timing = self._config, self._placer, Timing(self._config)
+        config, placer, timing = self._config, self._placer, PathTiming(self._config)
         pages = {"index_bits": config.record_index_bits, "beats": config.page_beats}
 
         def part(name: str, make: Callable[[], wiring.Component]) -> Any:
-            """Place a large part as a cell, with a reset of its own: tools map it alone."""
+            """Place a large part as a cell with a reset of its own: tools map it separately."""
             return placer.place(m, name, f"oram_{name}", make)
 
         keys = part("keys", lambda: Keys(page=page_shape(config), record=record_shape(config), placer=placer))
@@ -120,13 +120,13 @@ class OramBody(wiring.Component):
         connect(m, answers.o, responses.beat)
         turn, cycles = touch.turn, PageOpener.latency(config)
         m.d.comb += [
-            touch.command_there.eq(commands.there),
-            touch.page_there.eq(page_reader.there),
-            touch.keystream_there.eq(opener.there),
-            touch.record_there.eq(records.record_there),
-            touch.fresh_there.eq(records.header_there),
+            touch.command_arrived.eq(commands.arrived),
+            touch.page_arrived.eq(page_reader.arrived),
+            touch.keystream_arrived.eq(opener.arrived),
+            touch.record_arrived.eq(records.record_arrived),
+            touch.fresh_arrived.eq(records.header_arrived),
             touch.response_written.eq(responses.written),
-            responses.there.eq(commands.there),
+            responses.arrived.eq(commands.arrived),
             touch.stop.eq(sequencer.halt),
             stage.touch.valid.eq(delay(m, "turn", turn.valid, cycles)),
             stage.touch.payload.eq(delay(m, "turned", turn.payload, cycles, reset=False)),
@@ -182,8 +182,8 @@ class OramBody(wiring.Component):
         m.d.comb += sequencer.bus_busy.eq(Cat(busy).any())
 
     def _place(self, m: Module, sequencer: Any, name: str) -> Value:
-        """Return an address as it was when the map was initialized: whoever starts the next launch cannot lay
-        one table over another.
+        """Return an address as of the initialization: a later launch cannot overlay one table with
+        another.
         """
         place = Signal.like(self.args[name], name=f"{name}_place", reset_less=True)
         with m.If(sequencer.keys_start):
@@ -200,7 +200,7 @@ class OramBody(wiring.Component):
         with m.If(init.announce.valid):
             m.d.sync += [left.eq(config.page_beats), pause.eq(0)]
         with m.Elif(left != 0):
-            m.d.sync += pause.eq(pause + 1)  # runs around: a power of two
+            m.d.sync += pause.eq(pause + 1)  # wraps: a power of two
             with m.If(pause == config.page_beat_cycles - 1):
                 m.d.sync += left.eq(left - 1)
         turn = touch.turn
@@ -229,7 +229,7 @@ class OramBody(wiring.Component):
         position: Any,
         sequencer: Any,
     ) -> None:
-        """Return the arguments to those who take them, and the sequencer its pulses."""
+        """Connect the arguments and the sequencer's pulses to their parts."""
         args = self.args
 
         def key(name: str) -> Value:
@@ -238,7 +238,7 @@ class OramBody(wiring.Component):
         mask = Signal.like(commands.mask)
         m.d.sync += mask.eq(args.ring_slots - 1)
         under_way = Signal(range(2 * self._config.command_records + self._config.accepted + 1))
-        m.d.sync += under_way.eq(under_way + commands.there - responses.written)
+        m.d.sync += under_way.eq(under_way + commands.arrived - responses.written)
         m.d.comb += [
             keys.start.eq(sequencer.keys_start),
             keys.session.eq(key("session_key")),
@@ -263,7 +263,7 @@ class OramBody(wiring.Component):
     def _count(
         self, m: Module, commands: Any, responses: Any, queries: Any, touch: Any, sequencer: Any
     ) -> None:
-        """Count cycles, bytes at the host's ports, and what became of commands."""
+        """Count cycles, bytes at the host's ports, answers and rejected commands."""
         m.submodules.counters = counters = Counters(CAUSES)
         activity = touch.activity
         m.d.comb += [

@@ -1,4 +1,4 @@
-"""What a launch does, one thing after the other, and when it ends."""
+"""The phases of a launch, and its end."""
 
 from __future__ import annotations
 
@@ -10,34 +10,30 @@ from amaranth.lib.wiring import In, Out
 
 from hw.oram.kernel.arguments import Fault
 
-#: Faults that last, in the order of their bits.
+#: Faults that persist, in the order of their bits.
 LASTING = tuple(fault for fault in Fault if fault not in (Fault.EMPTY, Fault.AGAIN))
 
 
 class Sequencer(wiring.Component):
     """Keys, empty map, operations, end.
 
-    ``quiet_cycles``: cycles without a burst after which nothing can follow: `Timing.quiet`.
+    ``quiet_cycles``: cycles without a burst after which none can follow: `PathTiming.quiet`.
 
     Behaviour
     ---------
-    A launch ends when all commands are answered and nothing was under way for a while; after a fault, when
-    nothing was under way for a while.  One that must not be ends at once: see `Fault`.
+    A launch ends when all commands are answered and no burst was in flight for ``quiet_cycles``. After a
+    fault the quiet time alone ends it. A launch in the wrong order ends at once: see `Fault`.
     """
 
     def __init__(self, *, quiet_cycles: int) -> None:
         self._quiet_cycles = quiet_cycles
-        #: ``keys_start``, ``init_start``, ``run_start``: pulses: the keys are expanded; the empty map is
-        #: written; commands are read.
-        #: ``enable``: the keys are there.
-        #: ``halt``: there was a fault.
-        #: ``initializing``: from ``start`` until the map is initialized.
+        #: ``keys_start``, ``init_start``, ``run_start``: pulses: expand the keys; write the empty map; read
+        #: commands. ``enable``: the keys are valid. ``halt``: a fault occurred. ``initializing``: from
+        #: ``start`` until the map is initialized.
         pulses = ("keys_start", "init_start", "run_start", "enable", "halt", "initializing", "done")
-        #: ``start``, ``initialize``: pulse, and what the launch is asked for.
-        #: ``keys_done``, ``init_busy``: pulse; and whether the empty map is not written yet.
-        #: ``commands_busy``: further commands may come.
-        #: ``operations_busy``: commands came and are not answered.
-        #: ``bus_busy``: a burst is under way at a port.
+        #: ``start``, ``initialize``: pulse, and the launch's argument. ``keys_done``, ``init_busy``: pulse;
+        #: and the empty map is not written yet. ``commands_busy``: further commands may arrive.
+        #: ``operations_busy``: commands are unanswered. ``bus_busy``: a burst is in flight at a port.
         levels = (
             "start",
             "initialize",

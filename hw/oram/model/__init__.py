@@ -1,1 +1,1 @@
-"""What the oblivious map needs and what it takes, without a simulation."""
+"""Prediction of a launch's cycles and bytes without a simulation."""

@@ -27,10 +27,10 @@ class Admission:
         self._ahead, self._inflight, self._board = config.accepted, config.inflight, config.scoreboard_pages
         self._write_pages, self._response_records = config.write_pages, config.response_records
         self._settle = config.settle_deadline
-        #: ``command_there``, ``response_written``: pulses of the host, as at the ports of `Touch`, by
-        #: operation. ``page_there``, ``page_left``, ``page_written``: likewise, by touch with a page.
-        self.command_there: list[int] = []
-        self.page_there: list[int] = []
+        #: ``command_arrived``, ``response_written``: pulses of the host, as at the ports of `Touch`, by
+        #: operation. ``page_arrived``, ``page_left``, ``page_written``: likewise, by touch with a page.
+        self.command_arrived: list[int] = []
+        self.page_arrived: list[int] = []
         self.page_left: list[int] = []
         self.page_written: list[int] = []
         self.response_written: list[int] = []
@@ -40,7 +40,7 @@ class Admission:
         self.issued: list[int] = []
         self.admitted: list[int] = []
         self.released: list[int] = []
-        #: Cycles in which issue waited: for a page under way, for the host, for late admissions.
+        #: Cycles in which issue waited: for a page in flight, for the host, for late admissions.
         self.waits = {"page": 0, "host": 0, "credit": 0}
         self._pages: list[int | None] = []  # by touch
         self._page_admitted: list[int] = []  # by touch with a page
@@ -52,9 +52,9 @@ class Admission:
         """Accept the next operation: a(n)."""
         n = len(self.accepted)
         holder = (n - self._ahead) * self._items
-        if n >= len(self.command_there) or holder >= len(self.issued):
+        if n >= len(self.command_arrived) or holder >= len(self.issued):
             return None
-        cycle = self.command_there[n] + _COUNTED
+        cycle = self.command_arrived[n] + _COUNTED
         if n:
             cycle = max(cycle, self.accepted[-1] + self._interval)
         if holder >= 0:
@@ -103,7 +103,7 @@ class Admission:
         response = n - self._response_records if item == self._items - 1 else -1
         if leaving >= len(self.page_left) or response >= len(self.response_written):
             return None
-        if page is not None and k >= len(self.page_there):
+        if page is not None and k >= len(self.page_arrived):
             return None
         due = self.issued[j] + self._touch
         if j:
@@ -114,14 +114,14 @@ class Admission:
         if response >= 0:
             cycle = max(cycle, self.response_written[response] + _COUNTED)
         if page is not None:
-            cycle = max(cycle, self.page_there[k] + _COUNTED)
+            cycle = max(cycle, self.page_arrived[k] + _COUNTED)
             self._page_admitted.append(cycle)
         self.admitted.append(cycle)
         self._by_host.append(cycle > due)
         return cycle
 
     def release(self) -> int | None:
-        """Release the oldest page under way: r(j)."""
+        """Release the oldest page in flight: r(j)."""
         k = len(self.released)
         if k >= len(self.page_written) or k >= len(self._page_admitted):
             return None

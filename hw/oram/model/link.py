@@ -1,4 +1,4 @@
-"""The way to the host's memory: its latencies, its rates, and how many bursts may be under way."""
+"""The link to the host's memory: its latencies, its rates, and its bursts in flight."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from hw.board.memory_timing import HostTiming
 from hw.errors import InputError
 from hw.oram.config import BURST_BYTES
 
-#: From a write's address to its first beat, from its answer to that handshake and on to the next address.
+#: From a write's address to its first beat, and from its answer to the next address.
 _HANDSHAKE_CYCLES = 3
 
 
 def block_bursts(block_bytes: int) -> float:
-    """Return the bursts of a block on average over many that lie one behind the other."""
+    """Return the average bursts of a block among many consecutive ones."""
     return 1 + (block_bytes - math.gcd(block_bytes, BURST_BYTES)) / BURST_BYTES
 
 
 class Link:
-    """What `HostTiming` says of a launch, in cycles of the kernel.
+    """`HostTiming` of a board, in cycles of the kernel.
 
-    ``board``: its host's memory is meant. ``used_bytes``: bytes of all buffers there: those that the host's
-    cache does not hold are slower, and both directions share a rate.
+    ``used_bytes``: bytes of all buffers in the host's memory. Bytes beyond the host's cache are slower, and
+    share a rate between both directions.
 
     Raises
     ------
     InputError
-        When the board has none.
+        When the board has no host memory.
     """
 
     def __init__(self, board: Board, *, used_bytes: int) -> None:
@@ -37,7 +37,7 @@ class Link:
         missed = max(0.0, 1 - timing.cached_bytes / used_bytes) if used_bytes else 0.0
         slow = min(timing.large_bytes_per_second, timing.bytes_per_second)
         second = board.clock_mhz * 1e6
-        #: Cycles a byte takes each way, and of both ways together; 0 when they do not slow each other.
+        #: Cycles a byte takes each way, and of both ways together; 0 without a shared rate.
         self.byte_cycles = second * ((1 - missed) / timing.bytes_per_second + missed / slow)
         self.shared_byte_cycles = second * missed / timing.large_shared_bytes_per_second
         #: Cycles from a read's address to its first beat, and from a write's last byte to its answer.
@@ -45,7 +45,7 @@ class Link:
         self.write_cycles = board.cycles(timing.write_response_ns)
 
     def least_cycles(self, *, read_bytes: float, write_bytes: float, write_bursts: float) -> float:
-        """Return the cycles that so much takes at least, where as much as may be is under way."""
+        """Return the least cycles of a transfer with as many bursts in flight as possible."""
         return max(
             max(read_bytes, write_bytes) * self.byte_cycles,
             (read_bytes + write_bytes) * self.shared_byte_cycles,

@@ -1,4 +1,4 @@
-"""What a launch of the oblivious map takes, without running it; `hw.oram.engine.OramEngine.predict`."""
+"""Prediction of a launch of the oblivious map; `hw.oram.engine.OramEngine.predict`."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from hw.errors import InputError
 from hw.oram.config import OramConfig
 from hw.oram.driver.capacity import hbm_bytes, host_structures
 from hw.oram.driver.workload import OramWorkload
-from hw.oram.model.flow import Flow, flow, likely_pages
+from hw.oram.model.launch import LaunchTimes, launch_times, random_pages
 from hw.oram.model.link import Link, block_bursts
-from hw.oram.movers.timing import Timing
+from hw.oram.movers.timing import PathTiming
 from hw.prediction import Prediction
 
-#: Operations that are followed one by one where their pages are not known; more go on as the second half of
-#: these did.  Of 2^14 to 2^18 keys, where few operations wait for a page but long, they may be 8 % off.
+#: Operations followed where pages are unknown; more repeat the second half of these. With 2^14 to 2^18 keys
+#: few operations wait for a page, but long, and the result may be 8 % off.
 _FOLLOWED = 4096
 
 
 def predict(workload: OramWorkload, config: OramConfig, board: Board) -> Prediction:
     """Count the bytes that the host sees, and predict the cycles that follow from its pages.
 
-    Bytes of HBM are no part of it: they depend on what the host must not know.
+    It takes time proportional to the operations followed: all of them with known pages, else at most
+    `_FOLLOWED`. Bytes of HBM are not predicted: they depend on secrets.
 
     Raises
     ------
@@ -41,7 +42,7 @@ def predict(workload: OramWorkload, config: OramConfig, board: Board) -> Predict
         touched = sum(page is not None for page in pages)
     used = host_structures(config)[0].total_bytes + 2 * workload.ring_slots * config.command_bytes
     link = Link(board, used_bytes=used)
-    times = _flow(config, board, used, workload)
+    times = _times(config, board, used, workload)
     before = round(initialization_cycles(config, link)) if workload.initialize else 0
     waits = {name: round(getattr(times, name)) for name in ("page", "host", "credit")}
     busy = min(operations * config.items * config.item_cycles, round(times.total) - sum(waits.values()))
@@ -72,8 +73,10 @@ def predict(workload: OramWorkload, config: OramConfig, board: Board) -> Predict
 
 
 def initialization_cycles(config: OramConfig, link: Link) -> float:
-    """Return the cycles until the map is empty: keys, then pages in their interval, as the link takes them,
-    or the beats of records and buckets at their ports, if those take longer.
+    """Return the cycles until the map is empty: keys, then the slower of two.
+
+    One is the pages, in their interval or at the link's rate. The other is the beats of records and buckets
+    at their ports.
     """
     pages = link.least_cycles(
         read_bytes=0,
@@ -82,21 +85,25 @@ def initialization_cycles(config: OramConfig, link: Link) -> float:
     )
     pages = max(pages, config.host_pages * config.page_cycles) + link.write_cycles
     beats = max(config.records / config.record_ports, 2 * config.buckets / config.position_ports)
-    timing = Timing(config)
+    timing = PathTiming(config)
     return timing.keys + max(pages, beats) + timing.quiet
 
 
-def _flow(config: OramConfig, board: Board, used_bytes: int, workload: OramWorkload) -> Flow:
-    """Follow all operations whose pages are known, else some."""
+def _times(config: OramConfig, board: Board, used_bytes: int, workload: OramWorkload) -> LaunchTimes:
+    """Follow all operations with known pages, else at most `_FOLLOWED`."""
     if workload.pages is not None:
-        return flow(config, Link(board, used_bytes=used_bytes), workload.pages)[1]
+        return launch_times(config, Link(board, used_bytes=used_bytes), workload.pages)[1]
     followed = min(workload.operations, _FOLLOWED)
     half, whole = _drawn(config, board, used_bytes, followed)
     more = (workload.operations - followed) / (followed - followed // 2)
-    return Flow(*(cycles + more * (cycles - before) for cycles, before in zip(whole, half, strict=True)))
+    return LaunchTimes(
+        *(cycles + more * (cycles - before) for cycles, before in zip(whole, half, strict=True))
+    )
 
 
 @functools.lru_cache(maxsize=256)
-def _drawn(config: OramConfig, board: Board, used_bytes: int, operations: int) -> tuple[Flow, Flow]:
-    """Follow operations whose pages are drawn: their first half, and all. Comparing asks again."""
-    return flow(config, Link(board, used_bytes=used_bytes), likely_pages(config, operations))
+def _drawn(
+    config: OramConfig, board: Board, used_bytes: int, operations: int
+) -> tuple[LaunchTimes, LaunchTimes]:
+    """Follow operations with random pages: their first half, and all. Comparisons repeat the call."""
+    return launch_times(config, Link(board, used_bytes=used_bytes), random_pages(config, operations))

@@ -18,8 +18,8 @@ class Init(wiring.Component):
 
     Behaviour
     ---------
-    Pages follow each other by ``page_cycles`` at least, while fewer than ``write_pages`` have not left and
-    fewer than ``scoreboard_pages`` are not written: at times that the host knows anyway.
+    Pages are at least ``page_cycles`` apart. Fewer than ``write_pages`` are unsent, and fewer than
+    ``scoreboard_pages`` unwritten. Their times depend on the host alone.
     """
 
     def __init__(self, config: OramConfig) -> None:
@@ -27,17 +27,17 @@ class Init(wiring.Component):
         super().__init__(
             {
                 "start": In(1),  #: Pulse.
-                #: From the cycle after ``start`` until all pages are written and all numbers are taken.
+                #: From the cycle after ``start`` until all pages are written and all records are taken.
                 "busy": Out(1),
-                #: Each page with version 1, for the keystream.
+                #: Each page with version 1, to the keystream.
                 "request": Out(stream.Signature(seal_layout())),
-                #: Each page, to its writer, when ``request`` is taken; sealed empty pages follow in this
+                #: Each page, to its writer, when ``request`` is taken; sealed empty pages follow in the same
                 #: order.
                 "announce": Out(stream.Signature(config.record_index_bits, always_ready=True)),
                 #: ``page_left``, ``page_written``: pulses of the writer.
                 "page_left": In(1),
                 "page_written": In(1),
-                #: Each record, whose header becomes version 1 and no item.
+                #: Each record; its header gets version 1 and no item.
                 "record": Out(stream.Signature(record_layout(config))),
             }
         )
@@ -45,7 +45,7 @@ class Init(wiring.Component):
         self.unwritten = Credits(config.scoreboard_pages)
 
     def elaborate(self, platform: Any) -> Module:
-        """Two counters; pages wait for their interval and their places."""
+        """Two counters; pages wait for their interval and for room."""
         m = Module()
         config = self._config
         m.submodules.places, m.submodules.unwritten = places, unwritten = self.places, self.unwritten
@@ -77,7 +77,7 @@ class Init(wiring.Component):
         return m
 
     def _count(self, m: Module, name: str, limit: int, given: Any) -> _Counter:
-        """Count from 0 to below ``limit``, on by one whenever ``given`` is taken."""
+        """Count from 0 to below ``limit``, once each time ``given`` is taken."""
         counter = _Counter(name, limit)
         with m.If(given.valid & given.ready):
             m.d.sync += [
@@ -90,7 +90,7 @@ class Init(wiring.Component):
 
 
 class _Counter:
-    """A number, and whether it counts."""
+    """A counter, and whether it counts."""
 
     def __init__(self, name: str, limit: int) -> None:
         self.number = Signal(range(max(2, limit)), name=f"{name}_number")

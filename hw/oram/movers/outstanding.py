@@ -1,4 +1,4 @@
-"""Whether anything is under way at a memory port."""
+"""Bursts in flight at a memory port."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from amaranth.lib.wiring import In, Out
 
 
 class Outstanding(wiring.Component):
-    """Counts the bursts of a port that are not answered.
+    """Counts the unanswered bursts of a port.
 
-    ``bits``: of the counts: fewer than 2 ** bits bursts are under way each way.
+    ``bits``: of the counts: fewer than 2 ** bits bursts are in flight each way.
     """
 
     def __init__(self, *, bits: int = 12) -> None:
         self._bits = bits
         super().__init__(
             {
-                #: ``ar``, ``r``, ``aw``, ``b``: handshakes; of r, the last beat's.
+                #: ``ar``, ``r``, ``aw``, ``b``: handshakes; of r, that of the last beat.
                 "ar": In(1),
                 "r": In(1),
                 "aw": In(1),
                 "b": In(1),
-                "busy": Out(1),  #: A burst is under way, as of the cycle before.
+                "busy": Out(1),  #: A burst is in flight, as of the previous cycle.
             }
         )
 

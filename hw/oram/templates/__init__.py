@@ -1,1 +1,1 @@
-"""What the host's script of the oblivious map is rendered from."""
+"""Templates of the oblivious map's host script."""

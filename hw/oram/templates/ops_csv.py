@@ -1,22 +1,21 @@
-"""Operations as files have them: the one reader of `ops.csv`, of simulation, launch and the package's script.
+"""The reader of `ops.csv`, shared by simulation, launch and the package's script.
 
-The script of a package has this text in it from the first constant on, and needs nothing of Loomwork: so it
-imports only what Python comes with, and quotes what an old one does not know in annotations.
-``docs/oram.md`` says what is read and what is refused.
+The script contains this text from the first constant on, without Loomwork. So it imports only the standard
+library, and quotes annotations that old versions of Python lack. ``docs/oram.md`` specifies the format.
 """
 
 import csv
 import io
 
-#: The first line, to the letter.
+#: The exact first line.
 COLUMNS = ("op", "key", "value")
-#: Operations that have a value; all others have none.
+#: Operations with a value.
 VALUED = ("put", "load")
 _DIGITS = {"": (10, frozenset("0123456789")), "0x": (16, frozenset("0123456789abcdefABCDEF"))}
 
 
 class OperationsError(Exception):
-    """What a file of operations must be, and is not: the line (0: the file), what of it, what is legal."""
+    """An error in a file of operations: the line (0: the file), the field, the legal form."""
 
     def __init__(self, line: int, field: str, value: object, legal: str) -> None:
         super().__init__(f"{f'line {line}: ' if line else ''}{field} must be {legal}, not {value!r}")
@@ -26,12 +25,12 @@ class OperationsError(Exception):
 def parse_operations(
     content: bytes, codes: "dict[str, int]", key_bits: int, value_bytes: int
 ) -> "list[tuple[int, int, int]]":
-    """Return code, key and value of each operation of a file; 0 where an operation has no value.
+    """Return code, key and value of each operation of a file; 0 for no value.
 
-    Raises `OperationsError` for a file that has no operation, or for its first wrong line.
+    Raises `OperationsError` for a file without operations, or for its first wrong line.
     """
     try:
-        text = content.decode("utf-8-sig")  # spreadsheets begin a file with its mark
+        text = content.decode("utf-8-sig")  # spreadsheets begin a file with a byte order mark
     except UnicodeDecodeError as error:
         found = "UTF-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else f"byte {content[error.start]:#04x}"
         raise OperationsError(0, "encoding", found, "UTF-8") from error
@@ -70,13 +69,13 @@ def _operation(
 
 
 def _number(line: int, field: str, text: str, bits: int) -> int:
-    """Read a whole number of so many bits: digits, or digits behind 0x; zeros may lead."""
+    """Read a whole number of at most ``bits`` bits: digits, or digits behind 0x; leading zeros are legal."""
     prefix = "0x" if text.startswith("0x") else ""
     base, legal = _DIGITS[prefix]
     digits = text[len(prefix) :]
     if digits and legal.issuperset(digits):
         significant = digits.lstrip("0") or "0"
-        # A number of more digits than the largest has bits is not worth reading.
+        # Numbers with more digits than the largest are refused unread.
         if len(significant) <= bits and not int(significant, base) >> bits:
             return int(significant, base)
     raise OperationsError(line, field, text, f"a whole number below 2^{bits}, decimal or behind 0x")

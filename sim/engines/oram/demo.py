@@ -19,7 +19,7 @@ from sim.run.result import RunResult
 LAUNCH = "vocabulary"
 #: Pages of four slots, since the link to the host is what rows of 384 bytes wait for, and one for every
 #: operation, so that the host cannot tell labels in HBM either.  The overflow is full within 10^12 operations
-#: with less than 2^-40 (`hw.oram.model.lists`); records on four ports are there long before the deadlines.
+#: with less than 2^-40 (`hw.oram.sizing.lists`); records on four ports are there long before the deadlines.
 CONFIG = OramConfig(
     value_bytes=384,
     log_n=15,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hw.oram.config import BEAT_BYTES, OramConfig
 from hw.oram.driver.buffers import COMMANDS, PAGES, RESPONSES
 from hw.oram.kernel.arguments import argument_table
-from hw.oram.movers.timing import Timing
+from hw.oram.movers.timing import PathTiming
 from sim.engines.oram.job import OramJob
 from sim.golden.oram import trace as golden
 from sim.golden.oram.hosts import RecordedHost
@@ -27,12 +27,12 @@ def expected_accesses(
     config: OramConfig,
     trace: Trace,
     ports: Sequence[str],
-    launch: golden.Launch,
+    launch: golden.BusLaunch,
     touched: Sequence[Sequence[int | None]],
     *,
     empty_pages: int = 0,
     found: Iterable[bool] = repeat(True),
-) -> list[golden.Access]:
+) -> list[golden.Burst]:
     """Return the reads and writes of a launch, in order, from the first look at a command on.
 
     * ``trace``: what was recorded in the launch at the host's ports (`sim.memory.trace.read_trace`): of it,
@@ -44,8 +44,8 @@ def expected_accesses(
     * ``empty_pages``: pages that the launch wrote before.
     * ``found``: for each read of a command whether it was written, in order.
     """
-    times = Timing(config)
-    timing = golden.Timing(
+    times = PathTiming(config)
+    timing = golden.Latencies(
         position_cycles=times.position,
         touch_cycles=times.touch,
         seal=times.page_sealed,
@@ -56,11 +56,11 @@ def expected_accesses(
     return golden.simulate(config, timing, launch, host, touched).accesses
 
 
-def recorded_accesses(trace: Trace, ports: Sequence[str]) -> list[golden.Access]:
+def recorded_accesses(trace: Trace, ports: Sequence[str]) -> list[golden.Burst]:
     """Return the reads and writes that a run recorded, in the form and order of `expected_accesses`."""
     begun = accesses(trace[trace["cycle"] >= _begin(trace, ports)])
     return sorted(
-        golden.Access(cycle, ports[port], channel == Channel.AW, address, size)
+        golden.Burst(cycle, ports[port], channel == Channel.AW, address, size)
         for cycle, address, size, port, channel, _ in begun.tolist()
     )
 
@@ -71,7 +71,7 @@ def trace_mismatches(job: OramJob, trace: Trace, addresses: Mapping[str, int]) -
     `expected_accesses`.
     """
     ports = [port for port in argument_table(job.config).ports if is_host_port(port)]
-    launch = golden.Launch(
+    launch = golden.BusLaunch(
         pages=addresses[PAGES],
         commands=addresses[COMMANDS],
         responses=addresses[RESPONSES],

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from typing import Protocol
 
 
-class Host(Protocol):
+class HostTimes(Protocol):
     """What the host's memory does, by port; asked in the order of bursts on each channel of a port."""
 
-    def take_address(self, port: str, write: bool, valid: int) -> int:
+    def address_handshake(self, port: str, write: bool, valid: int) -> int:
         """Return the cycle of the handshake of an address that is valid from cycle ``valid`` on."""
 
-    def give_data(self, port: str, accepted: int, beats: int) -> Sequence[int]:
+    def read_handshakes(self, port: str, accepted: int, beats: int) -> Sequence[int]:
         """Return the cycles of the handshakes of a read burst's beats."""
 
-    def take_data(self, port: str, valid: int) -> int:
+    def write_handshake(self, port: str, valid: int) -> int:
         """Return the cycle of the handshake of a beat that is valid from cycle ``valid`` on."""
 
-    def answer(self, port: str, accepted: int, last: int) -> int:
+    def write_answer(self, port: str, accepted: int, last: int) -> int:
         """Return the cycle of the handshake of a write burst's response."""
 
     def has_command(self, number: int, accepted: int) -> bool:
@@ -37,19 +37,19 @@ class RecordedHost:
     answers: dict[str, Iterator[int]]  #: By port: cycles of the handshakes of write responses.
     found: Iterator[bool]  #: For each read of a command whether it was written, in order.
 
-    def take_address(self, port: str, write: bool, valid: int) -> int:
+    def address_handshake(self, port: str, write: bool, valid: int) -> int:
         """As long after it became valid as it was."""
         return valid + next(self.address_waits[port, write])
 
-    def give_data(self, port: str, accepted: int, beats: int) -> Sequence[int]:
+    def read_handshakes(self, port: str, accepted: int, beats: int) -> Sequence[int]:
         """When they were."""
         return next(self.data[port])
 
-    def take_data(self, port: str, valid: int) -> int:
+    def write_handshake(self, port: str, valid: int) -> int:
         """As long after it became valid as it was."""
         return valid + next(self.beat_waits[port])
 
-    def answer(self, port: str, accepted: int, last: int) -> int:
+    def write_answer(self, port: str, accepted: int, last: int) -> int:
         """When it was."""
         return next(self.answers[port])
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hw.oram.config import BLOCK_BYTES, BUCKET_BYTES, RECORD_HEADER_BYTES, OramConfig
 from sim.golden.oram.gcm import Gcm, open_pages, seal_pages
 from sim.golden.oram.map import Item, ObliviousMap
-from sim.golden.oram.position import Entry
+from sim.golden.oram.position import MapEntry
 
 Bytes = NDArray[np.uint8]
 #: Slots of a page or a list: key and value, or None.
@@ -97,7 +97,7 @@ def bucket_images(state: ObliviousMap, table: int, buckets: Iterable[int]) -> tu
     rows, cares = [], []
     size = config.entry_bytes
     for bucket in buckets:
-        slots: Sequence[Entry | None] = position.tables[table].get(bucket, [])
+        slots: Sequence[MapEntry | None] = position.tables[table].get(bucket, [])
         row, care = bytearray(BUCKET_BYTES), bytearray(BUCKET_BYTES)
         row[:2], care[:2] = _bitmap(slots)[:2], b"\1\1"
         for at, entry in enumerate(slots):

@@ -19,7 +19,7 @@ from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code, Status
 from sim.golden.oram.aes import expand_key
 from sim.golden.oram.front import draw, permute
-from sim.golden.oram.position import Entry, PositionMap
+from sim.golden.oram.position import MapEntry, PositionMap
 
 Words = NDArray[np.uint64]
 #: Gives for operations [n] their draws [n, `OramConfig.draws`, 2], as low and high 64 bits.
@@ -156,7 +156,7 @@ class ObliviousMap:
             shown, drawn = entry.records, entry.drawn
         else:
             shown = tuple(map(self.record_of, miss_words))
-        status = self._change_position(command, code, entry, Entry(permuted, fresh, number))
+        status = self._change_position(command, code, entry, MapEntry(permuted, fresh, number))
         # Touches: the item leaves its place.
         if code == Code.LOAD and not command.rejected:
             labels: tuple[int, ...] = ()
@@ -172,7 +172,7 @@ class ObliviousMap:
         before = own.value if own else bytes(self.config.value_bytes)
         return Outcome(status, key, before, labels, drawn, touches)
 
-    def _change_position(self, command: Command, code: int, entry: Entry | None, new: Entry) -> Status:
+    def _change_position(self, command: Command, code: int, entry: MapEntry | None, new: MapEntry) -> Status:
         """Do what the position map does, and tell how the operation ends."""
         if command.rejected:
             return Status.REJECTED

@@ -14,7 +14,7 @@ from hw.oram.config import OramConfig
 
 
 @dataclass(slots=True)
-class Entry:
+class MapEntry:
     """What is known of a key."""
 
     permuted: int  #: u, the permuted key.
@@ -27,13 +27,13 @@ class PositionMap:
 
     def __init__(self, config: OramConfig) -> None:
         self.config = config
-        self.tables: tuple[defaultdict[int, list[Entry | None]], ...] = (
+        self.tables: tuple[defaultdict[int, list[MapEntry | None]], ...] = (
             defaultdict(self._empty),
             defaultdict(self._empty),
         )
-        self.entries: dict[int, Entry] = {}
+        self.entries: dict[int, MapEntry] = {}
 
-    def _empty(self) -> list[Entry | None]:
+    def _empty(self) -> list[MapEntry | None]:
         return [None] * self.config.bucket_entries
 
     def __len__(self) -> int:
@@ -58,11 +58,11 @@ class PositionMap:
             return tag << width | bucket
         return (tag >> width << width | bucket) << width | tag & (1 << width) - 1
 
-    def find(self, permuted: int) -> Entry | None:
+    def find(self, permuted: int) -> MapEntry | None:
         """Look a key up."""
         return self.entries.get(permuted)
 
-    def insert(self, entry: Entry) -> bool:
+    def insert(self, entry: MapEntry) -> bool:
         """Put a key that is not there into the lowest free slot; False where both buckets are full."""
         slots = [
             table[bucket] for table, bucket in zip(self.tables, self.buckets(entry.permuted), strict=True)
@@ -74,7 +74,7 @@ class PositionMap:
         self.entries[entry.permuted] = entry
         return True
 
-    def remove(self, entry: Entry) -> None:
+    def remove(self, entry: MapEntry) -> None:
         """Free a key's slot."""
         del self.entries[entry.permuted]
         for table, bucket in zip(self.tables, self.buckets(entry.permuted), strict=True):

@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 from hw.oram.config import BEAT_BYTES, BURST_BYTES, OramConfig
 from hw.oram.model.admission import Admission
-from sim.golden.oram.hosts import Host
+from sim.golden.oram.hosts import HostTimes
 
 #: Ports: pages, commands and responses.
 PAGES, RING = "host0", "host1"
 
 
-class Access(NamedTuple):
+class Burst(NamedTuple):
     """A burst: cycle of its address' handshake, port, whether it writes, address, bytes."""
 
     cycle: int
@@ -31,18 +31,18 @@ class Access(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Timing:
+class Latencies:
     """Constants of the engine, in cycles."""
 
     #: ``position_cycles``, ``touch_cycles``: deadlines of the gates: those of the configuration, and
     #: constants of what is on the way besides HBM.
     position_cycles: int
     touch_cycles: int
-    #: ``command_there``, ``page_there``, ``page_left``, ``page_written``, ``response_written``: from what the
+    #: ``command_arrived``, ``page_arrived``, ``page_left``, ``page_written``, ``response_written``: from what the
     #: bus shows to the pulse at the gates: after the last beat of a command, of a page that is read, of a
     #: page that is written; after the answer to a page's write, and to a response's.
-    command_there: int = 3
-    page_there: int = 1
+    command_arrived: int = 3
+    page_arrived: int = 1
     page_left: int = 1
     page_written: int = 1
     response_written: int = 3
@@ -65,7 +65,7 @@ class Timing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Launch:
+class BusLaunch:
     """Arguments of a launch that a bus sees."""
 
     #: ``pages``, ``commands``, ``responses``: addresses.
@@ -83,14 +83,14 @@ class Launch:
 class Trace(NamedTuple):
     """What happens in a launch: on the bus, in order of cycles, and at the gates."""
 
-    accesses: list[Access]
+    accesses: list[Burst]
     times: Admission
 
 
-class _Writer:
+class _BurstWriter:
     """Writes blocks as bursts: addresses when the block is there, beats no earlier than their address."""
 
-    def __init__(self, host: Host, port: str, accesses: list[Access]) -> None:
+    def __init__(self, host: HostTimes, port: str, accesses: list[Burst]) -> None:
         self._host, self._port, self._accesses = host, port, accesses
         self._address = self._beat = -1  # cycles of the last handshakes
 
@@ -99,19 +99,19 @@ class _Writer:
         answer = 0
         for start, bytes_ in bursts(address, size):
             valid = max(valid, self._address + 1)
-            self._address = self._host.take_address(self._port, True, valid)
-            self._accesses.append(Access(self._address, self._port, True, start, bytes_))
+            self._address = self._host.address_handshake(self._port, True, valid)
+            self._accesses.append(Burst(self._address, self._port, True, start, bytes_))
             for beat in range(bytes_ // BEAT_BYTES):
                 ready_from = max(self._beat + 1, valid if beat == 0 else 0)
-                self._beat = self._host.take_data(self._port, ready_from)
-            answer = self._host.answer(self._port, self._address, self._beat)
+                self._beat = self._host.write_handshake(self._port, ready_from)
+            answer = self._host.write_answer(self._port, self._address, self._beat)
         return self._beat, answer
 
 
-class _Reader:
+class _BurstReader:
     """Reads blocks as bursts."""
 
-    def __init__(self, host: Host, port: str, accesses: list[Access]) -> None:
+    def __init__(self, host: HostTimes, port: str, accesses: list[Burst]) -> None:
         self._host, self._port, self._accesses = host, port, accesses
         self._address = -1
 
@@ -119,9 +119,9 @@ class _Reader:
         """Return for each beat the cycles of the handshakes of its burst's address, and of itself."""
         beats = []
         for start, bytes_ in bursts(address, size):
-            self._address = self._host.take_address(self._port, False, max(valid, self._address + 1))
-            self._accesses.append(Access(self._address, self._port, False, start, bytes_))
-            came = self._host.give_data(self._port, self._address, bytes_ // BEAT_BYTES)
+            self._address = self._host.address_handshake(self._port, False, max(valid, self._address + 1))
+            self._accesses.append(Burst(self._address, self._port, False, start, bytes_))
+            came = self._host.read_handshakes(self._port, self._address, bytes_ // BEAT_BYTES)
             beats += [(self._address, cycle) for cycle in came]
         return beats
 
@@ -135,7 +135,7 @@ def bursts(address: int, size: int) -> Iterator[tuple[int, int]]:
         address = stop
 
 
-def _following(config: OramConfig, launch: Launch, number: int) -> int:
+def _following(config: OramConfig, launch: BusLaunch, number: int) -> int:
     """Return how many records lie behind that of ``number`` in its group, which does not go around the
     ring.
     """
@@ -143,11 +143,17 @@ def _following(config: OramConfig, launch: Launch, number: int) -> int:
     return -(slot + 1) % min(config.ring_group, launch.slots)
 
 
-class _Commands:
+class _CommandRing:
     """Requests commands ahead; one that is not written is asked for again, alone, until it is."""
 
     def __init__(
-        self, timing: Timing, launch: Launch, host: Host, reader: _Reader, times: Admission, operations: int
+        self,
+        timing: Latencies,
+        launch: BusLaunch,
+        host: HostTimes,
+        reader: _BurstReader,
+        times: Admission,
+        operations: int,
     ) -> None:
         self._timing, self._launch, self._host, self._reader = timing, launch, host, reader
         self._config, self._accepted = times.config, times.accepted
@@ -221,10 +227,10 @@ class _Commands:
         return self._host.has_command(number, accepted), beats[-1][1]
 
 
-class _Responses:
+class _ResponseRing:
     """Writes responses when the last of a group or of all is there, or the first waited long enough."""
 
-    def __init__(self, timing: Timing, launch: Launch, writer: _Writer, times: Admission) -> None:
+    def __init__(self, timing: Latencies, launch: BusLaunch, writer: _BurstWriter, times: Admission) -> None:
         self._timing, self._launch, self._writer, self._times = timing, launch, writer, times
         self._waiting: list[tuple[int, int]] = []  # number, and cycle of its last beat
 
@@ -259,23 +265,27 @@ class _Responses:
 
 
 def simulate(
-    config: OramConfig, timing: Timing, launch: Launch, host: Host, touched: Sequence[Sequence[int | None]]
+    config: OramConfig,
+    timing: Latencies,
+    launch: BusLaunch,
+    host: HostTimes,
+    touched: Sequence[Sequence[int | None]],
 ) -> Trace:
     """Return the trace of a launch of operations that touch, in order, pages or none.
 
     Every operation has `OramConfig.items` touches.
     """
-    accesses: list[Access] = []
+    accesses: list[Burst] = []
     times = Admission(config, position_cycles=timing.position_cycles, touch_cycles=timing.touch_cycles)
-    commands = _Commands(timing, launch, host, _Reader(host, RING, accesses), times, len(touched))
-    reader = _Reader(host, PAGES, accesses)
-    writer = _Writer(host, PAGES, accesses)
-    responses = _Responses(timing, launch, _Writer(host, RING, accesses), times)
+    commands = _CommandRing(timing, launch, host, _BurstReader(host, RING, accesses), times, len(touched))
+    reader = _BurstReader(host, PAGES, accesses)
+    writer = _BurstWriter(host, PAGES, accesses)
+    responses = _ResponseRing(timing, launch, _BurstWriter(host, RING, accesses), times)
     for n, pages in enumerate(touched):
         if len(pages) != config.items:
             raise ValueError(f"operation {n} has {len(pages)} touches instead of {config.items}")
-        times.command_there.append(commands.arrival(n) + timing.command_there)
-        responses.proceed(times.command_there[n])
+        times.command_arrived.append(commands.arrival(n) + timing.command_arrived)
+        responses.proceed(times.command_arrived[n])
         times.accept()
         for page in pages:
             times.issue(page)
@@ -285,7 +295,7 @@ def simulate(
             address = launch.pages + page * config.page_bytes
             issued = times.issued[-1]
             _, there = reader.read(issued + timing.read_address, address, config.page_bytes)[-1]
-            times.page_there.append(there + timing.page_there)
+            times.page_arrived.append(there + timing.page_arrived)
             times.admit()
             sealed = times.admitted[-1] + timing.seal
             left, answered = writer.write(sealed + timing.write_address, address, config.page_bytes)

@@ -8,7 +8,7 @@ from hw.oram.driver.buffers import COMMANDS, PAGES, RESPONSES
 from hw.registry import find_engine
 from sim.build.design import kernel_design
 from sim.engines.oram.expected import expected_accesses, recorded_accesses
-from sim.golden.oram.trace import Launch
+from sim.golden.oram.trace import BusLaunch
 from sim.memory.trace import read_trace
 from sim.run.launch import simulate
 from sim.run.layout import place_buffers
@@ -52,7 +52,7 @@ class Bus:
 
     def follows(self, job, *, first=0, until=None, ring=0, found=None, empty_pages=0, endless=False):
         """Check one call, of operations ``first`` to ``until``, whose rings begin ``ring`` bytes on."""
-        call = Launch(
+        call = BusLaunch(
             pages=self.addresses[PAGES],
             commands=self.addresses[COMMANDS] + ring,
             responses=self.addresses[RESPONSES] + ring,

@@ -15,21 +15,21 @@ class SteadyHost:
     commands: Sequence[int] = ()  #: Cycle from which a read finds each command.
     _busy: dict[str, int] = field(default_factory=dict)
 
-    def take_address(self, port: str, write: bool, valid: int) -> int:
+    def address_handshake(self, port: str, write: bool, valid: int) -> int:
         """At once."""
         return valid
 
-    def give_data(self, port: str, accepted: int, beats: int) -> Sequence[int]:
+    def read_handshakes(self, port: str, accepted: int, beats: int) -> Sequence[int]:
         """After the latency, and after what was asked for before."""
         first = max(accepted + self.read_latency, self._busy.get(port, -1) + 1)
         self._busy[port] = first + beats - 1
         return range(first, first + beats)
 
-    def take_data(self, port: str, valid: int) -> int:
+    def write_handshake(self, port: str, valid: int) -> int:
         """At once."""
         return valid
 
-    def answer(self, port: str, accepted: int, last: int) -> int:
+    def write_answer(self, port: str, accepted: int, last: int) -> int:
         """After the latency."""
         return max(accepted, last) + self.write_latency
 

@@ -83,7 +83,7 @@ def run_pages(unit, shape, key, nonces, pages, *, request_stall=0.0, stall=0.0, 
 
     async def watch(ctx):
         verdict = getattr(unit, "verdict", None)
-        judged = (verdict.valid, verdict.payload, unit.there) if verdict is not None else ()
+        judged = (verdict.valid, verdict.payload, unit.arrived) if verdict is not None else ()
         beat = (unit.i.valid, unit.i.ready, unit.o.valid, unit.o.payload.data, unit.o.payload.last)
         tick = ctx.tick().sample(*beat, *judged)
         cycle = 0

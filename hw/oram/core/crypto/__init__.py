@@ -1,8 +1,8 @@
-"""Cryptography of the oblivious map: pages sealed and opened with AES-128-GCM, keys permuted, bits drawn.
+"""Cryptography of the oblivious map: sealing and opening of pages (AES-128-GCM), permutation of keys, draws.
 
-Golden models are `sim.golden.oram.aes`, `.gcm` and `.front`.  A page has P bytes: 16 with its tag, then its
-ciphertext; commands and responses are such pages, too.  A beat has 16 L bytes for L lanes, and a page takes
-B = P / (16 L) cycles::
+Golden models are `sim.golden.oram.aes`, `.gcm` and `.front`. A page has P bytes: 16 with its tag, then its
+ciphertext; sealed commands and responses have the same shape. A beat has 16 L bytes for L lanes, and a page
+takes B = P / (16 L) cycles::
 
     key ─► KeySchedule ──┬─ round keys, constant ─────────────► all AES lanes
             81 cycles    └─ hash key ─► PowerTable ── powers ─► the tables of all Ghash
@@ -23,16 +23,16 @@ B = P / (16 L) cycles::
     Front      key ─► 4 rounds of 11 cycles or a few more, the draw beside the last ─► {permuted, draw} in 45
                (interval 5: a lane), 51 (interval 4: two lanes)
 
-**No cycle is lost to the tag.**  Counter block 1, which masks the tag, and the blocks 2, 3, ... of the text
-are as many as the page's blocks with that of the tag; and where the tag lies, the block with the length is
-hashed.  So slot s of a page takes counter s + 1, and every cycle is a beat of data.
+**The tag costs no cycle.** A page's text and tag need as many counter blocks as it has blocks: block 1 masks
+the tag, blocks 2, 3, ... the text. The block with the length is hashed in the tag's place. So slot s of a
+page uses counter s + 1, and every cycle is a beat of data.
 
-**No product waits for another.**  Slot s is multiplied by its own power of the hash key, which were computed
-when the key changed; all that follows the 27 products of 16 bits is linear, so lanes and beats are added
-before the parts are put together and reduced.  A lane costs its products alone.
+**No product waits for another.** Slot s is multiplied by its own power of the hash key, computed when the key
+changed. All steps behind the 27 products of 16 bits are linear: lanes and beats are added first, then
+combined and reduced once. A lane costs its products alone.
 
-**What may wait.**  Inputs are streams, and may pause at any time.  What comes out comes a fixed time later
-and cannot be stalled: time depends on when beats and requests come, never on keys or content.
+**Back-pressure.** Inputs are streams, and may pause at any time. Outputs follow after a fixed latency and
+cannot be stalled. Their time depends on the arrival of beats and requests, never on keys or content.
 
 Yosys counts (``synth_xilinx -family xcup``; with the longest path as `sim.timing` estimates it, of 3.148 ns
 that 300 MHz leave on the U55C); ``pytest -m soak tests/hw/oram/core/crypto/test_gates.py`` holds them::

@@ -15,18 +15,19 @@ from hw.oram.config import BLOCK_BYTES
 from hw.oram.core.crypto.sbox import substitute
 
 BLOCK_BITS = 8 * BLOCK_BYTES
-#: Round keys of AES-128, one before the first round and one a round; and all together, as ports have them.
+#: `ROUND_KEYS`: round keys of AES-128: one before the first round and one for each round. `KEYS_LAYOUT`: all
+#: of them in a port.
 ROUND_KEYS = 11
 KEYS_LAYOUT = data.ArrayLayout(BLOCK_BITS, ROUND_KEYS)
 
 
 def shift_rows(state: Value) -> Value:
-    """Turn row r of the state, whose byte (r, c) is byte 4 c + r of the block, r columns to the left."""
+    """Rotate row r of the state left by r columns; its byte (r, c) is byte 4 c + r of the block."""
     return Cat(state.word_select((n + 4 * (n % 4)) % 16, 8) for n in range(16))
 
 
 def mix_column(column: Value) -> Value:
-    """Multiply a column, 4 bytes, by {02} x^0 + {01} x + {01} x^2 + {03} x^3, all bytes in one word."""
+    """Multiply a column, 4 bytes in a word, by {02} x^0 + {01} x + {01} x^2 + {03} x^3."""
     next_one, next_two, next_three = (column.rotate_right(8 * n) for n in (1, 2, 3))
     pair = column ^ next_one  # {02} a + {03} b = {02} (a + b) + b
     carries = pair.shift_right(7) & 0x01010101
@@ -36,9 +37,9 @@ def mix_column(column: Value) -> Value:
 
 
 class AesRound(wiring.Component):
-    """A round: bytes substituted, rows shifted, columns mixed but in the last round, the key added.
+    """A round: SubBytes, ShiftRows, MixColumns except in the last round, AddRoundKey.
 
-    ``last``: whether it is the tenth round.
+    ``last``: the tenth round.
     """
 
     LATENCY: ClassVar = 1
@@ -54,7 +55,7 @@ class AesRound(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """One stage: the table is a level of logic and the columns are two."""
+        """One stage: SubBytes is one level of logic, MixColumns two."""
         m = Module()
         substituted = Signal(BLOCK_BITS)
         m.d.comb += substituted.eq(substitute(m, "sbox", self.i))
@@ -75,7 +76,7 @@ class AesLane(wiring.Component):
 
     Behaviour
     ---------
-    It never stalls, and knows no valid: its user delays what belongs to a block by `LATENCY`.
+    It never stalls and has no valid signal: its user delays its own by `LATENCY`.
     """
 
     LATENCY: ClassVar = 1 + (ROUND_KEYS - 1) * AesRound.LATENCY
@@ -84,16 +85,16 @@ class AesLane(wiring.Component):
         self._placer = placer
         super().__init__(
             {
-                "i": In(BLOCK_BITS),  #: Byte n of the block in bits 8 n to 8 n + 7, as everywhere here.
-                #: Round key r belongs to the block that came ``r`` cycles ago, so they are constant while in
-                #: use, or follow the blocks where two keys share a lane.
+                "i": In(BLOCK_BITS),  #: Byte n of the block in bits 8 n to 8 n + 7, as in all blocks here.
+                #: Round key r applies to the block of ``r`` cycles ago. The keys are constant while in use,
+                #: or follow the blocks where two keys share a lane.
                 "round_keys": In(KEYS_LAYOUT),
                 "o": Out(BLOCK_BITS),  #: The block of `LATENCY` cycles ago, encrypted.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Rounds in a row."""
+        """A chain of rounds."""
         m = Module()
         state: Value = Signal(BLOCK_BITS, name="whitened", reset_less=True)
         m.d.sync += state.eq(self.i ^ self.round_keys[0])

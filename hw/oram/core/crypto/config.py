@@ -1,4 +1,4 @@
-"""Shape of sealed pages, and what passes between the parts that seal and open them."""
+"""Shape of sealed pages, and layouts between the parts that seal and open them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from hw.errors import InputError
 from hw.oram.config import BLOCK_BYTES
 from hw.oram.core.crypto.aes_lane import BLOCK_BITS
 
-#: Deepest memory of these parts that goes into LUTs.
+#: Greatest depth of a memory in LUTs.
 LUT_DEPTH = 64
 
 
 @dataclass(frozen=True, kw_only=True)
 class PageShape:
-    """A page: 16 bytes with its tag, then its ciphertext; a record of commands is such a page, too."""
+    """A page: 16 bytes with its tag, then its ciphertext; sealed commands and responses are alike."""
 
     page_bytes: int  #: P, a multiple of 16 L from 32 to 32 KiB.
     lanes: int  #: L, AES lanes: 1, 2, 4 or 8. A beat has 16 L bytes.
-    mac_bits: int = 128  #: Bits of the tag that count, its first: 64, 96 or 128. The others are zero.
+    mac_bits: int = 128  #: Bits of the tag in use, its first: 64, 96 or 128. The others are zero.
 
     def __post_init__(self) -> None:
         size = self.page_bytes
@@ -34,12 +34,12 @@ class PageShape:
 
     @property
     def slots(self) -> int:
-        """Blocks of a page, that of the tag included: as many as its keystream has."""
+        """Blocks of a page, including its tag, and of its keystream."""
         return self.page_bytes // BLOCK_BYTES
 
     @property
     def beats(self) -> int:
-        """Beats of a page, and cycles it takes."""
+        """Beats of a page, one a cycle."""
         return self.slots // self.lanes
 
     @property
@@ -49,10 +49,10 @@ class PageShape:
 
 
 def power_layout(shape: PageShape) -> data.StructLayout:
-    """Return one write of a power of the hash key: ``en``, the slot it belongs to, the power."""
+    """Return a write of a power of the hash key: ``en``, its slot, the power."""
     return data.StructLayout({"en": 1, "slot": range(shape.slots), "value": BLOCK_BITS})
 
 
 def beat_layout(shape: PageShape) -> data.StructLayout:
-    """Return a beat that leaves: its bytes, and whether it is the last of its page."""
+    """Return an output beat: its bytes, and the last of its page."""
     return data.StructLayout({"data": shape.beat_bits, "last": 1})

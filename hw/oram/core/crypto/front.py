@@ -1,4 +1,4 @@
-"""What every operation begins with: its key permuted, and its random bits drawn."""
+"""The first step of every operation: its key is permuted, and its random bits are drawn."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from hw.lib.place import Placer
 from hw.oram.config import PERMUTATION_ROUNDS
 from hw.oram.core.crypto.aes_lane import BLOCK_BITS, KEYS_LAYOUT, ROUND_KEYS, AesLane
 
-#: Bits of the number of an operation, which a draw is made from.
+#: Bits of an operation's number, the counter of its draws.
 _NUMBER_BITS = 64
 
 
 def front_layout(key_bits: int, draws: int) -> data.StructLayout:
-    """Return what an operation begins with: its key permuted, and its draws."""
+    """Return an operation's permuted key and its draws."""
     return data.StructLayout({"permuted": key_bits, "draw": data.ArrayLayout(BLOCK_BITS, draws)})
 
 
 class Front(wiring.Component):
     """Permutes keys by a balanced Feistel network of four rounds of AES, and draws from AES in counter mode.
 
-    ``key_bits``: 32 or 64. ``draws``: blocks of random bits an operation gets: 1 or 2. ``interval``: cycles
+    ``key_bits``: 32 or 64. ``draws``: blocks of random bits of an operation: 1 or 2. ``interval``: cycles
     between operations, at least 1.
 
     Behaviour
     ---------
-    The blocks of an operation, four rounds and the draws, have a lane and a cycle of the interval each, so
-    that ceil(blocks / interval) lanes do (`lanes`).  A round of an operation follows the one before by `turn`
-    cycles, which are one more than a multiple of the interval::
+    Each block of an operation, four rounds and the draws, has a lane and a cycle of the interval. So
+    ceil(blocks / interval) lanes suffice (`lanes`). A round follows the previous one after `turn` cycles, one
+    more than a multiple of the interval::
 
         interval 5, a lane     cycle of the interval  0    1    2    3    4
                                lane 0                 r0   r1   r2   r3   draw
         interval 4, two lanes  lane 0                 r0   r1   r2   r3
                                lane 1                 draw
 
-    It cannot be stalled: whoever sends a key has room for what comes of it.
+    The output cannot be stalled: the sender of a key keeps room for its result.
     """
 
     def __init__(self, *, key_bits: int, draws: int, interval: int, placer: Placer) -> None:
@@ -55,14 +55,13 @@ class Front(wiring.Component):
         self._placer = placer
         super().__init__(
             {
-                #: ``permutation_keys``, ``draw_keys``: round keys; constant while any operation is under way.
-                #: The draws begin from number 0 with every reset, so a key for draws serves from one reset to
-                #: the next.
+                #: ``permutation_keys``, ``draw_keys``: round keys; constant while an operation is in flight.
+                #: Draws count from 0 after every reset, so a draw key serves until the next reset.
                 "permutation_keys": In(KEYS_LAYOUT),
                 "draw_keys": In(KEYS_LAYOUT),
-                #: Keys; ready in one cycle of ``interval``, whatever comes.
+                #: Keys; ready in one cycle of ``interval``, whatever the input.
                 "i": In(stream.Signature(key_bits)),
-                #: `latency` cycles after the key was taken.  What it is, is in `sim/golden/oram/front.py`.
+                #: `latency` cycles after the key was taken, as `sim/golden/oram/front.py` defines it.
                 "o": Out(stream.Signature(front_layout(key_bits, draws), always_ready=True)),
             }
         )
@@ -79,11 +78,11 @@ class Front(wiring.Component):
 
     @staticmethod
     def latency(interval: int) -> int:
-        """Return the cycles from a key to what comes of it."""
+        """Return the cycles from a key to its result."""
         return (PERMUTATION_ROUNDS - 1) * Front.turn(interval) + AesLane.LATENCY + 1
 
     def elaborate(self, platform: Any) -> Module:
-        """What is in a lane's end comes into the next round a fixed time later."""
+        """The output of a lane enters the next round after a fixed time."""
         m = Module()
         interval, rounds = self._interval, PERMUTATION_ROUNDS
         blocks = rounds + self._draws
@@ -104,7 +103,7 @@ class Front(wiring.Component):
             cell = self._placer.place(m, f"lane_{lane}", "aes_lane", lambda: AesLane(self._placer))
             self._connect_keys(m, lane, cell, held, cycle)
             state = Signal(self._key_bits, name=f"state_{lane}")
-            # After how many cycles the lane's end is that of the block that went in in cycle 0.
+            # Cycle of the interval in which a lane's output belongs to the block of cycle 0.
             at_end = AesLane.LATENCY % interval
             inputs = []
             for at, block in enumerate(held):
@@ -138,12 +137,12 @@ class Front(wiring.Component):
         return Cat(state[:half], Const(0, BLOCK_BITS - 8 - half), Const(number, 8))
 
     def _connect_keys(self, m: Module, lane: int, cell: Any, held: range, cycle: Signal) -> None:
-        """Assign each round of a lane the key of the block that is in it."""
+        """Select the round keys of a lane by the block in each round."""
         draws = [at for at, block in enumerate(held) if block >= PERMUTATION_ROUNDS]
         for n in range(ROUND_KEYS):
             chosen = self.draw_keys[n] if draws else self.permutation_keys[n]
             if 0 < len(draws) < len(held):
-                # Registered, since it goes to every bit of the key: known a cycle ahead.
+                # Registered one cycle ahead: it drives every bit of the key.
                 is_draw = Signal(name=f"is_draw_{lane}_{n}")
                 interval = self._interval
                 ahead = [(at + n - 1) % interval for at in draws]

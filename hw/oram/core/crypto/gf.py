@@ -1,11 +1,11 @@
-"""Products in GF(2^128) as GCM has it (SP 800-38D, section 6.3), in parts that a pipeline takes apart.
+"""Products in GF(2^128) as in GCM (SP 800-38D, section 6.3), in parts for a pipeline.
 
-The first bit of a block, the highest of byte 0, is the coefficient of x^0.  A **mirrored** word is the block
-with its bytes turned around, so that coefficient k is bit 127 - k: the carry-less product of two mirrored
-words is the mirrored product, coefficient k in bit 254 - k, and no bits are turned within bytes.
+The first bit of a block, the highest of byte 0, is the coefficient of x^0. A **mirrored** word is the block
+in reverse byte order: coefficient k is bit 127 - k. The carry-less product of two mirrored words is the
+mirrored product, coefficient k in bit 254 - k, without reversing bits within bytes.
 
-The product is Karatsuba's, three times over: 27 products of 16 bits.  Everything behind them is linear, so
-sums of products are made of the 27 parts, and put together and reduced once a sum.
+The product uses Karatsuba's method three times: 27 products of 16 bits. All later steps are linear: sums are
+taken over the 27 parts, and combined and reduced once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 
 from hw.oram.core.crypto.aes_lane import BLOCK_BITS
 
-#: Of Karatsuba's operands: their bits, their number, and bits of the product of two.
+#: Karatsuba's operands: their bits, their number, and the bits of a product of two.
 PART_BITS = 16
 PARTS = 27
 PRODUCT_BITS = 2 * PART_BITS - 1
@@ -30,12 +30,12 @@ def exclusive_or(values: Iterable[Value]) -> Value:
 
 
 def mirror(block: Value) -> Value:
-    """Turn the bytes of a block around."""
+    """Reverse the bytes of a block."""
     return Cat(block[at : at + 8] for at in reversed(range(0, BLOCK_BITS, 8)))
 
 
 def parts(word: Value) -> list[Value]:
-    """Return the operands of 16 bits: of each half, low, sum and high, down to 16 bits."""
+    """Return the operands of 16 bits: low half, sum and high half, recursively."""
 
     def halves(indices: list[list[int]]) -> list[list[int]]:
         if len(indices) == 1:
@@ -49,19 +49,19 @@ def parts(word: Value) -> list[Value]:
     return [exclusive_or(words[n] for n in indices) for indices in sums]
 
 
-# Shifts by constants are `shift_left` and `shift_right`, which are slices: behind `<<` Amaranth looks for
-# cycles between all pairs of bits, which took longer than all the rest of the map's generation.
+# Shifts by constants use `shift_left` and `shift_right`, which are slices. For `<<` Amaranth looks for cycles
+# between all pairs of bits; that took longer than the rest of the map's generation.
 
 
 def part_product(a: Value, b: Value) -> Value:
-    """Multiply two parts: three rows are a LUT of six inputs, and their six sums another."""
+    """Multiply two parts: three rows are one LUT of six inputs, and their six sums another."""
     rows = [Mux(b[n], a, 0).shift_left(n) for n in range(PART_BITS)]
     groups = [exclusive_or(rows[at : at + 3]) for at in range(0, PART_BITS, 3)]
     return exclusive_or(groups)[:PRODUCT_BITS]
 
 
 def combine(m: Module, products: Sequence[Value]) -> Value:
-    """Put the products of parts, or sums of such, together: 255 bits, three levels of logic."""
+    """Combine the products of parts, or sums of such products: 255 bits, three levels of logic."""
     width = PRODUCT_BITS
     while len(products) > 1:
         shift = (width + 1) // 2
@@ -79,7 +79,7 @@ def reduce(product: Value) -> Value:
     """Reduce a mirrored product modulo x^128 + x^7 + x^2 + x + 1: 128 bits."""
     low = product[BLOCK_BITS - 1 :]
     high = product[: BLOCK_BITS - 1].shift_left(1)
-    # What of x^7, x^2 and x times the high half is beyond x^127 again.
+    # Part of x^7, x^2 and x times the high half exceeds x^127 again.
     beyond = exclusive_or(high[:n].shift_left(BLOCK_BITS - n) for n in (1, 2, 7))
     total = high ^ beyond
     return low ^ total ^ total.shift_right(1) ^ total.shift_right(2) ^ total.shift_right(7)

@@ -31,7 +31,7 @@ class GfMultiplier(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """The products, put together, reduced."""
+        """Products of parts, combined, reduced."""
         m = Module()
         products = self._placer.place(m, "products", "gf_products", GfProducts)
         m.d.comb += [products.a.eq(self.a), products.b.eq(self.b)]

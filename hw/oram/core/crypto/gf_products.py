@@ -1,4 +1,4 @@
-"""The products that a product in GF(2^128) is made of: all of it that is not linear."""
+"""Products of parts: the only part of a product in GF(2^128) that is not linear."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class GfProducts(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Sums of words, then products, of two levels of logic each."""
+        """Sums of words, then products; each has two levels of logic."""
         m = Module()
         operands = []
         for name, block in (("a", self.a), ("b", self.b)):

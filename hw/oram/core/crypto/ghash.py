@@ -23,12 +23,12 @@ class Ghash(wiring.Component):
 
     Behaviour
     ---------
-    It never stalls; a beat may come in any cycle.  No product waits for another: each slot is multiplied by
-    its own power of the hash key and the products are added, in parts (`hw.oram.core.crypto.gf`), so that all
-    lanes together need one step to put them together and one to reduce them.
+    It never stalls; a beat may arrive in any cycle. Each slot is multiplied by its own power of the hash key,
+    so that no product waits for another. Products are added in parts (`hw.oram.core.crypto.gf`): all lanes
+    together need one step to combine them and one to reduce them.
     """
 
-    #: The sum over the lanes, the whole, and the rest are a cycle each.
+    #: A cycle each: the sum over the lanes, the combination, and the reduction.
     LATENCY: ClassVar = GfProducts.LATENCY + 3
 
     def __init__(self, shape: PageShape, placer: Placer) -> None:
@@ -38,8 +38,7 @@ class Ghash(wiring.Component):
             {
                 "power": In(power_layout(shape)),  #: Between pages only.
                 "valid": In(1),
-                #: Slot 0 of a page, the place of its tag, is not looked at: the block with the length is
-                #: hashed instead.
+                #: Slot 0 of a page, its tag, is ignored: the block with the length is hashed instead.
                 "beat": In(shape.beat_bits),
                 "done": Out(1),
                 "hash": Out(BLOCK_BITS),  #: With ``done``, `LATENCY` cycles after the last beat of a page.
@@ -61,7 +60,8 @@ class Ghash(wiring.Component):
             m.d.comb += following.eq(Mux(beat == shape.beats - 1, 0, beat + 1))
         m.d.sync += beat.eq(following)
 
-        # Two lengths in bits, each of 8 bytes, the highest first: that of no additional data, and the text's.
+        # Two lengths in bits, of 8 bytes each, the highest first: of additional data, which is empty, and of
+        # the text.
         text_bits = 8 * BLOCK_BYTES * (shape.slots - 1)
         lengths = Const(int.from_bytes(text_bits.to_bytes(BLOCK_BYTES, "big"), "little"), BLOCK_BITS)
         products = []
@@ -90,7 +90,7 @@ class Ghash(wiring.Component):
         return m
 
     def _power(self, m: Module, lane: int, row: Signal) -> Signal:
-        """Keep the powers of a lane, and give that of ``row`` a cycle later."""
+        """Store the powers of a lane, and return that of ``row`` a cycle later."""
         beats = self._shape.beats
         style: RamStyle = "distributed" if beats <= LUT_DEPTH else "block"
         table = uninitialised(width=BLOCK_BITS, depth=max(2, beats), ram_style=style)

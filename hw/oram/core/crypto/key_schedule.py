@@ -1,4 +1,4 @@
-"""Round keys of AES-128 from a key, and a block encrypted with it."""
+"""Round keys of AES-128 from a key, and one block encrypted with it."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ _WORD_BITS = 32
 
 
 class KeySchedule(wiring.Component):
-    """Expands a key (FIPS 197, section 5.2), and encrypts a block with it on the way.
+    """Expands a key (FIPS 197, section 5.2), and encrypts a block with it at the same time.
 
     Behaviour
     ---------
-    Eight cycles a round with four tables: one word of the round key and the four columns of the state go
-    through them one after the other.
+    Eight cycles a round with four S-boxes: a word of the round key and the four columns of the state pass
+    through them in sequence.
     """
 
-    #: Cycles of a round: the words are laid out, five go through the tables, the key follows, then the state.
+    #: Cycles of a round: one to load, five through the S-boxes, one for the key, one for the state.
     _STEPS: ClassVar = 8
     LATENCY: ClassVar = 1 + _STEPS * (ROUND_KEYS - 1)
 
     def __init__(self) -> None:
         super().__init__(
             {
-                "start": In(1),  #: Takes ``key`` and ``block``, whatever went on before.
+                "start": In(1),  #: Takes ``key`` and ``block``, and abandons work in progress.
                 "key": In(BLOCK_BITS),
                 "block": In(BLOCK_BITS),
                 "round_keys": Out(KEYS_LAYOUT),
-                #: The block: of zeros, it is the hash key of GCM (SP 800-38D calls it H).
+                #: The encrypted block. For a block of zeros it is GCM's hash key (H in SP 800-38D).
                 "encrypted": Out(BLOCK_BITS),
-                #: Up for one cycle, `LATENCY` cycles after ``start``: all of it is there and stays until the
-                #: next ``start``.
+                #: High for one cycle, `LATENCY` cycles after ``start``: all results are valid until the next
+                #: ``start``.
                 "done": Out(1),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """The newest round key is the last of a chain of registers, through which the others move up."""
+        """Round keys shift through a chain of registers; the newest is the last."""
         m = Module()
         keys = [Signal(BLOCK_BITS, name=f"key_{n}", reset_less=True) for n in range(ROUND_KEYS)]
         state = Signal(BLOCK_BITS, reset_less=True)

@@ -1,4 +1,4 @@
-"""The keystream of pages, made ahead (SP 800-38D, sections 6.5 and 7.1)."""
+"""The keystream of pages, computed ahead (SP 800-38D, sections 6.5 and 7.1)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from hw.oram.core.layouts import seal_layout
 
 
 class Keystream(wiring.Component):
-    """Makes the keystream of each page that is asked for.
+    """Computes the keystream of each requested page.
 
     Behaviour
     ---------
-    A request takes as many cycles as a page has beats, and its first beat is there `LATENCY` cycles after
-    them began.  `AHEAD` beats wait for their use at most; requests wait for room.
+    A request takes one cycle for each beat of a page. Its first beat is valid `LATENCY` cycles after its
+    begin. At most `AHEAD` beats wait for their use; requests wait for room.
     """
 
-    #: Beats that are kept: what makes them may run without pause.
+    #: Beats in the queue, enough for the lanes to run without pause.
     AHEAD: ClassVar = 32
     LATENCY: ClassVar = AesLane.LATENCY + Fifo.LATENCY
 
@@ -34,19 +34,19 @@ class Keystream(wiring.Component):
         self._placer = placer
         super().__init__(
             {
-                "round_keys": In(KEYS_LAYOUT),  #: Constant while any page is under way.
-                #: Page and version: the initialization vector is their 6 bytes each, the lowest first.
+                "round_keys": In(KEYS_LAYOUT),  #: Constant while a page is in flight.
+                #: Page and version: the initialization vector has 6 bytes of each, the lowest first.
                 "request": In(stream.Signature(seal_layout())),
                 #: Block 0 of a page masks its tag, block s its slot s.
                 "o": Out(stream.Signature(shape.beat_bits)),
-                #: Pulse: the keystream of one more page is on its way: its first beat is there from the next
-                #: cycle on, and each other a cycle after the one before, if that was taken or there is room.
-                "there": Out(1),
+                #: Pulse: the keystream of one more page is valid from the next cycle on. One beat a cycle
+                #: follows while beats are taken or the queue has room.
+                "arrived": Out(1),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """A beat goes into the lanes when there is room for it at their end."""
+        """A beat enters the lanes when the queue at their end has room for it."""
         m = Module()
         shape, lanes = self._shape, self._shape.lanes
         m.submodules.ahead = ahead = Fifo(shape.beat_bits, depth=self.AHEAD)
@@ -78,11 +78,11 @@ class Keystream(wiring.Component):
         m.d.comb += [
             ahead.i.valid.eq(delay(m, "begun", begin, AesLane.LATENCY)),
             ahead.i.payload.eq(Cat(blocks)),
-            self.there.eq(delay(m, "first", begin & (beat == 0), AesLane.LATENCY)),
+            self.arrived.eq(delay(m, "first", begin & (beat == 0), AesLane.LATENCY)),
         ]
         return m
 
 
 def _big_endian(counter: Value) -> Value:
-    """Return the counter of a block, 4 bytes with the highest first, of which two are zero."""
+    """Return a block's counter, 4 bytes with the highest first; two are zero."""
     return Cat(Const(0, 16), counter[8:], counter[:8])

@@ -1,4 +1,4 @@
-"""Opening pages: decryption, and whether they are genuine (SP 800-38D, section 7.2)."""
+"""Opening pages: decryption and verification (SP 800-38D, section 7.2)."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from hw.oram.core.layouts import seal_layout
 
 
 class PageOpen(wiring.Component):
-    """Decrypts pages as they come, and judges each.
+    """Decrypts pages beat by beat, and verifies each.
 
     Behaviour
     ---------
-    A beat a cycle, page after page.  ``request`` and ``i`` may pause at any time, also within a page;
-    ``request`` waits while the keystream is `Keystream.AHEAD` beats ahead, and ``i`` until the keystream is
-    there: if its request came in time, never.  What comes out cannot be stalled: its user has room for what
-    it sends in.
+    One beat a cycle, page after page. ``request`` and ``i`` may pause at any time, also within a page.
+    Requests wait while the keystream is `Keystream.AHEAD` beats ahead. Beats wait for the keystream,
+    which is never late after an early request. The outputs cannot be stalled: the user keeps room for its
+    pages.
     """
 
     LATENCY: ClassVar = 1
-    #: A register before the hash; its difference to the tag is a cycle, and whether there is one.
+    #: A register before the hash; a cycle for its difference to the tag, and one for the comparison.
     VERDICT_LATENCY: ClassVar = 1 + Ghash.LATENCY + 2
 
     def __init__(self, shape: PageShape, placer: Placer) -> None:
@@ -39,30 +39,29 @@ class PageOpen(wiring.Component):
         super().__init__(
             {
                 "round_keys": In(KEYS_LAYOUT),
-                #: ``round_keys`` and ``power`` change with the key, between pages only.
+                #: ``round_keys`` and ``power`` may change between pages only.
                 "power": In(power_layout(shape)),
-                #: Page and version of each page, in the order of the pages and as early as one likes.
+                #: Page and version of each page, in order, any time ahead.
                 "request": In(stream.Signature(seal_layout())),
-                "there": Out(1),  #: As of `Keystream`.
+                "arrived": Out(1),  #: As in `Keystream`.
                 "i": In(stream.Signature(shape.beat_bits)),  #: Pages as they are stored.
-                #: Each beat decrypted, `LATENCY` cycles after it came; zeros in the place of the tag.
+                #: Each beat decrypted, `LATENCY` cycles later; zeros instead of the tag.
                 "o": Out(stream.Signature(beat_layout(shape), always_ready=True)),
-                #: Whether a page is genuine to its last bit, `VERDICT_LATENCY` cycles after its last beat
-                #: came.
+                #: The page is genuine to its last bit; `VERDICT_LATENCY` cycles after its last beat.
                 "verdict": Out(stream.Signature(1, always_ready=True)),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """The tag is decrypted like any block, and then is what the hash must be."""
+        """The tag is decrypted like any block; the result must equal the hash."""
         m = Module()
         shape = self._shape
         m.submodules.keystream = keystream = Keystream(shape, self._placer)
         m.submodules.ghash = ghash = Ghash(shape, self._placer)
-        # Pages whose first beat came and whose hash did not: one a beat at most.
+        # Pages between their first beat and their hash: at most one a beat.
         m.submodules.expected = expected = Fifo(BLOCK_BITS, depth=Ghash.LATENCY + 3)
         connect(m, flipped(self.request), keystream.request)
-        m.d.comb += [keystream.round_keys.eq(self.round_keys), self.there.eq(keystream.there)]
+        m.d.comb += [keystream.round_keys.eq(self.round_keys), self.arrived.eq(keystream.arrived)]
         beat = Signal(range(shape.beats))
         taken, first, last = Signal(), Signal(), Signal()
         m.d.comb += [

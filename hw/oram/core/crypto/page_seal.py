@@ -23,12 +23,12 @@ class PageSeal(wiring.Component):
 
     Behaviour
     ---------
-    A beat a cycle, page after page, without a gap.  ``request`` and ``i`` may pause at any time, also within
-    a page; ``request`` waits while the keystream is `Keystream.AHEAD` beats ahead, and ``i`` until the
-    keystream is there.  What comes out cannot be stalled: its user has room for the pages it sends in.
+    One beat a cycle, page after page, without a gap. ``request`` and ``i`` may pause at any time, also within
+    a page. Requests wait while the keystream is `Keystream.AHEAD` beats ahead, and beats wait for the
+    keystream. The output cannot be stalled: the user keeps room for its pages.
     """
 
-    #: A register before the hash; the buffer's read is a cycle, and the tag.
+    #: A register before the hash; a cycle for the buffer's read, and one for the tag.
     LATENCY: ClassVar = 1 + Ghash.LATENCY + 2
 
     def __init__(self, shape: PageShape, placer: Placer) -> None:
@@ -37,21 +37,21 @@ class PageSeal(wiring.Component):
         super().__init__(
             {
                 "round_keys": In(KEYS_LAYOUT),
-                #: ``round_keys`` and ``power`` change with the key, between pages only.
+                #: ``round_keys`` and ``power`` may change between pages only.
                 "power": In(power_layout(shape)),
-                #: Page and version of each page, in the order of the pages and as early as one likes.  Nobody
-                #: checks that no pair comes twice under a key.
+                #: Page and version of each page, in order, any time ahead. The user never repeats a pair
+                #: under a key.
                 "request": In(stream.Signature(seal_layout())),
-                #: Pages; what is in the place of the tag is not looked at.
+                #: Pages; the content of the tag's place is ignored.
                 "i": In(stream.Signature(shape.beat_bits)),
-                #: Pages as they are stored: the first beat `LATENCY` cycles after the last beat of the page
-                #: came, the others in the cycles after it.
+                #: Sealed pages: the first beat `LATENCY` cycles after the last input beat, the others in the
+                #: next cycles.
                 "o": Out(stream.Signature(beat_layout(shape), always_ready=True)),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """The buffer keeps, in the place of the tag, what the hash is masked with."""
+        """The buffer stores the mask of the hash in the tag's place."""
         m = Module()
         shape = self._shape
         m.submodules.keystream = keystream = Keystream(shape, self._placer)
@@ -76,7 +76,7 @@ class PageSeal(wiring.Component):
             m.d.sync += cipher[:BLOCK_BITS].eq(keystream.o.payload[:BLOCK_BITS] & counted)
         m.d.comb += [ghash.power.eq(self.power), ghash.valid.eq(held), ghash.beat.eq(cipher)]
 
-        # A page stays from its first beat until all of it is read, which begins when its hash is there.
+        # The buffer holds a page from its first beat to its last read; reads begin with the hash.
         depth = 1 << (shape.beats + Ghash.LATENCY - 1).bit_length()
         style: RamStyle = "distributed" if depth <= LUT_DEPTH else "block"
         m.submodules.buffer = buffer = uninitialised(width=shape.beat_bits, depth=depth, ram_style=style)
@@ -99,16 +99,16 @@ class PageSeal(wiring.Component):
             m.d.sync += [read_row.eq(read_row + 1), sent.eq(Mux(last, 0, sent + 1))]
 
         tag_hash = Signal(BLOCK_BITS, reset_less=True)
-        there, there_first, there_last = Signal(), Signal(), Signal()
+        arrived, arrived_first, arrived_last = Signal(), Signal(), Signal()
         m.d.sync += [
             tag_hash.eq(ghash.hash & counted),
-            there.eq(sends),
-            there_first.eq(ghash.done),
-            there_last.eq(last),
+            arrived.eq(sends),
+            arrived_first.eq(ghash.done),
+            arrived_last.eq(last),
             payload_register(m, self.o.payload.data, name="sealed").eq(
-                read.data ^ Mux(there_first, tag_hash, 0)
+                read.data ^ Mux(arrived_first, tag_hash, 0)
             ),
-            self.o.valid.eq(there),
-            self.o.payload.last.eq(there_last),
+            self.o.valid.eq(arrived),
+            self.o.payload.last.eq(arrived_last),
         ]
         return m

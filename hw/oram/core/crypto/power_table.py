@@ -1,4 +1,4 @@
-"""Powers of the hash key, for all the parts that hash pages of one shape with it."""
+"""Powers of the hash key for all parts that hash pages of one shape."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ from hw.oram.core.crypto.gf_multiplier import GfMultiplier
 
 
 class PowerTable(wiring.Component):
-    """Computes the powers after a change of the key, and writes each where it is needed."""
+    """Computes the powers after a change of the key, and writes them to all hashes."""
 
     def __init__(self, shape: PageShape, placer: Placer) -> None:
         self._shape = shape
         self._placer = placer
         super().__init__(
             {
-                #: Takes ``hash_key``, whatever went on before;
+                #: Takes ``hash_key``, and abandons work in progress;
                 #: `hw.oram.core.crypto.key_schedule.KeySchedule.done`.
                 "start": In(1),
                 "hash_key": In(BLOCK_BITS),
-                #: With n slots a page, the power of slot s is n + 1 - s, and that of slot 0, which is hashed
-                #: last, is 1.
+                #: With n slots in a page, slot s has power n + 1 - s. Slot 0 is hashed last and has power 1.
                 "power": Out(power_layout(shape)),
-                #: Up for one cycle, `latency` cycles after ``start``: all powers are written.
+                #: High for one cycle, `latency` cycles after ``start``: all powers are written.
                 "done": Out(1),
             }
         )
@@ -40,7 +39,7 @@ class PowerTable(wiring.Component):
         return 2 + (shape.slots - 1) * (GfMultiplier.LATENCY + 1)
 
     def elaborate(self, platform: Any) -> Module:
-        """One product after the other, each of the power before and the first."""
+        """Sequential products, each of the previous power and the first."""
         m = Module()
         m.submodules.multiplier = multiplier = GfMultiplier(self._placer)
         hash_key, value = (Signal(BLOCK_BITS, name=name, reset_less=True) for name in ("first", "value"))

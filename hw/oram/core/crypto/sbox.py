@@ -30,10 +30,9 @@ def substitute(m: Module, name: str, word: Value) -> Value:
 
     ``name``: of the table's submodule. ``word``: whole bytes.
 
-    Why a memory: Yosys and Vivado make of it 32 LUT6 a byte with the slice's wide multiplexers behind them,
-    one level of logic (measured: a ``Switch`` and a constant that is shifted give the same cells), and a
-    simulator looks a byte up, where it would compare or shift in the other forms.  The attribute keeps Yosys
-    from looking for a RAM with so many ports.
+    Why a memory: Yosys and Vivado map it to 32 LUT6 a byte and the slice's wide multiplexers, one level of
+    logic. A ``Switch`` and a shifted constant map to the same cells (measured), but a simulator would compare
+    or shift in those forms. The attribute keeps Yosys from inferring a RAM with many ports.
     """
     table = memory.Memory(shape=8, depth=256, init=_sbox(), attrs={"logic_block": 1})
     m.submodules[name] = table

@@ -1,1 +1,1 @@
-"""Pages between the host's beats and the ciphers, which take as many bytes a cycle as there are lanes."""
+"""Conversion of pages between the host's beats and the ciphers' beats of 16 bytes a lane."""

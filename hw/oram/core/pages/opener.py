@@ -17,12 +17,12 @@ from hw.oram.core.layouts import BEAT_BITS, seal_layout
 
 
 def page_shape(config: OramConfig) -> PageShape:
-    """Return the pages as the ciphers see them."""
+    """Return the shape of pages for the ciphers."""
     return PageShape(page_bytes=config.page_bytes, lanes=config.aes_lanes, mac_bits=config.mac_bits)
 
 
 class PageOpener(wiring.Component):
-    """Opens pages, whose beats come ``config.page_beat_cycles`` apart."""
+    """Opens pages; their beats are ``config.page_beat_cycles`` apart."""
 
     def __init__(self, config: OramConfig, placer: Placer) -> None:
         self._config = config
@@ -30,27 +30,27 @@ class PageOpener(wiring.Component):
         shape = page_shape(config)
         super().__init__(
             {
-                #: ``round_keys``, ``power``, ``request``, ``there``, ``verdict``: as of `PageOpen`.
+                #: ``round_keys``, ``power``, ``request``, ``arrived``, ``verdict``: as in `PageOpen`.
                 "round_keys": In(KEYS_LAYOUT),
                 "power": In(power_layout(shape)),
                 "request": In(stream.Signature(seal_layout())),
-                "there": Out(1),
-                #: Beats of pages whose keystream was ``there``.
+                "arrived": Out(1),
+                #: Beats of pages whose keystream has arrived.
                 "i": In(stream.Signature(BEAT_BITS, always_ready=True)),
                 "o": Out(stream.Signature(BEAT_BITS, always_ready=True)),  #: Each `latency` cycles later.
                 "verdict": Out(stream.Signature(1, always_ready=True)),
-                #: A beat came before its keystream, and is lost: never, if it was ``there``.
+                #: A beat arrived before its keystream and is lost: never after ``arrived``.
                 "starved": Out(1),
             }
         )
 
     @staticmethod
     def latency(config: OramConfig) -> int:
-        """Return the cycles from a beat to the same one opened."""
+        """Return the cycles from a beat to the opened beat."""
         return config.page_beat_cycles - 1 + PageOpen.LATENCY
 
     def elaborate(self, platform: Any) -> Module:
-        """Parts of a beat go in one after the other, the first at once, and are joined again."""
+        """A beat enters in parts, the first at once; the opened parts are joined."""
         m = Module()
         shape, pace = page_shape(self._config), self._config.page_beat_cycles
         m.submodules.open = opener = PageOpen(shape, self._placer)
@@ -59,7 +59,7 @@ class PageOpener(wiring.Component):
         m.d.comb += [
             opener.round_keys.eq(self.round_keys),
             opener.power.eq(self.power),
-            self.there.eq(opener.there),
+            self.arrived.eq(opener.arrived),
             self.starved.eq(opener.i.valid & ~opener.i.ready),
         ]
         opened = opener.o.payload.data

@@ -17,18 +17,18 @@ from hw.oram.core.crypto.page_seal import PageSeal
 from hw.oram.core.layouts import BEAT_BITS, seal_layout
 from hw.oram.core.pages.opener import page_shape
 
-#: Beats that wait for their keystream, which may have been asked for hardly before them.
+#: Beats that wait for their keystream, whose request may be late.
 _WAITING = 32
-#: Pages whose keystream is asked for and not begun.
+#: Requests in the queue.
 _REQUESTS = 8
 
 
 class PageSealer(wiring.Component):
-    """Seals pages, whose beats come ``config.page_beat_cycles`` apart.
+    """Seals pages; their beats are ``config.page_beat_cycles`` apart.
 
     Behaviour
     ---------
-    Of pages that come, and are asked for, at least as far apart as their beats take, none waits for another.
+    Pages and requests at least a page's beats apart never wait for each other.
     """
 
     def __init__(self, config: OramConfig, placer: Placer) -> None:
@@ -36,27 +36,27 @@ class PageSealer(wiring.Component):
         self._placer = placer
         super().__init__(
             {
-                #: ``round_keys``, ``power``: as of `PageSeal`.
+                #: ``round_keys``, ``power``: as in `PageSeal`.
                 "round_keys": In(KEYS_LAYOUT),
                 "power": In(power_layout(page_shape(config))),
-                #: Page and version of each page, as early as one likes, or after its first beat: beats that
-                #: wait for it have places.
+                #: Page and version of each page, any time ahead, or shortly after its first beat, whose beats
+                #: then wait.
                 "request": In(stream.Signature(seal_layout())),
                 "i": In(stream.Signature(BEAT_BITS, always_ready=True)),
-                #: The last beat `latency` cycles after the page's first came, or, if that is later, `latency`
-                #: and `Keystream.LATENCY` after its request.
+                #: The last beat: `latency` cycles after the page's first beat, or `latency` +
+                #: `Keystream.LATENCY` cycles after its request, whichever is later.
                 "o": Out(stream.Signature(BEAT_BITS, always_ready=True)),
             }
         )
 
     @staticmethod
     def latency(config: OramConfig) -> int:
-        """Return the cycles from a page's first beat to its last one sealed: all in, then all out."""
+        """Return the cycles from a page's first beat to its last sealed beat: all in, then all out."""
         beats = page_shape(config).beats
         return Fifo.LATENCY + (beats - 1) + PageSeal.LATENCY + (beats - 1)
 
     def elaborate(self, platform: Any) -> Module:
-        """Beats wait, go in part by part, and are joined again."""
+        """Beats wait, enter in parts, and are joined again."""
         m = Module()
         shape, pace = page_shape(self._config), self._config.page_beat_cycles
         m.submodules.seal = sealer = PageSeal(shape, self._placer)

@@ -1,1 +1,1 @@
-"""The position map: which label a key has, kept in two tables of buckets in HBM."""
+"""The position map: the label of each key, in two tables of buckets in HBM."""

@@ -1,4 +1,4 @@
-"""What the random bits of an operation stand for: fresh labels, labels of a miss, dummy pages."""
+"""Labels from an operation's random bits: fresh labels, labels of a miss, dummy pages."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from amaranth.lib.wiring import In, Out
 from hw.lib.delay import delay
 from hw.oram.config import OramConfig
 
-#: Bits of a draw that one label is made of, and those of them that a dummy page is made of.
+#: Bits of a draw for one label, and its bits for a dummy page.
 _HALF_BITS, _DUMMY_BITS = 64, 32
 
 
 class Labels(wiring.Component):
-    """Turns draws into records: of their halves, half are fresh labels, the others those of a miss.
+    """Turns draws into records: one half of each draw is for fresh labels, one for misses.
 
     Behaviour
     ---------
-    A draw every cycle; results come `LATENCY` cycles later.
+    One draw a cycle; results follow `LATENCY` cycles later.
     """
 
     LATENCY: ClassVar = 3
@@ -31,11 +31,12 @@ class Labels(wiring.Component):
         super().__init__(
             {
                 "draw": In(data.ArrayLayout(unsigned(2 * _HALF_BITS), config.draws)),
-                #: ``fresh``, ``miss``: record of a label b, the top bits of its half: b - K, or of a label in
-                #: HBM, b < K, the bin b S + s behind the records of pages, where s are the bits below.
+                #: ``fresh``, ``miss``: record of a label b, the top bits of its half. A page has record b -
+                #: K. A label in HBM, b < K, has bin b S + s behind the records of pages; s are the bits below
+                #: b.
                 "fresh": Out(records),
                 "miss": Out(records),
-                #: Page drawn by the low 32 bits of the half of a miss; 0 without padding.
+                #: Page drawn by the low 32 bits of a miss's half; 0 without padding.
                 "dummy": Out(records),
             }
         )
@@ -76,7 +77,7 @@ class Labels(wiring.Component):
         return record
 
     def _page(self, m: Module, name: str, drawn: Value) -> Value:
-        """Return ``drawn * H >> 32``, by two products of half as many bits, each of which fits a DSP."""
+        """Return ``drawn * H >> 32`` as two products of 16 bits, each of which fits a DSP."""
         pages, half = self._config.host_pages, _DUMMY_BITS // 2
         drawn = delay(m, f"{name}_drawn", drawn, 1, reset=False)
         low, high = (

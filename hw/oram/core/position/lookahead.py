@@ -1,4 +1,4 @@
-"""What is done for an operation before its turn: its buckets are asked for, in HBM and in the log."""
+"""Work on an operation before its lookup: its buckets are requested from HBM and located in the log."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from hw.lib.skid import Skid
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import command_layout, query_layout
 from hw.oram.core.position.labels import Labels
-from hw.oram.core.position.recent import Recent
+from hw.oram.core.position.recent import RecentBuckets
 
-#: Tables of the position map: a key is in a bucket of the one or of the other.
+#: Tables of the position map: a key is in one bucket of either.
 TABLES = 2
 
 
 def place_bits(config: OramConfig) -> int:
-    """Return the bits of a place in the log, which has room for the window and one operation more."""
+    """Return the bits of a place in the log, which holds the window and one operation more."""
     return config.position_window.bit_length()
 
 
@@ -31,13 +31,13 @@ def bucket_number(config: OramConfig, permuted: Value, table: int) -> Value:
 
 
 def tag(config: OramConfig, permuted: Value, table: int) -> Value:
-    """Return what the bucket of a table does not tell of a permuted key."""
+    """Return the bits of a permuted key that the bucket's number does not contain."""
     below = table * config.bucket_bits
     return Cat(permuted[:below], permuted[below + config.bucket_bits :])
 
 
 def turn_layout(config: OramConfig) -> data.StructLayout:
-    """Return what is known of an operation when its turn comes."""
+    """Return an operation after the lookahead."""
     records = data.ArrayLayout(unsigned(config.record_index_bits), config.label_count)
     place = unsigned(place_bits(config))
     return data.StructLayout(
@@ -45,44 +45,43 @@ def turn_layout(config: OramConfig) -> data.StructLayout:
             #: ``command``, ``permuted``: as in the query.
             "command": command_layout(config),
             "permuted": config.key_bits,
-            #: ``fresh``, ``miss``, ``dummy``: of its draws; see `hw.oram.core.position.labels.Labels`.
+            #: ``fresh``, ``miss``, ``dummy``: as in `hw.oram.core.position.labels.Labels`.
             "fresh": records,
             "miss": records,
             "dummy": records,
-            "place": place,  #: Where the log keeps its buckets.
-            #: ``logged``, ``recent``: for each table: whether the log has its bucket, and the place where the
-            #: newest lies.
+            "place": place,  #: Place of its buckets in the log.
+            #: ``logged``, ``recent``: for each table: the log has its bucket, and the place of the newest
+            #: copy.
             "recent": data.ArrayLayout(place, TABLES),
             "logged": TABLES,
-            "same": TABLES,  #: For each table: whether the newest is the operation before.
+            "same": TABLES,  #: For each table: the newest copy is the previous operation's.
         }
     )
 
 
 class Lookahead(wiring.Component):
-    """Asks for the buckets of operations, finds out which of them the log has, and makes labels of the draws.
+    """Requests the buckets of operations, locates their copies in the log, and turns draws into labels.
 
     Behaviour
     ---------
-    At most ``config.position_inflight`` operations have been taken and are not done; for as many there is
-    room.
+    At most ``config.position_inflight`` operations have been taken and are not done; there is room for all.
     """
 
     def __init__(self, config: OramConfig) -> None:
         self._config = config
         super().__init__(
             {
-                "clear": In(1),  #: The log has nothing.
-                "hold": In(1),  #: No operation is taken.
+                "clear": In(1),  #: Empties the log.
+                "hold": In(1),  #: Takes no operation.
                 "query": In(stream.Signature(query_layout(config))),
                 "request": Out(stream.Signature(config.bucket_bits)).array(TABLES),
                 "o": Out(stream.Signature(turn_layout(config))),
-                "done": In(1),  #: An operation that was taken from ``o`` has made its changes.
+                "done": In(1),  #: An operation taken from ``o`` has made its changes.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """All that looks up takes as long."""
+        """All lookups have the same latency."""
         m = Module()
         config = self._config
         query = self.query.payload
@@ -108,21 +107,21 @@ class Lookahead(wiring.Component):
         m.submodules.waiting = waiting = Fifo(turn_layout(config), depth=config.position_inflight)
         connect(m, waiting.o, flipped(self.o))
         turn, place = waiting.i.payload, Signal(place_bits(config))
-        assert Labels.LATENCY == Recent.LATENCY
+        assert Labels.LATENCY == RecentBuckets.LATENCY
         m.d.comb += [
             Value.cast(labels.draw).eq(Value.cast(asked.draw)),
-            waiting.i.valid.eq(delay(m, "looked_up", step, Recent.LATENCY)),
+            waiting.i.valid.eq(delay(m, "looked_up", step, RecentBuckets.LATENCY)),
             turn.place.eq(place),
         ]
         for name in ("command", "permuted"):
-            known = delay(m, name, getattr(asked, name), Recent.LATENCY, reset=False)
+            known = delay(m, name, getattr(asked, name), RecentBuckets.LATENCY, reset=False)
             m.d.comb += getattr(turn, name).eq(known)
         for name in ("fresh", "miss", "dummy"):
             m.d.comb += getattr(turn, name).eq(getattr(labels, name))
         with m.If(waiting.i.valid):
             m.d.sync += place.eq(place + 1)
         for n in range(TABLES):
-            m.submodules[f"recent_{n}"] = recent = Recent(
+            m.submodules[f"recent_{n}"] = recent = RecentBuckets(
                 bits=config.bucket_bits, depth=config.position_window
             )
             m.d.comb += [

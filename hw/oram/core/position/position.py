@@ -1,4 +1,4 @@
-"""The position map: from a permuted key and its draws to the pages and records an operation touches."""
+"""The position map: from a permuted key and its draws to the pages and records of an operation."""
 
 from __future__ import annotations
 
@@ -21,43 +21,42 @@ from hw.oram.core.layouts import (
     query_layout,
 )
 from hw.oram.core.position.lookahead import TABLES, Lookahead, bucket_number, tag, turn_layout
-from hw.oram.core.position.table import Table
+from hw.oram.core.position.table import BucketTable
 
-#: Operations that may wait to be taken, one of them still on its way.
+#: Operations at the output, one of them still in the pipeline.
 _RESULTS = 4
 
 
 class Position(wiring.Component):
-    """Looks keys up, gives them fresh labels, inserts and frees them, in order.
+    """Looks keys up, assigns fresh labels, inserts and frees keys, in order.
 
     Behaviour
     ---------
-    An operation takes ``config.interval`` cycles, whatever the keys are. An operation comes out `LATENCY`
-    cycles after its buckets came in.
+    An operation takes ``config.interval`` cycles, whatever its key, and leaves `LATENCY` cycles after its
+    buckets arrived.
 
-    Buckets may be read before what the last ``config.position_window`` operations wrote is there, in parts or
-    as a whole: an operation whose bucket one of them had takes it from the log, as the newest left it. Which
-    one that is follows from the numbers of buckets alone, and is known before the turn. At most
-    ``config.position_inflight`` operations have asked for buckets and not made their changes.
+    A bucket may be read before writes of the last ``config.position_window`` operations have settled. Such a
+    bucket is forwarded from the log, in its newest version. Bucket numbers alone decide this, before the
+    lookup. At most ``config.position_inflight`` operations have requested buckets and not made their changes.
     """
 
-    LATENCY: ClassVar = Table.TURN + Fifo.LATENCY
+    LATENCY: ClassVar = BucketTable.TURN + Fifo.LATENCY
 
     def __init__(self, config: OramConfig) -> None:
         self._config = config
         super().__init__(
             {
-                #: ``clear``, ``clearing``: starts the walk that writes every bucket of both tables empty, and
-                #: forgets all else; it goes on until ``clearing`` falls. Only while no operation is under
-                #: way; the next may come when all that was written has settled.
+                #: ``clear``, ``clearing``: empties the map and writes every bucket of both tables, until
+                #: ``clearing`` falls. Only while no operation is in flight; the next may follow when all
+                #: writes have settled.
                 "clear": In(1),
                 "clearing": Out(1),
                 "query": In(stream.Signature(query_layout(config))),
-                #: Bucket of each table that an operation needs.
+                #: The operation's bucket of each table.
                 "request": Out(stream.Signature(config.bucket_bits)).array(TABLES),
-                #: Those buckets, in order, as they were read after their request.
+                #: Those buckets, in order, as read after their request.
                 "bucket": In(stream.Signature(bucket_layout(config))).array(TABLES),
-                #: What changes in the buckets; an operation changes one at most.
+                #: Changes of buckets; an operation changes at most one.
                 "write": Out(stream.Signature(bucket_write_layout(config))).array(TABLES),
                 "operation": Out(stream.Signature(operation_layout(config))),
                 "live": Out(range(config.keys + 1)),  #: Keys in the map.
@@ -65,7 +64,7 @@ class Position(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Cycles of a turn are counted as those of a table."""
+        """Cycles of an operation are counted as in a table."""
         m = Module()
         config = self._config
         m.submodules.lookahead = lookahead = Lookahead(config)
@@ -73,13 +72,13 @@ class Position(wiring.Component):
         connect(m, flipped(self.query), lookahead.query)
         connect(m, results.o, flipped(self.operation))
         load = Signal()
-        turn = [load, *(delay(m, f"turn_{n}", load, n) for n in range(1, Table.TURN + 1))]
+        turn = [load, *(delay(m, f"turn_{n}", load, n) for n in range(1, BucketTable.TURN + 1))]
         now = Signal(turn_layout(config), reset_less=True)
         with m.If(load):
             m.d.sync += now.eq(lookahead.o.payload)
         tables = []
         for n in range(TABLES):
-            m.submodules[f"table_{n}"] = table = Table(config)
+            m.submodules[f"table_{n}"] = table = BucketTable(config)
             connect(m, lookahead.request[n], flipped(self.request[n]))
             connect(m, table.write, flipped(self.write[n]))
             m.d.comb += [
@@ -108,8 +107,8 @@ class Position(wiring.Component):
         self._touch(m, turn, now, hit, tables, results.i.payload)
         return m
 
-    def _load(self, m: Module, load: Signal, turn: Any, results: Fifo, tables: list[Table]) -> None:
-        """Begin with an operation when all it needs is there, and all it leads to has room."""
+    def _load(self, m: Module, load: Signal, turn: Any, results: Fifo, tables: list[BucketTable]) -> None:
+        """Load an operation when its buckets have arrived and its result has room."""
         config = self._config
         cycle = Signal(range(config.interval))
         paced, room = Signal(init=1), Signal()
@@ -118,8 +117,8 @@ class Position(wiring.Component):
         with m.Elif(~paced):
             m.d.sync += [cycle.eq(cycle + 1), paced.eq(cycle == config.interval - 2)]
         m.d.sync += room.eq(results.level <= _RESULTS - 2)
-        fetched = turn.valid  # so long that the log has been read
-        for n in range(Table.RECENT):
+        fetched = turn.valid  # high until the log has been read
+        for n in range(BucketTable.RECENT):
             waits = Signal(name=f"waits_{n}")
             m.d.sync += waits.eq(fetched & ~load)
             fetched = waits
@@ -139,10 +138,11 @@ class Position(wiring.Component):
             ]
 
     def _decide(
-        self, m: Module, turn: list[Value], now: Any, tables: list[Table]
+        self, m: Module, turn: list[Value], now: Any, tables: list[BucketTable]
     ) -> tuple[Value, Value, Value]:
-        """Change the tables; give whether the key's labels are revealed, the status, and whether the item is
-        kept, all of them from three cycles after the load on.
+        """Change the tables; return whether labels are revealed, the status, and whether the item is kept.
+
+        All three are valid from three cycles after the load on.
         """
         config, command = self._config, now.command
         legal = ~command.rejected & ~command.malformed
@@ -186,9 +186,9 @@ class Position(wiring.Component):
         return hit, status, keep
 
     def _touch(
-        self, m: Module, turn: list[Value], now: Any, hit: Value, tables: list[Table], result: Any
+        self, m: Module, turn: list[Value], now: Any, hit: Value, tables: list[BucketTable], result: Any
     ) -> None:
-        """Say which pages and records are touched: those of the labels, or of a LOAD the next page."""
+        """Drive the pages and records to touch: those of the labels, or of a LOAD the next page."""
         config = self._config
         pages, labels = config.host_pages, config.label_count
         items = config.items // labels

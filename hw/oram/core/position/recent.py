@@ -1,4 +1,4 @@
-"""The newest of the last operations that had the same bucket."""
+"""The newest of the last operations with the same bucket."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from hw.errors import InputError
 from hw.lib.arbiter import lowest
 from hw.oram.core.bits import encode, named, select
 
-#: Operations whose comparisons one step takes together: a binary number of as many bits as a LUT chooses by.
+#: Operations compared in one step: a LUT selects by three bits.
 _GROUP = 8
 
 
-class Recent(wiring.Component):
-    """Numbers of buckets, the newest first, and which is the first that equals the next.
+class RecentBuckets(wiring.Component):
+    """Bucket numbers of recent operations, newest first, and the first that equals the next one.
 
-    ``bits``: of the number of a bucket. ``depth``: operations it remembers, at least 1.
+    ``bits``: of a bucket's number. ``depth``: operations it remembers, at least 1.
 
     Behaviour
     ---------
-    ``found`` and ``age`` come `LATENCY` cycles after ``step``.
+    ``found`` and ``age`` follow ``step`` by `LATENCY` cycles.
     """
 
     LATENCY: ClassVar = 3
@@ -35,15 +35,15 @@ class Recent(wiring.Component):
         super().__init__(
             {
                 "clear": In(1),  #: Forgets all.
-                "step": In(1),  #: An operation comes; at most one a cycle.
+                "step": In(1),  #: An operation arrives; at most one a cycle.
                 "number": In(bits),  #: Its bucket, with ``step``.
                 "found": Out(1),  #: One of the last ``depth`` operations had the same bucket.
-                "age": Out(range(depth)),  #: The newest that had: 0 is the operation before.
+                "age": Out(range(depth)),  #: The newest of these: 0 is the previous operation.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Compare with all, find the first of each group, then the first group."""
+        """Compare with all, find the first match of each group, then the first group."""
         m = Module()
         known = Signal(self._depth)
         numbers = [Signal(self._bits, name=f"number_{n}", reset_less=True) for n in range(self._depth)]

@@ -1,4 +1,4 @@
-"""One of the two tables of the position map: the bucket that an operation works on."""
+"""One of the two tables of the position map: the bucket of the current operation."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ from hw.oram.core.layouts import bucket_layout, bucket_write_layout, entry_layou
 from hw.oram.core.position.lookahead import place_bits
 
 
-class Table(wiring.Component):
-    """Holds one bucket, looks a tag up in it, changes an entry, and keeps the buckets of recent operations.
+class BucketTable(wiring.Component):
+    """Holds one bucket, looks a tag up, changes an entry, and logs the buckets of recent operations.
 
     Behaviour
     ---------
-    An operation is loaded in cycle 0, compared in 1, decided in 2, and its bucket changed at the end of 3; in
-    cycle `TURN` the bucket goes out and into the log, and the next operation may be loaded. ``recent`` must
-    have been steady for `RECENT` cycles at ``load``, the first of them no earlier than the cycle after the
-    ``load`` before.
+    An operation is loaded in cycle 0, compared in 1 and decided in 2; its bucket changes at the end of 3. In
+    cycle `TURN` the bucket is written and logged, and the next operation may be loaded. ``recent`` must be
+    stable for `RECENT` cycles up to ``load``, all of them after the previous ``load``.
     """
 
     TURN: ClassVar = 4
@@ -37,51 +36,49 @@ class Table(wiring.Component):
         place = unsigned(place_bits(config))
         super().__init__(
             {
-                #: ``clear``, ``clearing``: starts the walk that writes every bucket empty, in order; it goes
-                #: on until ``clearing`` falls. Only between operations.
+                #: ``clear``, ``clearing``: writes every bucket empty, in order, until ``clearing`` falls.
+                #: Only between operations.
                 "clear": In(1),
                 "clearing": Out(1),
-                "ready": Out(1),  #: The last operation's bucket is written: the next may be loaded.
-                #: Where among the recent operations the newest lies that had the next operation's bucket.
+                "ready": Out(1),  #: The last operation's bucket is written: the next operation may be loaded.
+                #: Place in the log of the newest copy of the next operation's bucket.
                 "recent": In(place),
-                #: The next operation begins; ``number``, ``place``, ``same``, ``logged`` and ``read`` come
-                #: beside it.
+                #: The next operation begins, with ``number``, ``place``, ``same``, ``logged`` and ``read``.
                 "load": In(1),
-                #: ``number``, ``place``: its bucket, and where it lies itself among the recent.
+                #: ``number``, ``place``: its bucket, and its own place in the log.
                 "number": In(config.bucket_bits),
                 "place": In(place),
-                #: ``same``, ``logged``: the operation before had the same bucket; an earlier one of those in
-                #: the log had.
+                #: ``same``, ``logged``: the previous operation, or an earlier one in the log, had the same
+                #: bucket.
                 "same": In(1),
                 "logged": In(1),
-                #: The bucket as it was read from HBM; counts when neither had.
+                #: The bucket read from HBM; used when neither had it.
                 "read": In(bucket_layout(config)),
-                #: From the cycle after ``load`` on: the tag that is looked up, and fresh records.
+                #: From the cycle after ``load`` on: the tag to look up, and fresh records.
                 "entry": In(entry_layout(config)),
-                #: ``hit``, ``found``: two cycles after ``load``: the tag is there. Three cycles after it: the
+                #: ``hit``: two cycles after ``load``: the tag was found. ``found``: a cycle later: the
                 #: entry's records, else zeros.
                 "hit": Out(1),
                 "found": Out(entry_layout(config)["record"].shape),
-                "used": Out(range(config.bucket_entries + 1)),  #: Two cycles after ``load``: entries in use.
-                #: ``renew``, ``remove``, ``insert``: two cycles after ``load``, else 0: the entry that was
-                #: hit gets the fresh records; it is freed; the lowest free one, if there is one, becomes the
-                #: tag's.
+                "used": Out(range(config.bucket_entries + 1)),  #: Entries in use, two cycles after ``load``.
+                #: ``renew``, ``remove``, ``insert``: two cycles after ``load``, else 0. They write the fresh
+                #: records into the matching entry, free it, or write the tag into the lowest free entry.
                 "renew": In(1),
                 "remove": In(1),
                 "insert": In(1),
-                #: From four cycles after ``load`` on, if anything changes.
+                #: From four cycles after ``load`` on, if the bucket changed.
                 "write": Out(stream.Signature(bucket_write_layout(config))),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """The bucket stays where it is for the next operation of the same; others take it from the log."""
+        """The next operation on the same bucket finds it here; others load it from the log or from HBM."""
         m = Module()
         config = self._config
         entry, count = entry_layout(config), config.bucket_entries
         used = Signal(count, name="used_now", reset_less=True)
         entries = [Signal(entry, name=f"entry_{n}", reset_less=True) for n in range(count)]
-        done = delay(m, "load_before", self.load, Table.TURN)
+        done = delay(m, "load_before", self.load, BucketTable.TURN)
 
         m.submodules.log = log = uninitialised(
             width=count * (1 + entry.size), depth=1 << place_bits(config), ram_style="block"
@@ -97,7 +94,7 @@ class Table(wiring.Component):
             keep.data.eq(Cat(used, *map(Value.cast, entries))),
         ]
 
-        # Looking up; the log's bits are those of the bucket, without what is between them.
+        # Lookup; the log stores a bucket's bits without the gaps between entries.
         hits, free = (Signal(count, name=name, reset_less=True) for name in ("hits", "free"))
         m.d.sync += [
             hits.eq(Cat(used[n] & (entries[n].tag == self.entry.tag) for n in range(count))),
@@ -108,7 +105,7 @@ class Table(wiring.Component):
         m.d.sync += Value.cast(self.found).eq(functools.reduce(operator.or_, chosen))
         m.d.comb += self.hit.eq(hits.any())
 
-        # Changing.
+        # Change.
         written, toggled = Signal(count), Signal(count)
         changed = Signal()
         m.d.sync += [
@@ -133,7 +130,7 @@ class Table(wiring.Component):
     def _write(
         self, m: Module, used: Signal, entries: list[Any], written: Signal, toggled: Signal, changed: Signal
     ) -> None:
-        """Offer the bucket, which stays as it is until it is taken."""
+        """Offer the bucket, stable until it is taken."""
         config = self._config
         write = self.write.payload
         number = Signal(config.bucket_bits, reset_less=True)
@@ -179,6 +176,6 @@ class Table(wiring.Component):
 
 
 def _count(flags: Value) -> Value:
-    """Return how many bits are set."""
+    """Count the set bits."""
     half = len(flags) // 2
     return _count(flags[:half]) + _count(flags[half:]) if half else flags

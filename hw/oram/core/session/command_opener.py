@@ -1,4 +1,4 @@
-"""Opens commands: from sealed records to what the position map and the value RAM take."""
+"""Opens commands: from sealed records to inputs of the position map and the value RAM."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _BEAT_BLOCKS = BEAT_BYTES // BLOCK_BYTES
 
 
 class CommandOpener(wiring.Component):
-    """Opens one command after the other.
+    """Opens commands in order.
 
     Behaviour
     ---------
-    A block a cycle, whatever it holds; the record's header is passed over, and what fills its last beat.
+    One block a cycle, whatever its content; the record's header and the padding of its last beat are skipped.
     """
 
     def __init__(self, config: OramConfig, placer: Placer) -> None:
@@ -36,23 +36,22 @@ class CommandOpener(wiring.Component):
         self._shape = record_shape(config)
         super().__init__(
             {
-                #: ``round_keys``, ``power``: of the session's key; as of `PageOpen`.
+                #: ``round_keys``, ``power``: of the session's key; as in `PageOpen`.
                 "round_keys": In(KEYS_LAYOUT),
                 "power": In(power_layout(self._shape)),
-                "enable": In(1),  #: The keys are there.
-                #: Records, ``config.interval`` cycles apart at least, their beats four at most; taken at
-                #: once.
+                "enable": In(1),  #: The keys are valid.
+                #: Records, at least ``config.interval`` cycles apart, of at most four beats; taken at once.
                 "i": In(stream.Signature(BEAT_BITS)),
-                #: `latency` cycles after the record's first beat was offered.  Numbers of operations run
-                #: around.  A command with a wrong tag is ``rejected`` and has key and code 0; one with an
-                #: unknown code or a key of too many bits is ``malformed``.
+                #: `latency` cycles after the record's first beat was offered. Operation numbers wrap. A
+                #: command with a wrong tag is ``rejected``, and its key and code are 0. One with an unknown
+                #: code or a key of too many bits is ``malformed``.
                 "command": Out(stream.Signature(command_layout(config), always_ready=True)),
                 #: Rows of the value, before the command.
                 "value": Out(stream.Signature(value_write_layout(config), always_ready=True)),
             }
         )
 
-    #: From the verdict to the command.
+    #: Cycles from the verdict to the command.
     _AFTER: ClassVar = 1
 
     @staticmethod
@@ -62,7 +61,7 @@ class CommandOpener(wiring.Component):
         return Fifo.LATENCY + last_block + PageOpen.VERDICT_LATENCY + CommandOpener._AFTER
 
     def elaborate(self, platform: Any) -> Module:
-        """Blocks -> cipher -> the first of the text waits for the verdict, the others are values."""
+        """Blocks are decrypted; the first text block waits for the verdict, the others are values."""
         m = Module()
         config, shape = self._config, self._shape
         m.submodules.open = opener = PageOpen(shape, self._placer)
@@ -121,7 +120,7 @@ class CommandOpener(wiring.Component):
         return m
 
     def _values(self, m: Module, valid: Value, text: Value, operation: Signal, last: Value) -> None:
-        """Join blocks to rows, or take a row out of a block."""
+        """Join blocks to rows, or cut a row out of a block."""
         config = self._config
         blocks = max(1, config.row_bytes // BLOCK_BYTES)
         write = self.value.payload

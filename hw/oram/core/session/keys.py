@@ -1,4 +1,4 @@
-"""All keys of the map, from two."""
+"""All keys of the map, derived from two."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from hw.oram.core.crypto.config import PageShape, power_layout
 from hw.oram.core.crypto.key_schedule import KeySchedule
 from hw.oram.core.crypto.power_table import PowerTable
 
-#: Keys that follow from the seed: each is AES under the seed of its number here, from 1 on.
+#: Keys derived from the seed: key n is the block n encrypted under the seed, from 1 on.
 DERIVED = ("page", "permutation", "draw")
 
 
 class Keys(wiring.Component):
     """Derives the keys and expands them.
 
-    ``page``, ``record``: shape of the pages, and of the session's records.
+    ``page``, ``record``: shapes of pages, and of the session's records.
 
     Behaviour
     ---------
-    The time of four key schedules, or of two and the table of the page's powers, if that is longer; and a few
+    It takes the time of four key schedules, or of two and the page's power table if that is longer, and a few
     cycles more.
     """
 
@@ -39,14 +39,14 @@ class Keys(wiring.Component):
                 "session": In(BLOCK_BITS),
                 "seed": In(BLOCK_BITS),
                 **{f"{name}_keys": Out(KEYS_LAYOUT) for name in ("session", *DERIVED)},  #: Round keys.
-                #: Powers of the hash keys on their way to all that hash.
+                #: Powers of the hash keys, written to all hashes.
                 **{f"{name}_power": Out(power_layout(shape)) for name, shape in self._shapes.items()},
-                "done": Out(1),  #: Pulse: all of it is there and stays.
+                "done": Out(1),  #: Pulse: all keys and powers are valid and constant.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """One schedule derives key after key, with the seed; it keeps the last for itself."""
+        """One schedule derives the keys in sequence under the seed, and expands the last key."""
         m = Module()
         schedules = {}
         for name in ("session", *DERIVED):
@@ -83,7 +83,7 @@ class Keys(wiring.Component):
             m.d.sync += begins.eq(derived & (number == n))
             m.d.comb += [schedules[name].start.eq(begins), schedules[name].key.eq(fresh)]
 
-        # All are there when the last key is, and both tables.
+        # Done when the last key and both tables are.
         missing = Signal(1 + len(self._shapes))
         m.d.sync += self.done.eq(0)
         ready = Signal()

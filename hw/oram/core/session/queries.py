@@ -1,4 +1,4 @@
-"""From sealed commands to what the position map is asked."""
+"""From sealed commands to queries of the position map."""
 
 from __future__ import annotations
 
@@ -33,17 +33,18 @@ class Queries(wiring.Component):
             {
                 **{f"{name}_keys": In(KEYS_LAYOUT) for name in ("session", "permutation", "draw")},
                 "session_power": In(power_layout(record_shape(config))),
-                #: ``enable``, ``i``, ``value``: as of `CommandOpener`.
+                #: ``enable``, ``i``, ``value``: as in `CommandOpener`.
                 "enable": In(1),
                 "i": In(stream.Signature(BEAT_BITS)),
                 "value": Out(stream.Signature(value_write_layout(config), always_ready=True)),
-                "query": Out(stream.Signature(query_layout(config))),  #: Every operation has room.
+                #: There is room for every accepted operation.
+                "query": Out(stream.Signature(query_layout(config))),
                 "rejected": Out(1),  #: Pulse: a command's tag was wrong.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Commands wait for the ciphers' turn, and beside them until they are done."""
+        """Commands wait for the front's next cycle, and pass beside it."""
         m = Module()
         config = self._config
         m.submodules.opener, m.submodules.front = opener, front = self._opener, self._front

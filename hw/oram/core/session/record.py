@@ -1,4 +1,4 @@
-"""Sealed commands and responses as the ciphers take them."""
+"""Sealed commands and responses in the form of the ciphers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hw.oram.core.layouts import PAGE_BITS
 
 #: Bits of a sequence number.
 SEQUENCE_BITS = 64
-#: What the sealed text begins with beside its key: code or status.
+#: Blocks of the sealed text before the value: code or status, and key.
 TEXT_HEADER_BLOCKS = 1
 #: Last word of the initialization vector.
 COMMAND, RESPONSE = 0, 1
@@ -25,9 +25,7 @@ def record_shape(config: OramConfig) -> PageShape:
 
 
 def record_nonces(m: Module, request: Any, enable: Value, direction: int) -> None:
-    """Ask for the keystreams of records one after the other, from sequence number 0 on: it is known ahead
-    which come.
-    """
+    """Request the keystreams of records in order, from sequence number 0 on, ahead of their arrival."""
     sequence = Signal(SEQUENCE_BITS, name="nonce_sequence")
     vector = Cat(sequence, Const(direction, PAGE_BITS + VERSION_BITS - SEQUENCE_BITS))
     m.d.comb += [

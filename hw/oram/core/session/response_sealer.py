@@ -1,4 +1,4 @@
-"""Seals responses: from rows of the stage to records as the host gets them."""
+"""Seals responses: from rows of the stage to records for the host."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _BEAT_BLOCKS = BEAT_BYTES // BLOCK_BYTES
 
 
 class ResponseSealer(wiring.Component):
-    """Seals one response after the other.
+    """Seals responses in order.
 
     Behaviour
     ---------
-    A block a cycle.  Sequence numbers count responses.
+    One block a cycle. Sequence numbers count responses.
     """
 
     def __init__(self, config: OramConfig, placer: Placer) -> None:
@@ -42,11 +42,11 @@ class ResponseSealer(wiring.Component):
         self._shape = record_shape(config)
         super().__init__(
             {
-                #: ``round_keys``, ``power``: of the session's key; as of `PageSeal`.
+                #: ``round_keys``, ``power``: of the session's key; as in `PageSeal`.
                 "round_keys": In(KEYS_LAYOUT),
                 "power": In(power_layout(self._shape)),
-                "enable": In(1),  #: The keys are there.
-                #: Rows of responses, one a cycle; responses ``config.interval`` cycles apart at least.
+                "enable": In(1),  #: The keys are valid.
+                #: Rows of responses, one a cycle; responses are at least ``config.interval`` cycles apart.
                 "i": In(stream.Signature(response_layout(config), always_ready=True)),
                 #: Records; the last beat `latency` cycles after the response's first row.
                 "o": Out(stream.Signature(BEAT_BITS, always_ready=True)),
@@ -60,7 +60,9 @@ class ResponseSealer(wiring.Component):
         return Fifo.LATENCY + (slots - 1) + PageSeal.LATENCY + (slots - 1) + 1
 
     def elaborate(self, platform: Any) -> Module:
-        """Rows wait while their blocks are sealed; blocks behind the record's number are joined to beats."""
+        """Rows wait until their blocks are sealed; sealed blocks are joined to beats behind the sequence
+        number.
+        """
         m = Module()
         config, shape = self._config, self._shape
         m.submodules.seal = sealer = PageSeal(shape, self._placer)

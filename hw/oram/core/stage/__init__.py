@@ -1,1 +1,1 @@
-"""The turn of an operation: its page, its records and its response, at a fixed time whatever they hold."""
+"""The stage of a touch: its page, its records and its response, at fixed times whatever their content."""

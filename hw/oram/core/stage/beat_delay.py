@@ -1,4 +1,4 @@
-"""Holding back beats for a fixed time."""
+"""A delay line for beats."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from hw.oram.core.layouts import BEAT_BITS
 
 
 class BeatDelay(wiring.Component):
-    """Gives beats as they were ``cycles`` cycles ago, at least 3.
+    """Delays beats by ``cycles`` cycles, at least 3.
 
     Behaviour
     ---------
-    A memory turns with the clock: what is written in a cycle is read when its place comes again.
+    A memory with a wrapping address: a place is read before it is written again.
     """
 
     def __init__(self, *, cycles: int) -> None:
@@ -37,7 +37,7 @@ class BeatDelay(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """A register behind the memory's own."""
+        """A register follows the memory's own."""
         m = Module()
         depth = self._cycles - 1
         m.submodules.beats = beats = uninitialised(

@@ -1,4 +1,4 @@
-"""The value of one slot, kept as the beats of a page or record pass."""
+"""The value of one slot, captured while the beats of a page or record pass."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from hw.oram.config import BEAT_BYTES, OramConfig
 from hw.oram.core.bits import named, select
 from hw.oram.core.layouts import BEAT_BITS
 
-#: Pages or records whose value is kept, so long as it takes until it is asked for.
+#: Pages or records whose value is held until it is read.
 BANKS = 8
 
 
 class Capture(wiring.Component):
-    """Keeps a value of each page or record.
+    """Captures one value of each page or record.
 
-    ``slots``, ``beats``, ``values_offset``: of a page or record: its values, its beats, and the byte of the
-    first value.
+    ``slots``, ``beats``, ``values_offset``: of a page or record: its values, its beats, and the first value's
+    offset in bytes.
     """
 
     def __init__(self, config: OramConfig, *, slots: int, beats: int, values_offset: int) -> None:
@@ -30,18 +30,17 @@ class Capture(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(BEAT_BITS, always_ready=True)),
-                "own": In(slots),  #: With each beat: the slot whose value is kept, or none.
-                #: ``bank``, ``row``: of the last `BANKS` pages or records, counting from reset, which; and
-                #: which row of its value.
+                "own": In(slots),  #: With each beat: the slot to capture, or none.
+                #: ``bank``, ``row``: number of the page or record modulo `BANKS`, and the row of its value.
                 "bank": In(range(BANKS)),
                 "row": In(range(max(2, config.value_rows))),
-                #: That row, a cycle later.  A row can be read two cycles after its beat.
+                #: That row, a cycle later. A row can be read two cycles after its beat.
                 "data": Out(8 * config.row_bytes),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Which slots a beat has is the same for each page."""
+        """Every page has the same slots in a beat."""
         m = Module()
         config, rows = self._config, self._config.value_rows
         lanes = BEAT_BYTES // config.row_bytes

@@ -1,4 +1,4 @@
-"""Which slots of a page or record have a key."""
+"""Slots of a page or record that hold a key."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from amaranth.lib.wiring import In, Out
 from hw.lib.delay import delay
 from hw.oram.core.layouts import BEAT_BITS
 
-#: Bits of a key, and of which slots are in use, as they are stored; and such words in a beat.
+#: Bits of a key and of a bitmap in memory, and words of that size in a beat.
 WORD_BITS = 64
 LANES = BEAT_BITS // WORD_BITS
 
 
 class KeyMatch(wiring.Component):
-    """Compares keys as their beats pass.
+    """Compares keys while their beats pass.
 
     ``slots``, ``beats``: keys, and beats of the whole page or record. ``bitmap_word``, ``keys_word``: words
-    of 8 bytes before the one that says which slots are in use, and before the first key.
+    of 8 bytes before the bitmap of slots, and before the first key.
     """
 
     def __init__(self, *, slots: int, beats: int, bitmap_word: int, keys_word: int, key_bits: int) -> None:
@@ -30,16 +30,16 @@ class KeyMatch(wiring.Component):
             {
                 "valid": In(1),
                 "beat": In(BEAT_BITS),
-                "key": In(key_bits),  #: In the cycles after those of the beats with keys.
-                #: ``bitmap``, ``match``: three cycles after the beats that they come from: which slots are in
-                #: use, and which have the key, in use or not.
+                "key": In(key_bits),  #: In the cycles after the beats with keys.
+                #: ``bitmap``, ``match``: three cycles after their beats: slots in use, and slots with the
+                #: key, in use or not.
                 "bitmap": Out(slots),
                 "match": Out(slots),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """A beat, whether its words are the key, and those of all beats."""
+        """Register a beat, compare its words, collect the results of all beats."""
         m = Module()
         index = Signal(range(self._beats))
         with m.If(self.valid):

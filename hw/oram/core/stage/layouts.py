@@ -1,4 +1,4 @@
-"""What passes between the parts of the stage."""
+"""Layouts of the streams between the parts of the stage."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hw.oram.core.layouts import STATUS_BITS, Code, Status, touch_layout
 
 
 def response_layout(config: OramConfig) -> data.StructLayout:
-    """Return a row of a response: its value before the operation, and with ``first`` all the rest."""
+    """Return a row of a response: its value before the operation, and with ``first`` the other fields."""
     return data.StructLayout(
         {
             "first": 1,
@@ -25,7 +25,7 @@ def response_layout(config: OramConfig) -> data.StructLayout:
 
 
 def value_write_layout(config: OramConfig) -> data.StructLayout:
-    """Return a row of a command's value on its way into the value RAM."""
+    """Return a row of a command's value for the value RAM."""
     return data.StructLayout(
         {
             "operation": config.operation_bits,
@@ -36,39 +36,37 @@ def value_write_layout(config: OramConfig) -> data.StructLayout:
 
 
 def item_layout(config: OramConfig) -> data.StructLayout:
-    """Return a touch, which of its operation's it is, and its operation's place in the log."""
+    """Return a touch, its number in its operation, and the operation's place (``turn``) in the log."""
     return data.StructLayout(
         {
             "touch": touch_layout(config),
             "index": range(config.items + config.label_count),
             "turn": range(config.window),
-            "search": 1,  # the operation's item is somewhere, and moves or goes
+            "search": 1,  # the operation's item exists, and moves or is removed
         }
     )
 
 
 def place_layout(config: OramConfig) -> data.StructLayout:
-    """Return a place in the log of records: those touched, by touch, then the fresh ones, by label."""
+    """Return a place in the log of records: the touched ones by touch, then the fresh ones by label."""
     kinds = config.items + config.label_count
     return data.StructLayout({"turn": range(config.window), "kind": range(kinds)})
 
 
 def state_layout(config: OramConfig) -> data.StructLayout:
-    """Return what a record holds: its slots in use, and to choose between two, how many items are in these
-    and its page together.
-    """
+    """Return a record's state: its bitmap, and with two labels the items of its page and list together."""
     most = config.list_slots + config.slots if config.label_count == 2 else 0
     return data.StructLayout({"bitmap": config.list_slots, "load": range(most + 1)})
 
 
 def done_layout(config: OramConfig) -> data.StructLayout:
-    """Return what the loop found and decided for a touch."""
+    """Return the loop's results for a touch."""
     slot, entry = range(config.list_slots), range(config.overflow_entries)
     return data.StructLayout(
         {
             "item": item_layout(config),
-            #: ``in_page``, ``in_list``, ``in_log``, ``in_overflow``: where the operation's item was; at most
-            #: one, and with ``log_turn`` and ``own_entry`` more closely.
+            #: ``in_page``, ``in_list``, ``in_log``, ``in_overflow``: the place of the operation's item: at
+            #: most one is set. ``log_turn``, ``own_entry``: its place in the log, its overflow entry.
             "in_page": 1,
             "in_list": 1,
             "in_log": 1,
@@ -76,23 +74,23 @@ def done_layout(config: OramConfig) -> data.StructLayout:
             "log_turn": range(config.window),
             "own_entry": entry,
             #: ``version``, ``page_items``, ``bitmap``: header of the record: the page's next version and
-            #: items, the list's slots in use.
+            #: items, the list's bitmap.
             "version": VERSION_BITS,
             "page_items": range(config.slots + 1),
             "bitmap": config.list_slots,
-            #: ``retried``, ``retry_entry``, ``retry_slot``, ``retry_key``: an item of the overflow store went
-            #: into the list.
+            #: ``retried``, ``retry_entry``, ``retry_slot``, ``retry_key``: an overflow item moved into the
+            #: list.
             "retried": 1,
             "retry_entry": entry,
             "retry_slot": slot,
             "retry_key": config.key_bits,
-            #: ``listed``, ``fresh``, ``fresh_bitmap``, ``fresh_slot``: the operation's item went into a list,
-            #: whose bitmap is then this.
+            #: ``listed``, ``fresh``, ``fresh_bitmap``, ``fresh_slot``: the operation's item was appended to a
+            #: list: its record, new bitmap and slot.
             "listed": 1,
             "fresh": unsigned(config.record_index_bits),
             "fresh_bitmap": config.list_slots,
             "fresh_slot": slot,
-            #: ``stored``, ``stored_entry``: it went into the overflow store.
+            #: ``stored``, ``stored_entry``: it was stored in the overflow.
             "stored": 1,
             "stored_entry": entry,
         }
@@ -100,6 +98,6 @@ def done_layout(config: OramConfig) -> data.StructLayout:
 
 
 def searches(touch: Any) -> Any:
-    """Return whether the operation of a touch takes an item from its place."""
+    """Return whether the touch's operation takes an item from its place."""
     takes = (touch.code == Code.GET) | (touch.code == Code.PUT) | (touch.code == Code.DELETE)
     return takes & (touch.status == Status.HIT)

@@ -1,4 +1,4 @@
-"""Values of a list that are beats, in a RAM."""
+"""Values of a list that are whole beats, in a RAM."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hw.oram.core.layouts import BEAT_BITS
 
 
 class ListValues(wiring.Component):
-    """Keeps the values of one record while those of the next come in."""
+    """Holds the values of one record while those of the next arrive."""
 
     def __init__(self, config: OramConfig) -> None:
         self._config = config
@@ -24,7 +24,7 @@ class ListValues(wiring.Component):
                 "start": In(1),  #: With the last beat: from the next cycle on this record is read.
                 "item": In(range(config.list_slots)),
                 "row": In(range(max(2, config.value_rows))),
-                "data": Out(BEAT_BITS),  #: That row of that item's value, a cycle later.
+                "data": Out(BEAT_BITS),  #: That row of the item's value, a cycle later.
             }
         )
 

@@ -1,4 +1,4 @@
-"""Keys and short values of a list, all at once."""
+"""Keys and short values of a list, in registers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from hw.oram.core.stage.key_match import LANES, WORD_BITS
 
 
 class ListWords(wiring.Component):
-    """Keeps the words of one record while the next comes in.
+    """Holds the words of one record while the next arrives.
 
-    ``config``: values of a beat and more are not kept here.
+    ``config``: values of a beat and more are not held here.
     """
 
     def __init__(self, config: OramConfig) -> None:
@@ -26,7 +26,7 @@ class ListWords(wiring.Component):
         super().__init__(
             {
                 "record": In(stream.Signature(BEAT_BITS, always_ready=True)),
-                "start": In(1),  #: With the last beat, or after it before the next record.
+                "start": In(1),  #: With the last beat, or later before the next record.
                 #: From two cycles after ``start`` on, for each item: its key, then the words of its value.
                 "words": Out(
                     data.ArrayLayout(data.ArrayLayout(unsigned(WORD_BITS), self._words), config.list_slots)
@@ -35,7 +35,7 @@ class ListWords(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Each word has its beat."""
+        """Each word is loaded with its beat."""
         m = Module()
         config, value_words = self._config, self._words - 1
         index = Signal(range(config.record_beats))

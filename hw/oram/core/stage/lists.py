@@ -1,4 +1,4 @@
-"""The loop: what a touch leaves of its record's list, and where the operation's item goes."""
+"""The loop: a touch's effect on its record's list, and the place of the operation's item."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hw.oram.core.bits import any_of, count_before, encode, lowest
 from hw.oram.core.stage.layouts import done_layout, item_layout, place_layout, state_layout
 from hw.oram.core.stage.overflow import Overflow
 from hw.oram.core.stage.recall import Recall
-from hw.oram.core.stage.schedule import Schedule
+from hw.oram.core.stage.schedule import StageSchedule
 
 
 class Lists(wiring.Component):
@@ -23,8 +23,9 @@ class Lists(wiring.Component):
 
     Behaviour
     ---------
-    A record's state is what the newest touch or append of the window left, or what HBM holds.  Of the touch
-    and the operation just before, it comes out of registers, and their slots are not in `Recall` yet.
+    A record's state is the one after its newest touch or append within the window, else that in HBM. The
+    states of the previous touch and operation are forwarded from registers: `Recall` does not hold their
+    slots yet.
     """
 
     def __init__(self, config: OramConfig) -> None:
@@ -33,7 +34,7 @@ class Lists(wiring.Component):
         done = done_layout(config)
         super().__init__(
             {
-                #: ``start``, ``item``: a touch, in cycle `Schedule.recall` of it.
+                #: ``start``, ``item``: a touch, in its cycle `StageSchedule.recall`.
                 "start": In(1),
                 "item": In(item_layout(config)),
                 #: ``bitmap``, ``match``: of its record in HBM; in cycles ``loop`` - 1 and ``loop``.
@@ -41,26 +42,26 @@ class Lists(wiring.Component):
                 "match": In(slots),
                 #: Of the fresh records in HBM; in cycle ``retry``.
                 "header": In(data.ArrayLayout(state_layout(config), labels)),
-                #: ``page_own``, ``page_free``: its page had the operation's item, and has so many free slots;
-                #: from cycle ``loop`` + 1 to ``retry``.
+                #: ``page_own``, ``page_free``: its page holds the operation's item, and its free slots; from
+                #: cycle ``loop`` + 1 to ``retry``.
                 "page_own": In(1),
                 "page_free": In(range(config.slots + 1)),
                 "version": In(done.members["version"]),  #: Next version of the page; in cycle ``loop``.
-                #: From cycle ``load``: the slot with the operation's item, if the record's beats show it.
+                #: From cycle ``load``: the slot with the operation's item, if the record's beats hold it.
                 "own_slots": Out(slots),
-                #: ``flush``, ``before``: in cycle ``retry``: items that go into the page, and those below
-                #: each slot that may.
+                #: ``flush``, ``before``: in cycle ``retry``: items that move into the page, and the
+                #: candidates below each slot.
                 "flush": Out(slots),
                 "before": Out(data.ArrayLayout(range(slots + 1), slots)),
                 #: ``done``, ``done_valid``: in the cycle after ``append``.
                 "done_valid": Out(1),
                 "done": Out(done),
-                "overflow": Out(1),  #: A pulse: neither the list nor the overflow store had room.
+                "overflow": Out(1),  #: A pulse: the list and the overflow were full.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Build the steps; each takes a cycle, the first after the loop's `Schedule.rank_cycles`."""
+        """Build the steps: a cycle each, or `StageSchedule.rank_cycles` for `rank`."""
         m = Module()
         steps = _Steps(m, self, self._config)
         steps.prepare()
@@ -73,10 +74,10 @@ class Lists(wiring.Component):
 
 
 class _Steps:
-    """The steps of `Lists`, each built by a method, and the registers that one sets for a later one."""
+    """The steps of `Lists`, one in each method, and the registers between them."""
 
     def __init__(self, m: Module, lists: Lists, config: OramConfig) -> None:
-        schedule = Schedule(config)
+        schedule = StageSchedule(config)
         slots, labels = config.list_slots, config.label_count
         state = state_layout(config)
         self.m, self.lists, self.config, self.schedule = m, lists, config, schedule
@@ -116,7 +117,7 @@ class _Steps:
         self.in_page = _register(1, "in_page")
         self.base = [_register(state, f"base_{label}") for label in range(labels)]
         self.after_this = _register(labels, "after_this")
-        self.twins = _register(1, "twins")  # both fresh records are one
+        self.fresh_equal = _register(1, "fresh_equal")  # both fresh records are the same
         #: Set by `append`: states of the fresh records, and the slots that were filled.
         self.appended = [_register(state, f"appended_{label}") for label in range(labels)]
         self.slot_of = [_register(slots, f"slot_of_{label}", reset=True) for label in range(labels)]
@@ -129,7 +130,7 @@ class _Steps:
         self.fault = _register(1, "fault", reset=True)
 
     def _read_state(self, place: Any) -> Any:
-        """Read the state that was written at a place of the log."""
+        """Read the state at a place of the log."""
         port = self.states.read_port(domain="comb")
         self.m.d.comb += port.addr.eq(Value.cast(place))
         return data.View(state_layout(self.config), port.data)
@@ -176,17 +177,17 @@ class _Steps:
                 m.d.sync += last_turn.eq(lists.item.turn)
 
     def hide(self) -> None:
-        """First cycle: forward the previous touch's bitmap; hide what HBM does not hold yet."""
+        """First: forward the previous touch's bitmap; hide items that HBM does not hold yet."""
         m, recall, overflow, touch = self.m, self.recall, self.overflow, self.item.touch
         slots, labels = self.config.list_slots, self.config.label_count
-        previous = [self.slot_of[n] & recall.just[n].replicate(slots) for n in range(labels)]
-        previous_own = [self.slot_of[n] & recall.just_own[n].replicate(slots) for n in range(labels)]
+        previous = [self.slot_of[n] & recall.previous[n].replicate(slots) for n in range(labels)]
+        previous_own = [self.slot_of[n] & recall.previous_own[n].replicate(slots) for n in range(labels)]
         bitmap, hidden = Signal(slots), Signal(slots)
         logged, moved = Signal(slots), Signal(slots)
         m.d.comb += [
             bitmap.eq(self.early),
             logged.eq(any_of([recall.own, *previous_own])),
-            moved.eq(overflow.own_moved & (~recall.just_put).replicate(slots)),
+            moved.eq(overflow.own_moved & (~recall.previous_put).replicate(slots)),
             hidden.eq(
                 any_of(
                     [
@@ -235,9 +236,9 @@ class _Steps:
         m.d.comb += [self.lists.flush.eq(self.flush), self.lists.before.eq(before)]
 
     def retry(self) -> None:
-        """Third: an overflow item takes the lowest free slot; the fresh records' states are read."""
+        """Third: an overflow item takes the lowest free slot; read the fresh records' states."""
         m, overflow, touch, slots = self.m, self.overflow, self.item.touch, self.config.list_slots
-        moved_before = self.moved_slot & overflow.own_just_moved.replicate(slots)
+        moved_before = self.moved_slot & overflow.own_moved_previous.replicate(slots)
         rest = self.kept & ~self.flush & ~moved_before
         slot = lowest(m, "slot", ~rest)
         stay = Mux(touch.page_valid, self.config.slots - self.lists.page_free, 0)
@@ -245,13 +246,13 @@ class _Steps:
             m.d.sync += [
                 self.touched.bitmap.eq(rest | slot & overflow.waits.replicate(slots)),
                 self.touched.load.eq(
-                    stay + self.kept_count - overflow.own_just_moved + (overflow.waits & ~rest.all())
+                    stay + self.kept_count - overflow.own_moved_previous + (overflow.waits & ~rest.all())
                 ),
                 self.moves.eq(overflow.waits & ~rest.all()),
                 self.move_slot.eq(slot & overflow.waits.replicate(slots)),
                 self.page_items.eq(Mux(touch.page_valid, stay + self.flushed, 0)),
                 self.in_page.eq(self.lists.page_own & touch.page_valid),
-                self.taken.eq((self.taken & ~touch.first) | self.own.any() | overflow.own_just_moved),
+                self.taken.eq((self.taken & ~touch.first) | self.own.any() | overflow.own_moved_previous),
             ]
         labels = self.config.label_count
         with m.If(self.at[self.retry_at]):
@@ -264,7 +265,7 @@ class _Steps:
                     m.d.sync += self.base[label].eq(self.lists.header[label])
                 same = Value.cast(fresh.place) == Value.cast(self.place)
                 m.d.sync += self.after_this[label].eq(fresh.valid & same)
-            m.d.sync += self.twins.eq(touch.fresh[0] == touch.fresh[labels - 1])
+            m.d.sync += self.fresh_equal.eq(touch.fresh[0] == touch.fresh[labels - 1])
 
     def append(self) -> None:
         """Fourth: the operation's item takes the lowest free slot of the fresh record with fewer items."""
@@ -276,7 +277,7 @@ class _Steps:
         free = [lowest(m, f"free_{label}", ~now[label].bitmap) for label in range(labels)]
         second = Signal()
         if labels == 2:
-            m.d.comb += second.eq(~self.twins & (now[1].load < now[0].load))
+            m.d.comb += second.eq(~self.fresh_equal & (now[1].load < now[0].load))
         chosen = [~second, second][:labels]
         puts = touch.last & touch.keep
         lists_full = Cat(now[label].bitmap.all() for label in range(labels))
@@ -306,19 +307,19 @@ class _Steps:
                     m.d.sync += self.slot_of[label].eq(put)
                     self._add(self.appended[label], now[label], put)
                 if labels == 2:
-                    with m.If(self.twins):
+                    with m.If(self.fresh_equal):
                         put = free[0] & puts.replicate(self.config.list_slots)
                         self._add(self.appended[1], now[0], put)
 
     def _add(self, appended: Any, state: Any, put: Value) -> None:
-        """Set a state with one more item, in slot ``put``, or none."""
+        """Add an item to a state, in slot ``put`` or none."""
         self.m.d.sync += [
             appended.bitmap.eq(state.bitmap | put),
             appended.load.eq(state.load + put.any()),
         ]
 
     def remember(self) -> None:
-        """Afterwards: write the states for the next touches, and drive `Lists.done`."""
+        """Last: write the states for the next touches, and drive `Lists.done`."""
         m, lists, recall, overflow = self.m, self.lists, self.recall, self.overflow
         items, labels, append = self.config.items, self.config.label_count, self.append_at
         write = self.states.write_port()

@@ -1,4 +1,4 @@
-"""Pages as they are written back: with items of the list in their free slots."""
+"""Pages on their way back: items of the list fill their free slots."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from hw.oram.core.stage.list_words import ListWords
 from hw.oram.core.stage.schedule import KEY_BYTES, PAGE_KEYS_OFFSET
 
 _WORD_BYTES = WORD_BITS // 8
-#: Word of a page, and of its first beat, that says which slots are in use.
+#: Word of the bitmap in a page and in its first beat.
 _BITMAP_WORD = BLOCK_BYTES // _WORD_BYTES
 
 
 class Merge(wiring.Component):
-    """Takes for each free slot of a page the item of its rank among those that go into it.
+    """Fills each free slot of a page with the flushed item of the same rank.
 
     Behaviour
     ---------
-    Words of short values are chosen among registers, as keys are.  Values of whole beats are read out of a
-    RAM, which holds two lists, so that the next comes in while one is used.
+    Words of keys and short values are selected among registers. Values of whole beats are read from a RAM
+    with two lists: the next list arrives while one is used.
     """
 
     def __init__(self, config: OramConfig) -> None:
@@ -37,36 +37,36 @@ class Merge(wiring.Component):
         slots, items = config.slots, config.list_slots
         super().__init__(
             {
-                #: Of records whose pages are touched too.
+                #: Records whose pages are touched too.
                 "record": In(stream.Signature(BEAT_BITS, always_ready=True)),
-                #: The record's list and page are decided: ``own``, the slot that the operation's item leaves;
-                #: ``kept``, the page's other slots in use, ``before``, the free slots below each; ``flush``,
-                #: the items that go into it, and ``ranks``, those below each.
+                #: The record's list and page are decided. ``own``: the slot that the operation's item leaves.
+                #: ``kept``, ``before``: the page's other slots in use, and the free slots below each.
+                #: ``flush``, ``ranks``: the items to move, and those below each.
                 "choose": In(1),
                 "own": In(slots),
                 "kept": In(slots),
                 "before": In(data.ArrayLayout(range(slots + 1), slots)),
                 "flush": In(items),
                 "ranks": In(data.ArrayLayout(range(items + 1), items)),
-                #: With the last beat of the record, or after it where it is short; after ``choose``.
+                #: With the last beat of the record, or later for a short one; after ``choose``.
                 "start": In(1),
-                #: ``ahead``, ``page``: two cycles before each beat of the page, the first time in the cycle
-                #: after ``start``; and the beat.
+                #: ``page``: a beat of the page. ``ahead``: two cycles before it, first in the cycle after
+                #: ``start``.
                 "ahead": In(1),
                 "page": In(stream.Signature(BEAT_BITS, always_ready=True)),
-                #: A cycle after each.  The slot that an item left and none took is zeros; the page's tag,
-                #: what fills it up and what lies in other free slots is as it came.
+                #: A cycle after each beat. A slot that an item left is zeros unless filled; tag, padding and
+                #: other free slots are unchanged.
                 "o": Out(stream.Signature(BEAT_BITS, always_ready=True)),
                 "own_now": Out(slots),  #: With the page's beats: ``own``.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Which item each slot takes; the list's words; then beat by beat."""
+        """Select the item of each slot; hold the list's words; compose the beats."""
         m = Module()
         config = self._config
         slots, items = config.slots, config.list_slots
-        # Which item each slot takes, as one bit or none.
+        # One-hot: the item of each slot, or none.
         taken = [Signal(items, name=f"taken_{slot}", reset_less=True) for slot in range(slots)]
         held = [Signal(items, name=f"held_{slot}", reset_less=True) for slot in range(slots)]
         kept, bitmap = Signal(slots, reset_less=True), Signal(slots, reset_less=True)
@@ -81,7 +81,7 @@ class Merge(wiring.Component):
             m.d.sync += [bitmap.eq(kept | Cat(one.any() for one in taken)), leaving.eq(left)]
         m.d.comb += self.own_now.eq(delay(m, "leaving", leaving, 2, reset=False))
 
-        # Beat by beat: where each word of it comes from, and its place in the page.
+        # For each beat: the sources of its words, and its place in the page.
         index = Signal(range(config.page_beats))
         with m.If(self.ahead):
             m.d.sync += index.eq(index + 1)
@@ -132,7 +132,7 @@ class Merge(wiring.Component):
 
     @property
     def _fields(self) -> list[tuple[str, int, int]]:
-        """Name, first byte and bytes each of what is chosen word by word."""
+        """Name, first byte and bytes of each field selected by words."""
         config = self._config
         fields = [("key", PAGE_KEYS_OFFSET, KEY_BYTES)]
         if config.value_bytes < BEAT_BYTES:
@@ -147,7 +147,7 @@ class Merge(wiring.Component):
         leaving: Signal,
         by_beat: Callable[[list[Value]], Value],
     ) -> Value:
-        """Return the beat with a value from the list, if it is one."""
+        """Return the beat with a value from the list, where it holds one."""
         config = self._config
         items = config.list_slots
         m.submodules.values = values = ListValues(config)
@@ -171,5 +171,5 @@ class Merge(wiring.Component):
 
 
 def _slot_at(offset: int, size: int, slots: int) -> int | None:
-    """Return which of ``slots`` of ``size`` an offset lies in."""
+    """Return the slot, of ``size`` bytes, at an offset, or None."""
     return offset // size if 0 <= offset < slots * size else None

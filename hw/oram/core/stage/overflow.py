@@ -1,4 +1,4 @@
-"""Items that found their list full."""
+"""Items whose list is full."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from hw.oram.core.stage.layouts import item_layout
 
 
 class Overflow(wiring.Component):
-    """Entries of a record and a key each; an item waits in one until its record's list has a free slot.
+    """Entries of a record and a key each; an item waits here until its record's list has a free slot.
 
-    An entry whose item has moved into the list stays taken for a window: it says where the item is while the
-    list's beats do not show it.  After the operation `OramConfig.window` operations later it is free.
+    An entry stays taken for a window after its item moved into the list: it holds the item's slot until the
+    list's beats in HBM do. It is free `OramConfig.window` operations later.
     """
 
     def __init__(self, config: OramConfig) -> None:
@@ -27,38 +27,37 @@ class Overflow(wiring.Component):
         slots, entry = config.list_slots, range(config.overflow_entries)
         super().__init__(
             {
-                #: ``prepare``, ``item``: three cycles before the loop's first: the next touch.
+                #: ``prepare``, ``item``: the next touch, three cycles before the loop's first.
                 "prepare": In(1),
                 "item": In(item_layout(config)),
-                #: ``moved``, ``own_moved``: in the loop's first cycle: slots of its record that items moved
-                #: into within the window, and that which the operation's item moved into.  Both without the
-                #: touch just before.
+                #: ``moved``, ``own_moved``: in the loop's first cycle: slots that items of the window moved
+                #: into, and the slot of the operation's item. Both lack the previous touch.
                 "moved": Out(slots),
                 "own_moved": Out(slots),
-                #: ``take``, ``current``: the loop's second cycle, and the touch until ``apply``.  When the
-                #: operation before put the key somewhere, ``own_moved`` may be of its old place.
+                #: ``take``, ``current``: the loop's second cycle, and the touch until ``apply``. After the
+                #: previous operation put the key elsewhere, ``own_moved`` may be its old place.
                 "take": In(1),
                 "current": In(item_layout(config)),
-                #: ``own``, ``own_entry``: from the cycle after ``take``, and a cycle after ``decide``: the
-                #: operation's item is in an entry.
+                #: ``own``, ``own_entry``: the operation's item is in an entry; from the cycle after ``take``,
+                #: and from the cycle after ``decide``.
                 "own": Out(1),
-                #: From the cycle after ``take``: it moved with the touch just before.
-                "own_just_moved": Out(1),
+                #: From the cycle after ``take``: it moved with the previous touch.
+                "own_moved_previous": Out(1),
                 "own_entry": Out(entry),
                 "waits": Out(1),  #: From the cycle after ``take``: an item waits for this record.
-                "decide": In(1),  #: A cycle after ``take`` or later; ``apply`` comes in the next cycle.
-                #: ``apply``, ``move``, ``slot``: the lowest of the entries that wait for the record moves
-                #: into this slot.  The entry of the operation's item is free.
+                "decide": In(1),  #: At least a cycle after ``take``; ``apply`` follows in the next cycle.
+                #: ``apply``, ``move``, ``slot``: the lowest entry that waits for the record moves into this
+                #: slot. The entry of the operation's item is freed.
                 "apply": In(1),
                 "move": In(1),
                 "slot": In(slots),
                 #: ``store``, ``record``: with ``apply``: the operation's item takes the lowest free entry,
-                #: and waits for this record.
+                #: for this record.
                 "store": In(1),
                 "record": In(config.record_index_bits),
-                "full": Out(1),  #: In the cycle of ``apply``: there is none.
-                #: ``retry_entry``, ``retry_key``, ``stored_entry``: in the cycle after ``apply``: what moved,
-                #: and which entry was taken.
+                "full": Out(1),  #: In the cycle of ``apply``: no entry is free.
+                #: ``retry_entry``, ``retry_key``, ``stored_entry``: in the cycle after ``apply``: the entry
+                #: and key that moved, and the entry that was taken.
                 "retry_entry": Out(entry),
                 "retry_key": Out(config.key_bits),
                 "stored_entry": Out(entry),
@@ -66,10 +65,10 @@ class Overflow(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """What waits and what has moved are two bits of an entry; a free one has neither.
+        """Two bits of an entry say that it waits or has moved; a free one has neither.
 
-        Records and keys are compared in every cycle: three cycles before the loop's second for the places of
-        moved items, which are many to choose from, and again for an entry that was taken meanwhile.
+        Records and keys are compared twice: three cycles before the loop's second for the slots of moved
+        items, whose selection is wide, and again for an entry taken since.
         """
         m = Module()
         count = self._config.overflow_entries
@@ -82,16 +81,16 @@ class Overflow(wiring.Component):
         same_record, same_key, same_turn, places, own_places = self._entries(m, vector, stored, moves, moved)
 
         own, candidates, expired = vector("own_held"), vector("candidates"), vector("expired")
-        just_moved = Signal(count)
+        moved_previous = Signal(count)
         is_own = same_record & same_key & (waiting | moved)
         waits = same_record & ~same_key & waiting
-        own_any, own_just, waits_any = Signal(), Signal(), Signal()
+        own_any, own_previous, waits_any = Signal(), Signal(), Signal()
         with m.If(self.take):
             m.d.sync += [
                 own.eq(is_own),
                 candidates.eq(waits),
                 own_any.eq(is_own.any()),
-                own_just.eq((is_own & just_moved).any()),
+                own_previous.eq((is_own & moved_previous).any()),
                 waits_any.eq(waits.any()),
             ]
             with m.If(self.current.touch.first):
@@ -130,7 +129,7 @@ class Overflow(wiring.Component):
             m.d.sync += [
                 waiting.eq(waiting & ~own & ~moves | stored),
                 moved.eq((moved | moves) & ~own),
-                just_moved.eq(moves),
+                moved_previous.eq(moves),
                 entry[0].eq(encode(next_move)),
                 entry[1].eq(encode(room)),
             ]
@@ -138,7 +137,7 @@ class Overflow(wiring.Component):
             self.moved.eq(places),
             self.own_moved.eq(own_places),
             self.own.eq(own_any),
-            self.own_just_moved.eq(own_just),
+            self.own_moved_previous.eq(own_previous),
             self.own_entry.eq(own_entry),
             self.waits.eq(waits_any),
             self.full.eq(full),
@@ -151,7 +150,7 @@ class Overflow(wiring.Component):
     def _entries(
         self, m: Module, vector: Callable[[str], Signal], stored: Signal, moves: Signal, moved: Signal
     ) -> tuple[Signal, ...]:
-        """Compare every entry with the next touch; return the matches, and the places of moved items."""
+        """Compare every entry with the next touch; return the matches, and the slots of moved items."""
         config = self._config
         item = Signal.like(self.item, name="item_held", reset_less=True)
         touch = item.touch

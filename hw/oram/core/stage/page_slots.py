@@ -1,4 +1,4 @@
-"""What a page has room for once the operation's own item has left it."""
+"""Free slots of a page once the operation's own item has left."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from amaranth.lib.wiring import In, Out
 from hw.lib.delay import delay
 from hw.oram.config import OramConfig
 from hw.oram.core.bits import count_before
-from hw.oram.core.stage.schedule import Schedule
+from hw.oram.core.stage.schedule import StageSchedule
 
 
 class PageSlots(wiring.Component):
-    """Takes the own item out and counts what is free.
+    """Removes the own item and counts the free slots.
 
-    Each output stays until the next page's.
+    Each output is constant until the next page's.
     """
 
     def __init__(self, config: OramConfig) -> None:
@@ -26,15 +26,15 @@ class PageSlots(wiring.Component):
         count = range(slots + 1)
         super().__init__(
             {
-                #: ``bitmap`` and ``match`` of a page are there; with ``search`` the own item leaves it.
+                #: ``bitmap`` and ``match`` of a page are valid; with ``search`` the own item leaves it.
                 "start": In(1),
                 "search": In(1),
                 "bitmap": In(slots),
                 "match": In(slots),
-                #: ``own``, ``kept``: a cycle later: the slot it leaves, and the slots that stay in use.
+                #: ``own``, ``kept``: a cycle later: the slot that it leaves, and the slots that stay in use.
                 "own": Out(slots),
                 "kept": Out(slots),
-                #: ``free``, ``before``: `Schedule.count_cycles` after that: free slots, and those below each
+                #: ``free``, ``before``: `StageSchedule.count_cycles` later: free slots, and those below each
                 #: slot.
                 "free": Out(count),
                 "before": Out(data.ArrayLayout(count, slots)),
@@ -42,9 +42,9 @@ class PageSlots(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Counts keep to the page's own registers, so that they stay as long as these."""
+        """Counts are taken from the page's own registers, which are constant as long."""
         m = Module()
-        slots, schedule = self._config.slots, Schedule(self._config)
+        slots, schedule = self._config.slots, StageSchedule(self._config)
         own, kept = Signal(slots, reset_less=True), Signal(slots, reset_less=True)
         m.d.comb += [self.own.eq(own), self.kept.eq(kept)]
         leaves = self.bitmap & self.match & self.search.replicate(slots)

@@ -1,4 +1,4 @@
-"""What recent operations did to a touch's record and to its key, as far as it is known before its turn."""
+"""The log of recent operations: where a touch's record and key were used last."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from hw.oram.core.stage.recent import Recent
 
 
 def found_layout(config: OramConfig) -> data.StructLayout:
-    """Return where a record was last: whether and where in the log."""
+    """Return the place of a record in the log, if any."""
     return data.StructLayout({"valid": 1, "place": place_layout(config)})
 
 
 def appended_layout(config: OramConfig) -> data.StructLayout:
-    """Return the slot of each fresh record that an operation put its item into, as one bit or none."""
+    """Return the slot of the appended item in each fresh record, one-hot or none."""
     return data.ArrayLayout(config.list_slots, config.label_count)
 
 
 class Recall(wiring.Component):
     """The log of the last `OramConfig.window` operations: touched and fresh records, keys, and slots.
 
-    All outputs stay until the same time of the next touch.
+    All outputs are constant until the same cycle of the next touch.
 
     Behaviour
     ---------
-    Records are entered in the order of their touches, then the fresh ones, a cycle each.  What stands in a
-    turn's place is that of `OramConfig.window` turns ago until it is overwritten: touches of an operation
-    still see the slot that was filled so long ago.  (A place that was reused is emptied first.)
+    Records are entered in the order of their touches, then the fresh ones, a cycle each. A place holds the
+    entry of `OramConfig.window` operations ago until it is overwritten: an operation's touches still see that
+    slot. (A reused place is emptied first.)
     """
 
     def __init__(self, config: OramConfig) -> None:
@@ -43,30 +43,30 @@ class Recall(wiring.Component):
         slots, labels = config.list_slots, config.label_count
         super().__init__(
             {
-                #: ``start``, ``item``: a touch, which stays for four cycles.
+                #: ``start``, ``item``: a touch, constant for four cycles.
                 "start": In(1),
                 "item": In(item_layout(config)),
-                #: ``written``, ``written_turn``, ``appended``: where the item of an operation went.
+                #: ``written``, ``written_turn``, ``appended``: the slots of an operation's item.
                 "written": In(1),
                 "written_turn": In(range(config.window)),
                 "appended": In(appended_layout(config)),
-                #: Three cycles after ``start``: where the touched record was last.
+                #: Three cycles after ``start``: the place of the touched record.
                 "found": Out(found_layout(config)),
-                #: For the last touch: four cycles after ``start``, and five for the second.
+                #: For the last touch: four cycles after ``start``, and five for the second label.
                 "fresh": Out(found_layout(config)).array(labels),
-                #: Two cycles after ``start``: slots of the record that operations of the window filled.  As
-                #: all that follows, without the operation just before, whose slot is known last.
+                #: Two cycles after ``start``: slots of the record that operations of the window filled. This
+                #: and the outputs below lack the previous operation, whose slot is known later.
                 "unseen": Out(slots),
-                #: ``own``, ``log_turn``: four cycles after ``start``: the slot of this record with the
-                #: operation's item, if it was put there within the window, and by which operation.
+                #: ``own``, ``log_turn``: four cycles after ``start``: the slot of the operation's item in
+                #: this record, if an operation of the window appended it, and that operation.
                 "own": Out(slots),
                 "log_turn": Out(range(config.window)),
-                #: ``just``, ``just_own``, ``just_put``: four cycles after ``start``: the operation before had
-                #: the touched record as this fresh one; its item is this operation's; and that, whether of
-                #: this record or not.
-                "just": Out(labels),
-                "just_own": Out(labels),
-                "just_put": Out(1),
+                #: ``previous``, ``previous_own``: four cycles after ``start``: for each label: the touched
+                #: record is the previous operation's fresh one; so is its key. ``previous_put``: the key
+                #: alone is.
+                "previous": Out(labels),
+                "previous_own": Out(labels),
+                "previous_put": Out(1),
             }
         )
 
@@ -83,17 +83,17 @@ class Recall(wiring.Component):
         )
         m.submodules.keys = keys = Recent(width=config.key_bits, kinds=1, turns=turns)
         self._enter(m, at, records, keys)
-        before, just = self._compare_previous(m, at)
+        before, previous = self._compare_previous(m, at)
         unseen, equal_held = self._hide_filled(m, at, records)
         self._find_records(m, at, records)
-        own, log_turn, just_own, just_put = self._find_key(m, at, keys, before, equal_held)
+        own, log_turn, previous_own, previous_put = self._find_key(m, at, keys, before, equal_held)
         m.d.comb += [
             self.unseen.eq(unseen),
             self.own.eq(own),
             self.log_turn.eq(log_turn),
-            self.just.eq(just),
-            self.just_own.eq(just_own),
-            self.just_put.eq(just_put),
+            self.previous.eq(previous),
+            self.previous_own.eq(previous_own),
+            self.previous_put.eq(previous_put),
         ]
         return m
 
@@ -114,7 +114,7 @@ class Recall(wiring.Component):
                     records.kind.eq(items + label),
                     records.present.eq(touch.keep),
                 ]
-        # One multiplexer, without a word for other cycles: hundreds of places compare it in this one.
+        # One multiplexer without a default: hundreds of places compare its output in this cycle.
         word = touch.record
         for label in range(labels):
             word = Mux(at[1 + label], touch.fresh[label], word)
@@ -126,26 +126,28 @@ class Recall(wiring.Component):
         ]
 
     def _compare_previous(self, m: Module, at: list[Any]) -> tuple[Signal, Signal]:
-        """Return the previous operation's turn, and which of its fresh records the touched one is."""
+        """Return the previous operation's place in the log, and which of its fresh records the touched one
+        is.
+        """
         labels, touch = self._config.label_count, self.item.touch
         before = Signal(range(self._config.window), reset_less=True)
         before_fresh = Signal.like(touch.fresh, name="before_fresh", reset_less=True)
         before_keep = Signal()
-        just = Signal(labels)
+        previous = Signal(labels)
         for label in range(labels):
             with m.If(at[0]):
                 same = touch.record == before_fresh[label]
-                m.d.sync += just[label].eq(same & before_keep & touch.record_valid)
+                m.d.sync += previous[label].eq(same & before_keep & touch.record_valid)
         with m.If(at[3] & touch.last):
             m.d.sync += [
                 before.eq(self.item.turn),
                 before_fresh.eq(touch.fresh),
                 before_keep.eq(touch.keep),
             ]
-        return before, just
+        return before, previous
 
     def _hide_filled(self, m: Module, at: list[Any], records: Recent) -> tuple[Signal, list[Signal]]:
-        """Return ``unseen``, and for each label the operations that had the record as that fresh one."""
+        """Return ``unseen``, and for each label the operations with the record as that fresh one."""
         config, item, touch = self._config, self.item, self.item.touch
         turns, labels, items, slots = config.window, config.label_count, config.items, config.list_slots
         equal = [records.equal[(items + label) * turns :][:turns] for label in range(labels)]
@@ -155,7 +157,7 @@ class Recall(wiring.Component):
         ]
         unseen = Signal(slots, reset_less=True)
         equal_held = [Signal(turns, name=f"equal_{label}", reset_less=True) for label in range(labels)]
-        known = Signal(turns)  # has a slot or none since reset
+        known = Signal(turns)  # its slot, or none, was written since reset
         equal_known = [named(m, f"known_{label}", equal[label] & known) for label in range(labels)]
         with m.If(at[1]):
             m.d.sync += unseen.eq(
@@ -196,7 +198,7 @@ class Recall(wiring.Component):
     def _find_key(
         self, m: Module, at: list[Any], keys: Recent, before: Signal, equal_held: list[Signal]
     ) -> tuple[Signal, ...]:
-        """Return ``own``, ``log_turn``, ``just_own`` and ``just_put``: where the key was put last."""
+        """Return ``own``, ``log_turn``, ``previous_own``, ``previous_put``: the last place of the key."""
         config, touch = self._config, self.item.touch
         turns, labels, slots = config.window, config.label_count, config.list_slots
         key_found = Signal(turns, reset_less=True)
@@ -205,7 +207,7 @@ class Recall(wiring.Component):
             m.d.sync += [key_found.eq(keys.newest), key_turn.eq(encode(keys.newest))]
         here = [(key_found & held).any() & touch.record_valid & self.item.search for held in equal_held]
         own = Signal(slots, reset_less=True)
-        just_own, just_put = Signal(labels), Signal()
+        previous_own, previous_put = Signal(labels), Signal()
         read = []
         for label in range(labels):
             m.submodules[f"slots_{label}"] = ram = uninitialised(
@@ -222,5 +224,8 @@ class Recall(wiring.Component):
         late = key_turn == before
         with m.If(at[3]):
             m.d.sync += own.eq(select(Cat(one & ~late for one in here), read))
-            m.d.sync += [just_own.eq(Cat(one & late for one in here)), just_put.eq(key_found.any() & late)]
-        return own, key_turn, just_own, just_put
+            m.d.sync += [
+                previous_own.eq(Cat(one & late for one in here)),
+                previous_put.eq(key_found.any() & late),
+            ]
+        return own, key_turn, previous_own, previous_put

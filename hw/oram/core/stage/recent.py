@@ -1,4 +1,4 @@
-"""Which of the words that came last are equal to one that comes now."""
+"""Recent words that equal the current one."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from amaranth.lib.wiring import In, Out
 
 
 class Recent(wiring.Component):
-    """A content-addressed log: in every turn a word of each kind at most is compared and entered.
+    """A content-addressed log: each operation compares and enters at most one word of each kind.
 
-    ``kinds``, ``turns``: the words of the last ``turns`` turns are kept, ``kinds`` of each turn.
+    ``kinds``, ``turns``: it holds the words of the last ``turns`` operations, ``kinds`` of each.
     """
 
     def __init__(self, *, width: int, kinds: int, turns: int) -> None:
         self._kinds, self._turns = kinds, turns
         super().__init__(
             {
-                #: ``enter``, ``kind``, ``turn``: a word of this turn comes.  It takes the place of the one
-                #: ``turns`` turns ago.
+                #: ``enter``, ``kind``, ``turn``: a word of this operation. It replaces the word of ``turns``
+                #: operations ago.
                 "enter": In(1),
                 "kind": In(range(max(2, kinds))),
                 "turn": In(range(turns)),
-                #: Whether it is entered; otherwise it is compared, and its place stays empty.
+                #: The word is entered; else it is only compared, and its place stays empty.
                 "present": In(1),
                 "word": In(width),
-                #: A cycle later: the places whose words are equal, empty ones among them; a kind's places are
+                #: A cycle later: places with an equal word, empty places included; a kind's places are
                 #: adjacent.
                 "equal": Out(kinds * turns),
-                #: Two cycles later: of these the one that was entered last, if any.
+                #: Two cycles later: the place of these that was entered last, if any.
                 "newest": Out(kinds * turns),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """A word is the newest of its value until an equal one comes."""
+        """A word is the newest of its value until an equal one is entered."""
         m = Module()
         places = [(kind, turn) for kind in range(self._kinds) for turn in range(self._turns)]
         equal = Signal(len(places), reset_less=True)

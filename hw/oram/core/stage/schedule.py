@@ -1,4 +1,4 @@
-"""When each part of the stage has its turn."""
+"""Cycle of each step of the stage."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from functools import cached_property
 
 from hw.oram.config import BEAT_BYTES, BLOCK_BYTES, RECORD_HEADER_BYTES, OramConfig
 
-#: Bytes of a key, and bytes before the keys of a page: tag, and which slots are in use.
+#: Bytes of a key, and bytes before the keys of a page: tag and bitmap.
 KEY_BYTES = 8
 PAGE_KEYS_OFFSET = BLOCK_BYTES + 8
-#: Slots whose occupied ones are counted within a cycle.
+#: Slots that are counted within a cycle.
 _COUNTED_AT_ONCE = 14
 
 
-class Schedule:
-    """Cycles from a touch, which comes with the first beat of its page, to each step of the stage.
+class StageSchedule:
+    """Cycles from a touch and its page's first beat to each step of the stage.
 
-    The steps of the *loop* (``loop`` to ``append``) depend on the touch before: they take four cycles, or
-    five where lists are long and touches as far apart.  All others look ahead or come behind.
+    The steps of the *loop* (``loop`` to ``append``) depend on the previous touch. They take four cycles, or
+    five for long lists, whose touches are as far apart. The other steps precede or follow the loop.
     """
 
     def __init__(self, config: OramConfig) -> None:
@@ -25,12 +25,12 @@ class Schedule:
 
     @property
     def rank_cycles(self) -> int:
-        """Cycles in which the items of a list are counted."""
+        """Cycles to count the items of a list."""
         return 1 if self._config.list_slots <= _COUNTED_AT_ONCE else 2
 
     @property
     def count_cycles(self) -> int:
-        """Cycles in which the free slots of a page are counted."""
+        """Cycles to count the free slots of a page."""
         return 1 if self._config.slots <= _COUNTED_AT_ONCE else 2
 
     @property
@@ -50,22 +50,22 @@ class Schedule:
 
     @cached_property
     def loop(self) -> int:
-        """The list's bitmap is chosen among those of the touches before."""
+        """The list's bitmap is selected among those of the previous touches."""
         return max(5, self.page_slots + self.count_cycles, self._record_keys + 3)
 
     @property
     def recall(self) -> int:
-        """The touch's record and key are looked up among recent ones; fresh records in the next cycles."""
+        """The touch's record and key are looked up in the log; fresh records in the next cycles."""
         return self.loop - 4
 
     @property
     def record(self) -> int:
-        """The record is asked for."""
+        """The record is requested."""
         return self.loop - 3 - self._record_keys
 
     @property
     def seal(self) -> int:
-        """The page's next version is given out."""
+        """The page's next version is sent."""
         return self.record + 2
 
     @property
@@ -75,17 +75,17 @@ class Schedule:
 
     @property
     def append(self) -> int:
-        """The operation's item takes its place."""
+        """The operation's item is placed."""
         return self.retry + 1
 
     @property
     def load(self) -> int:
-        """The record's first beat comes out of its delay: its own item is known."""
+        """The record's first beat leaves its delay: its own item is known."""
         return self.loop + 1
 
     @property
     def emit(self) -> int:
-        """The whole record is there and what goes into the page known; the page's first beat is composed."""
+        """The whole record has arrived and the page's items are known; the page's first beat is composed."""
         return max(self.load + self._config.record_beats, self.retry + 2)
 
     @property
@@ -95,7 +95,7 @@ class Schedule:
 
     @property
     def values(self) -> int:
-        """All values of the touch are there."""
+        """All values of the touch have arrived."""
         config = self._config
         return self.page + (config.page_beats - 1) * config.page_beat_cycles + 1
 

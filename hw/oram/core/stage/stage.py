@@ -1,4 +1,4 @@
-"""The stage: each touch's page is filled from its list, and each operation's item gets a fresh place."""
+"""The stage: touches fill their pages from lists; operations append their items to fresh records."""
 
 from __future__ import annotations
 
@@ -26,54 +26,54 @@ from hw.oram.core.stage.layouts import (
 from hw.oram.core.stage.lists import Lists
 from hw.oram.core.stage.merge import Merge
 from hw.oram.core.stage.page_slots import PageSlots
-from hw.oram.core.stage.schedule import KEY_BYTES, PAGE_KEYS_OFFSET, Schedule
+from hw.oram.core.stage.schedule import KEY_BYTES, PAGE_KEYS_OFFSET, StageSchedule
 from hw.oram.core.stage.values import Values
 from hw.oram.core.stage.writer import Writer, record_write_layout
 
-#: Touches between the loop and their values, at most.
+#: Most touches between the loop and their values.
 TOUCHES = 8
 
 
 class Stage(wiring.Component):
-    """Everything an operation does but to find its records.
+    """All of an operation except finding its records.
 
     Behaviour
     ---------
-    Nothing but a fault can hold it back: records and headers are there when a touch comes, which gate 2 sees
-    to.  No cycle depends on keys, records, or what they hold.
+    Only a fault stalls it: the admission control ensures that records and headers arrive before a touch. No
+    cycle depends on keys, records, or their content.
 
-    What depends on the touch before is a loop of four cycles (`Lists`), five where a list is long; what can
-    be known earlier is looked up ahead of it (`Recall`), and what needs its outcome comes behind: the page's
-    beats wait in a memory until the whole record is there (`Merge`), then values are sorted out (`Values`).
+    Steps that depend on the previous touch form a loop of four cycles, five for long lists (`Lists`).
+    `Recall` looks up ahead of it. The steps behind it need its result: `Merge` delays the page's beats until
+    the whole record has arrived, and `Values` routes the values.
     """
 
     def __init__(self, config: OramConfig) -> None:
         self._config = config
         super().__init__(
             {
-                #: At least `OramConfig.item_cycles` apart, all `OramConfig.items` of an operation in order.
+                #: At least `OramConfig.item_cycles` apart, all `OramConfig.items` touches of an operation in
+                #: order.
                 "touch": In(stream.Signature(touch_layout(config), always_ready=True)),
-                #: Opened pages: the first beat with its touch, each other `OramConfig.page_beat_cycles` after
-                #: the one before.
+                #: Opened pages: the first beat with its touch, the others `OramConfig.page_beat_cycles`
+                #: apart.
                 "page": In(stream.Signature(BEAT_BITS, always_ready=True)),
-                #: Records in the order of the touches that have one.
+                #: Records in the order of their touches.
                 "record": In(stream.Signature(BEAT_BITS)),
                 #: First beats of the fresh records of operations that keep their item.
                 "header": In(stream.Signature(8 * RECORD_HEADER_BYTES)),
                 #: Values of commands, before their operation's touches.
                 "command": In(stream.Signature(value_write_layout(config), always_ready=True)),
-                #: Pages, `Schedule.page` cycles after they came.
+                #: Pages, `StageSchedule.page` cycles after their arrival.
                 "sealed": Out(stream.Signature(BEAT_BITS, always_ready=True)),
-                #: Page and next version of each, before it.
+                #: Page and next version of each page, before it.
                 "seal": Out(stream.Signature(seal_layout(), always_ready=True)),
-                #: Beats of records that are written, in order.
+                #: Beats of written records, in order.
                 "write": Out(stream.Signature(record_write_layout(config))),
-                #: Rows of the responses, from `Schedule.response` cycles after the operation's last touch.
+                #: Rows of the responses, `StageSchedule.response` cycles after the operation's last touch.
                 "response": Out(stream.Signature(response_layout(config), always_ready=True)),
-                #: Fault, until reset: an item found its list and the overflow store full, and is lost.
+                #: Fault, until reset: the list and the overflow were full, and an item is lost.
                 "overflow": Out(1),
-                #: Fault, until reset: a record or header was not there, or what is written was not taken in
-                #: time.
+                #: Fault, until reset: a record or header was late, or a write was not taken in time.
                 "late": Out(1),
             }
         )
@@ -81,7 +81,7 @@ class Stage(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         """Each part has its cycle after the touch."""
         m = Module()
-        config, schedule = self._config, Schedule(self._config)
+        config, schedule = self._config, StageSchedule(self._config)
         at = [self.touch.valid]
         for cycle in range(1, schedule.values + 1):
             at.append(delay(m, f"at_{cycle}", at[-1], 1))
@@ -100,7 +100,7 @@ class Stage(wiring.Component):
         page, page_own = self._pages(m, lists, merge, with_page)
         connect(m, merge.o, flipped(self.sealed))
 
-        # Values: of the operation's item, where the page or the list had it; and all that follows.
+        # Values: of the operation's item in the page or the list; and the steps behind the loop.
         m.submodules.done = waiting = Fifo(done_layout(config), depth=TOUCHES)
         done = Signal(done_layout(config), reset_less=True)
         with m.If(at[schedule.values - 1]):
@@ -145,8 +145,8 @@ class Stage(wiring.Component):
         return m
 
     def _look_up(self, m: Module, lists: Any, at: list[Any], late: Any) -> None:
-        """Return the loop each touch, and the headers of the fresh records."""
-        config, recall = self._config, Schedule(self._config).recall
+        """Drive the loop with each touch, and with the headers of the fresh records."""
+        config, recall = self._config, StageSchedule(self._config).recall
         coming = delay(m, "touch", self.touch.payload, recall - 1, reset=False)
         item = Signal(item_layout(config), reset_less=True)
         touch = item.touch
@@ -173,8 +173,8 @@ class Stage(wiring.Component):
         m.d.sync += late[0].eq(asked & ~self.header.valid)
 
     def _records(self, m: Module, lists: Any, merge: Any, at: list[Any], late: Any) -> Any:
-        """Fetch records, and give their beats when the loop knows where the operation's item is."""
-        config, schedule = self._config, Schedule(self._config)
+        """Request records, and delay their beats until the loop has found the operation's item."""
+        config, schedule = self._config, StageSchedule(self._config)
         touch = delay(m, "record_touch", self.touch.payload, schedule.record, reset=False)
         begins, asks = Signal(), Signal()
         left = Signal(range(config.record_beats))
@@ -228,8 +228,8 @@ class Stage(wiring.Component):
         return beats.o
 
     def _pages(self, m: Module, lists: Any, merge: Any, with_page: list[Any]) -> tuple[Any, Any]:
-        """Look into the pages as they come, and give their beats when all is known that goes into them."""
-        config, schedule = self._config, Schedule(self._config)
+        """Compare the pages' keys, and delay their beats until the items for them are known."""
+        config, schedule = self._config, StageSchedule(self._config)
         key, search = Signal(config.key_bits, reset_less=True), Signal(reset_less=True)
         with m.If(with_page[0]):
             m.d.sync += [key.eq(self.touch.payload.key), search.eq(searches(self.touch.payload))]

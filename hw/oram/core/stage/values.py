@@ -1,4 +1,4 @@
-"""Values: what an operation found, what it answers, and what its item has from now on."""
+"""Values: the value that an operation found, its response, and its item's new value."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Values(wiring.Component):
 
     Behaviour
     ---------
-    A touch first reads the value of the operation's item, then that of an item that waited in the overflow
-    store, each row by row.  The first is in the log and in the overflow store before the next touch reads it.
+    A touch first reads the value of the operation's item, then that of an overflow item that moved, row by
+    row. The first is written to the log and the overflow before the next touch reads it.
     """
 
     def __init__(self, config: OramConfig) -> None:
@@ -35,15 +35,14 @@ class Values(wiring.Component):
             {
                 #: Values of commands, before their operation's touches.
                 "command": In(stream.Signature(value_write_layout(config), always_ready=True)),
-                #: ``start``, ``done``: a touch, which stays for four cycles, or more with more rows.
+                #: ``start``, ``done``: a touch, constant for four cycles, or more with more rows.
                 "start": In(1),
                 "done": In(done_layout(config)),
-                #: ``page_bank``, ``list_bank``, ``row``: which of the captured values is read.
+                #: ``page_bank``, ``list_bank``, ``row``: the captured value to read.
                 "page_bank": Out(bank),
                 "list_bank": Out(bank),
                 "row": Out(row),
-                #: ``page_value``, ``list_value``: the values read, a cycle after ``page_bank``, ``list_bank``
-                #: and ``row``.
+                #: ``page_value``, ``list_value``: the values, a cycle after their addresses.
                 "page_value": In(value),
                 "list_value": In(value),
                 #: Rows of the response, from three cycles after ``start`` of the operation's last touch.
@@ -55,13 +54,13 @@ class Values(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Addresses, RAMs, their output registers, what is chosen of them."""
+        """Addresses, RAMs, output registers, selection."""
         m = Module()
         config = self._config
         rows, width = config.value_rows, 8 * config.row_bytes
         done, item, touch = self.done, self.done.item, self.done.item.touch
 
-        # Cycle 0: addresses, of the own item's rows and then of the other's.
+        # Cycle 0: addresses, first of the own item's rows, then of the other's.
         step, reads = Signal(range(2 * rows)), Signal()
         active, now = Signal(), Signal(range(2 * rows))
         m.d.comb += [active.eq(self.start | reads), now.eq(Mux(self.start, 0, step))]
@@ -75,7 +74,7 @@ class Values(wiring.Component):
         m.d.comb += [self.row.eq(row), self.page_bank.eq(banks[0]), self.list_bank.eq(banks[1])]
         entry = Mux(other, done.retry_entry, done.own_entry)
 
-        # Cycles 1 and 2: what the RAMs have; none is written in a cycle in which the same row is read.
+        # Cycles 1 and 2: reads of the RAMs; no row is written in the cycle of its read.
         def ram(name: str, depth: int, address: Value) -> tuple[Any, Value]:
             memory = uninitialised(width=width, depth=depth * rows, ram_style="block")
             m.submodules[name] = memory
@@ -100,14 +99,14 @@ class Values(wiring.Component):
         row_3 = delay(m, "row", row, 3, reset=False)
         own_3, other_3 = delay(m, "own_2", own_2, 1), delay(m, "other_2", other_2, 1)
 
-        # Cycle 3: the value before the operation, and the one that is written.
+        # Cycle 3: the value before the operation, and the value to write.
         old, new = Signal(width, reset_less=True), Signal(width, reset_less=True)
         if config.items > 1:
             held_write, held = ram("held", 1, Const(0, 1))
             has_held = Signal()
             sources.append((has_held & ~touch.first, held))
             m.d.comb += [held_write.addr.eq(row_3), held_write.data.eq(old), held_write.en.eq(own_3 & found)]
-            with m.If(own_3 & (row_3 == rows - 1)):  # until then it says so of the touches before
+            with m.If(own_3 & (row_3 == rows - 1)):  # before that it belongs to earlier touches
                 m.d.sync += has_held.eq(found | (has_held & ~touch.first))
         chosen = select(Cat(here for here, _ in sources), [value for _, value in sources])
         m.d.sync += [

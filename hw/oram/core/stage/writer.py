@@ -1,4 +1,4 @@
-"""What the stage decided, as beats that are written into the records in HBM."""
+"""Writes of the stage to records in HBM, as beats."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from hw.oram.config import VERSION_BITS, OramConfig
 from hw.oram.core.layouts import HBM_BEAT_BYTES, beat_write_layout
 from hw.oram.core.stage.schedule import KEY_BYTES
 
-#: Changes and rows that wait for their beats.
+#: Changes and rows in the queues.
 _DEPTH = 64
 #: Steps of a change.
 _HEADER, _KEY, _VALUE = range(3)
 
 
 def change_layout(config: OramConfig) -> data.StructLayout:
-    """Return a change of a record: of its header, of a slot's key and value, or both."""
+    """Return a change of a record: of its header, of a slot's key and value, or of both."""
     return data.StructLayout(
         {
             "record": config.record_index_bits,
-            #: ``header``, ``with_page``: the bitmap is written; and before and behind it the version and the
-            #: page's items.
+            #: ``header``, ``with_page``: the bitmap is written; and around it the version and the page's
+            #: items.
             "header": 1,
             "with_page": 1,
             "version": VERSION_BITS,
             "bitmap": config.list_slots,
             "page_items": range(config.slots + 1),
-            #: ``item``, ``slot``, ``key``: a key and a value are written into this slot; the value's rows
-            #: come beside.
+            #: ``item``, ``slot``, ``key``: a key and a value are written into this slot; the value's rows are
+            #: a stream of their own.
             "item": 1,
             "slot": range(config.list_slots),
             "key": config.key_bits,
@@ -41,14 +41,14 @@ def change_layout(config: OramConfig) -> data.StructLayout:
 
 
 def record_write_layout(config: OramConfig) -> data.StructLayout:
-    """Return a beat that is written into a record."""
+    """Return a written beat of a record."""
     return beat_write_layout(
         line_bits=config.record_index_bits, port_bytes=HBM_BEAT_BYTES, line_bytes=config.record_bytes
     )
 
 
 class Writer(wiring.Component):
-    """Makes beats of changes, one a cycle, in their order."""
+    """Turns changes into beats, one a cycle, in order."""
 
     def __init__(self, config: OramConfig) -> None:
         self._config = config
@@ -58,12 +58,12 @@ class Writer(wiring.Component):
                 #: Rows of the values, in the same order.
                 "row": In(stream.Signature(8 * config.row_bytes, always_ready=True)),
                 "o": Out(stream.Signature(record_write_layout(config))),
-                "full": Out(1),  #: A pulse: something came for which there was no room.
+                "full": Out(1),  #: A pulse: a queue was full, and data is lost.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Header, key, and the value's beats; a row of 64 bytes is two."""
+        """Header, key, and the value's beats; a row of 64 bytes is two beats."""
         m = Module()
         config = self._config
         m.submodules.changes = changes = Fifo(change_layout(config), depth=_DEPTH)
@@ -123,7 +123,7 @@ class Writer(wiring.Component):
 
 
 def _place(m: Module, beat: Any, value: Value, unit: Value) -> None:
-    """Write a value that is shorter than a beat: the ``unit``-th of its size in the record."""
+    """Place a value shorter than a beat: the ``unit``-th of its size in the record."""
     units = 8 * HBM_BEAT_BYTES // len(value)
     lane = unit[: (units - 1).bit_length()]
     m.d.comb += [

@@ -1,4 +1,4 @@
-"""Gate of commands: each is accepted at a time that follows from public times alone."""
+"""Acceptance of commands: its times depend on public times alone."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from hw.oram.core.touch.credits import Credits
 
 
 class Accept(wiring.Component):
-    """Passes whole commands on, not closer than the interval.
+    """Passes whole commands on, at least an interval apart.
 
     Behaviour
     ---------
-    a(n) is the first cycle, at least ``interval`` after a(n - 1), in which a command is there (``there`` at
-    the latest in the cycle before) and fewer than ``config.accepted`` are accepted and not issued (``issued``
-    likewise).  Its first beat is on ``o`` in the cycle after.
+    a(n) is the first cycle, at least ``interval`` after a(n - 1), in which a command has arrived and fewer
+    than ``config.accepted`` operations wait for their issue. Pulses count from the next cycle on. The
+    command's first beat is on ``o`` in the cycle after a(n).
     """
 
     def __init__(self, config: OramConfig) -> None:
         self._config = config
         super().__init__(
             {
-                "there": In(1),  #: Pulse: one more command lies whole in front of ``i``.
+                "arrived": In(1),  #: Pulse: one more whole command is at ``i``.
                 "i": In(stream.Signature(BEAT_BITS)),
-                "o": Out(stream.Signature(BEAT_BITS)),  #: Takes a command within the interval.
-                #: Pulse: the first touch of the oldest operation that was accepted is issued.
+                "o": Out(stream.Signature(BEAT_BITS)),  #: The user takes a command within the interval.
+                #: Pulse: the oldest accepted operation's first touch is issued.
                 "issued": In(1),
-                "halt": In(1),  #: Nothing is accepted any more.
-                "accepted": Out(1),  #: Pulse in the cycle after that of the acceptance, a(n).
+                "halt": In(1),  #: Stops all acceptance.
+                "accepted": Out(1),  #: Pulse in the cycle after the acceptance, a(n).
             }
         )
         self.commands = Credits(config.command_records, full=False)
         self.operations = Credits(config.accepted)
 
     def elaborate(self, platform: Any) -> Module:
-        """Two counts and the time since the last."""
+        """Count commands and operations, and the cycles since the last acceptance."""
         m = Module()
         config = self._config
         m.submodules.commands, m.submodules.operations = self.commands, self.operations
@@ -50,7 +50,7 @@ class Accept(wiring.Component):
         left = Signal(range(beats))
         m.d.comb += [
             go.eq(self.commands.some & self.operations.some & (wait == 0) & ~passing & ~self.halt),
-            self.commands.give.eq(self.there),
+            self.commands.give.eq(self.arrived),
             self.commands.take.eq(go),
             self.operations.give.eq(self.issued),
             self.operations.take.eq(go),

@@ -1,4 +1,4 @@
-"""Gate 1: what touches need is asked for at times that follow from public times and pages alone."""
+"""Issue control: a touch's reads start at times that depend on public times and pages alone."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from hw.oram.core.touch.timer import Timer
 
 
 class Issue(wiring.Component):
-    """Takes operations apart into touches and issues these.
+    """Splits operations into touches and issues them.
 
     ``deadline``: D, cycles from an operation's acceptance to the issue of its first touch, at least 8.
 
     Behaviour
     ---------
-    i(j) is the first cycle, at least ``item_cycles`` after i(j - 1) and, for an operation's first touch, D
-    after a(n), in which: its page, if it has one, was not under way `Scoreboard.LATENCY` cycles before;
-    there is a place for a page; fewer than ``inflight`` operations are issued and have not had their turn,
-    if the touch is its operation's first.  All counts are as of the cycle before.  An operation must be there
-    `LOOK` cycles before it could be issued, whatever its page and the counts.
+    i(j) is the first cycle, at least ``item_cycles`` after i(j - 1), in which the page of the touch was not
+    in flight `Scoreboard.LATENCY` cycles before, and the scoreboard has room. For an operation's first touch,
+    it is also at least D after a(n), and fewer than ``inflight`` operations are issued and not admitted. All
+    counts are those of the previous cycle. An operation must have arrived `LOOKUP` cycles before its earliest
+    issue, whatever its page and the counts.
 
     Why
     ---
-    Only whether an operation is late depends on secrets.  Its page is looked up at a fixed time after it had
-    to be there, not when it came.
+    Secrets decide only whether an operation is late. The scoreboard looks its page up at a fixed time after
+    its deadline, not at its arrival.
     """
 
-    #: Cycles from the look at an operation to the issue of a touch.
-    LOOK: ClassVar = 1 + Scoreboard.LATENCY
-    #: Cycles of the deadline that are not the timer's: from a(n) to its pulse, and to the count.
+    #: Cycles from the lookup of an operation's page to the issue of its touch.
+    LOOKUP: ClassVar = 1 + Scoreboard.LATENCY
+    #: Cycles of the deadline outside of the timer: from a(n) to its pulse, and to the count.
     _AROUND: ClassVar = 2
 
     def __init__(self, config: OramConfig, *, deadline: int) -> None:
@@ -47,36 +47,36 @@ class Issue(wiring.Component):
         super().__init__(
             {
                 "accepted": In(1),  #: Pulse in the cycle after a(n).
-                #: Always ready: at most ``config.accepted`` wait.  When one comes is secret.
+                #: Always ready: at most ``config.accepted`` wait. Its arrival time is secret.
                 "operation": In(stream.Signature(operation_layout(config))),
-                "turned": In(1),  #: Pulse: the oldest operation that was issued has had its turn.
-                "released": In(1),  #: Pulse: the oldest page under way is written.
-                "halt": In(1),  #: Nothing is issued any more.
-                #: Pages to read, in the cycle after their issue.
+                "turned": In(1),  #: Pulse: the oldest issued operation was admitted.
+                "released": In(1),  #: Pulse: the oldest page in flight is written.
+                "halt": In(1),  #: Stops all issue.
+                #: Pages to read, in the cycle after the issue.
                 "page": Out(stream.Signature(config.record_index_bits, always_ready=True)),
                 "record": Out(stream.Signature(index)),  #: Records to read whole.
-                #: Records whose header is read, of each operation that keeps its item one for each label.
+                #: Records whose header is read: one for each label of an operation that keeps its item.
                 "fresh": Out(stream.Signature(index)),
                 #: In the cycle after the issue, i(j).
                 "touch": Out(stream.Signature(touch_layout(config), always_ready=True)),
-                #: The cycle is one of the ``item_cycles`` from an issue on; the next touch waits for its
-                #: page; or for its credits.
+                #: ``busy``: one of the ``item_cycles`` after an issue. ``page``, ``credit``: the next touch
+                #: waits for its page, or for credits.
                 "activity": Out(data.StructLayout({"busy": 1, "page": 1, "credit": 1})),
-                #: An operation was not there in time: from this cycle on nothing may be issued (``halt``).
+                #: An operation missed its deadline: from this cycle on nothing may be issued (``halt``).
                 "late": Out(1),
             }
         )
-        self.timer = Timer(cycles=deadline - self.LOOK - self._AROUND, spacing=config.interval)
+        self.timer = Timer(cycles=deadline - self.LOOKUP - self._AROUND, spacing=config.interval)
         self.due = Credits(config.accepted, full=False)
         self.turns = Credits(config.inflight)
         self.scoreboard = Scoreboard(page_bits=config.record_index_bits, pages=config.scoreboard_pages)
-        # Bounded by the credits, as a proof checks: those that wait, and the one whose touches are issued.
+        # Bounded by the credits, as a proof checks: operations that wait, and the one being issued.
         self.operations = Fifo(operation_layout(config), depth=config.accepted + 1, ram_style="distributed")
         self.records = Fifo(index, depth=config.inflight * config.items)
         self.heads = Fifo(data.ArrayLayout(index, config.label_count), depth=config.inflight)
 
     def elaborate(self, platform: Any) -> Module:
-        """A slot with one touch that waits for its page and its credits."""
+        """A slot holds one touch until its page and its credits are free."""
         m = Module()
         config = self._config
         m.submodules.timer, m.submodules.due = timer, due = self.timer, self.due
@@ -86,7 +86,7 @@ class Issue(wiring.Component):
         connect(m, flipped(self.operation), operations.i)
         connect(m, records.o, flipped(self.record))
 
-        # The slot: loaded when its touch has to be there, looked at, issued.
+        # The slot: loaded at its operation's deadline, looked up, issued.
         slot = Signal(touch_layout(config), reset_less=True)
         full, looked, known, spaced = Signal(), Signal(), Signal(), Signal(init=1)
         load, issue, issued = Signal(), Signal(), Signal()
@@ -105,7 +105,7 @@ class Issue(wiring.Component):
         with m.If(wanted & ~operations.o.valid):
             m.d.sync += self.late.eq(1)
         with m.If(load):
-            m.d.sync += [full.eq(1), number.eq(number + 1)]  # runs around: items are a power of two
+            m.d.sync += [full.eq(1), number.eq(number + 1)]  # wraps: items are a power of two
             self._fill(m, slot, operations.o.payload, number, first, last)
         with m.If(issue):
             m.d.sync += full.eq(0)
@@ -119,17 +119,17 @@ class Issue(wiring.Component):
             turns.take.eq(issued & slot.first),
             turns.give.eq(self.turned),
         ]
-        wait = Signal(range(max(2, config.item_cycles - self.LOOK)))
+        wait = Signal(range(max(2, config.item_cycles - self.LOOKUP)))
         m.d.sync += issued.eq(issue)
         with m.If(issue):
             m.d.sync += [
-                wait.eq(config.item_cycles - self.LOOK - 1),
-                spaced.eq(config.item_cycles == self.LOOK + 1),
+                wait.eq(config.item_cycles - self.LOOKUP - 1),
+                spaced.eq(config.item_cycles == self.LOOKUP + 1),
             ]
         with m.Elif(~spaced):
             m.d.sync += [wait.eq(wait - 1), spaced.eq(wait == 1)]
 
-        owned = Signal(range(config.item_cycles))  # cycles that still are the last touch's
+        owned = Signal(range(config.item_cycles))  # cycles that count for the last touch
         with m.If(issue):
             m.d.sync += owned.eq(config.item_cycles - 1)
         with m.Elif(owned != 0):
@@ -140,7 +140,7 @@ class Issue(wiring.Component):
             self.activity.credit.eq(known & ~blocked),
         ]
 
-        # In the cycle after the issue the slot still has its touch.
+        # The slot keeps its touch in the cycle after the issue.
         m.d.comb += [
             self.page.valid.eq(issued & slot.page_valid),
             self.page.payload.eq(slot.record),
@@ -163,7 +163,7 @@ class Issue(wiring.Component):
         return m
 
     def _fill(self, m: Module, slot: Any, operation: Any, number: Signal, first: Any, last: Any) -> None:
-        """Load the slot with touch ``number`` of ``operation``: a label's last has the label's page."""
+        """Load the slot with touch ``number`` of ``operation``; a label's page belongs to its last touch."""
         config = self._config
         per_label = config.items // config.label_count
         pages = Array(

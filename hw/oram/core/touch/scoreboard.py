@@ -1,4 +1,4 @@
-"""Which pages are under way."""
+"""Pages in flight."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hw.oram.core.touch.credits import Credits
 
 
 class Scoreboard(wiring.Component):
-    """Pages between the issue of their read and the end of their write, in that order.
+    """Pages between the issue of their read and the answer to their write, in order.
 
-    ``page_bits``: bits of the number of a page.
+    ``page_bits``: bits of a page's number.
     """
 
-    #: Cycles from a question to its answer.
+    #: Cycles from ``page`` to ``blocked``.
     LATENCY: ClassVar = 2
 
     def __init__(self, *, page_bits: int, pages: int) -> None:
@@ -25,20 +25,20 @@ class Scoreboard(wiring.Component):
         self._page_bits = page_bits
         super().__init__(
             {
-                "insert": In(1),  #: ``page`` is under way from now on; only while ``room``.
-                "page": In(page_bits),  #: What is inserted, and what is asked for.
-                "release": In(1),  #: The oldest is not any more.
-                "room": Out(1),  #: There is a place.
-                "blocked": Out(1),  #: The page that ``page`` was `LATENCY` cycles before was under way then.
+                "insert": In(1),  #: ``page`` is in flight from now on; only while ``room``.
+                "page": In(page_bits),  #: The page to insert or to look up.
+                "release": In(1),  #: The oldest page is no longer in flight.
+                "room": Out(1),  #: A place is free.
+                "blocked": Out(1),  #: The value of ``page`` `LATENCY` cycles ago was then in flight.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """A ring of pages, each with its comparison."""
+        """A ring of pages, each with a comparator."""
         m = Module()
         m.submodules.places = places = Credits(self._pages)
         m.d.comb += [places.take.eq(self.insert), places.give.eq(self.release), self.room.eq(places.some)]
-        # Places as rings of one bit each: what is written is not decoded.
+        # One-hot pointers: a write needs no decoder.
         newest, oldest = (Signal(self._pages, name=name, init=1) for name in ("newest", "oldest"))
         with m.If(self.insert):
             m.d.sync += newest.eq(newest.rotate_left(1))

@@ -1,4 +1,4 @@
-"""Pulses, each after a fixed time."""
+"""Delayed pulses."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from hw.lib.fifo import Fifo
 
 
 class Timer(wiring.Component):
-    """Gives every pulse again.
+    """Repeats every pulse after a fixed time.
 
-    ``cycles``: from a pulse to its repetition, at least 3, or 5 if many are under way. ``spacing``: cycles
-    between pulses at least.
+    ``cycles``: from a pulse to its repetition, at least 3, or 5 if many are in flight. ``spacing``: least
+    cycles between pulses.
 
     Why
     ---
-    What may happen at a fixed time after something public must not depend on when its data came.  Ends are
-    stamped and compared instead of shifted through a line of flip-flops, which reset would have to reach.
+    An action at a fixed time after a public event must not depend on the arrival of its data. Ends are
+    stamped and compared: a shift register would need a reset for each flip-flop.
     """
 
     def __init__(self, *, cycles: int, spacing: int = 1) -> None:
@@ -34,7 +34,7 @@ class Timer(wiring.Component):
         super().__init__(
             {
                 "i": In(1),
-                "o": Out(1),  #: ``i`` of ``cycles`` before; reset forgets what is under way.
+                "o": Out(1),  #: ``i`` delayed by ``cycles``; reset forgets pulses in flight.
             }
         )
 

@@ -1,4 +1,4 @@
-"""When touches happen: from operations to what memory is asked for, and to the stage."""
+"""Times of touches: from operations to memory reads and to the stage."""
 
 from __future__ import annotations
 
@@ -11,79 +11,80 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import BEAT_BITS, operation_layout, record_layout, touch_layout
 from hw.oram.core.touch.accept import Accept
+from hw.oram.core.touch.admit import Admit
 from hw.oram.core.touch.credits import Credits
 from hw.oram.core.touch.issue import Issue
-from hw.oram.core.touch.release import Release
 from hw.oram.core.touch.timer import Timer
 
-#: Pulses that gate 2 counts.
+#: Pulses that the admission control counts.
 _RELEASE_PULSES = (
-    "page_there",
+    "page_arrived",
     "page_left",
     "response_written",
-    "keystream_there",
-    "record_there",
-    "fresh_there",
+    "keystream_arrived",
+    "record_arrived",
+    "fresh_arrived",
 )
 
 
 class Touch(wiring.Component):
-    """Both gates, the acceptance of commands before them, and the end of pages after them.
+    """Acceptance of commands, issue and admission of touches, and release of pages.
 
     ``position_cycles``, ``touch_cycles``: deadlines: cycles from a command's acceptance to its first touch's
-    issue, and from a touch's issue to its turn; of the HBM's time and everything else on the way.
+    issue, and from a touch's issue to its admission. They include HBM and the latency of all parts on the
+    path.
 
     Behaviour
     ---------
-    A page is under way from i(j) to r(j): the later of ``settle_cycles`` after q(j) and the cycle after its
+    A page is in flight from i(j) to r(j): the later of ``settle_cycles`` after q(j) and the cycle after its
     ``page_written``.
 
     Why
     ---
-    Times that a bus shows are a(n), i(j), q(j) and what follows each after a constant.  They depend on times
-    of the host and on the pages of touches, which are public.
+    The bus shows a(n), i(j), q(j), and events at constant delays after each. They depend on times of the host
+    and on the pages of touches, which are public.
     """
 
-    #: Cycles of the settling time that are not the timer's: from q(j) to its pulse, and to the count.
+    #: Cycles of the settling time outside of the timer: from q(j) to its pulse, and to the count.
     _AROUND: ClassVar = 2
 
     def __init__(self, config: OramConfig, *, position_cycles: int, touch_cycles: int) -> None:
         self._config = config
         self.accept = Accept(config)
         self.issue = Issue(config, deadline=position_cycles)
-        self.release = Release(config, deadline=touch_cycles)
+        self.release = Admit(config, deadline=touch_cycles)
         self.settled = Credits(config.scoreboard_pages, full=False)
         self.written = Credits(config.scoreboard_pages, full=False)
         super().__init__(
             {
-                #: ``command_there``, ``command_i``, ``command_o``: ``there``, ``i`` and ``o`` of `Accept`.
-                "command_there": In(1),
+                #: ``command_arrived``, ``command_i``, ``command_o``: as ``arrived``, ``i``, ``o`` of
+                #: `Accept`.
+                "command_arrived": In(1),
                 "command_i": In(stream.Signature(BEAT_BITS)),
                 "command_o": Out(stream.Signature(BEAT_BITS)),
-                #: ``operation``, ``page``, ``record``, ``fresh``: as of `Issue`.
+                #: ``operation``, ``page``, ``record``, ``fresh``: as in `Issue`.
                 "operation": In(stream.Signature(operation_layout(config))),
                 "page": Out(stream.Signature(config.record_index_bits, always_ready=True)),
                 "record": Out(stream.Signature(record_layout(config))),
                 "fresh": Out(stream.Signature(record_layout(config))),
-                #: ``page_i``, ``turn``, ``beat``: ``page``, ``turn`` and ``beat`` of `Release`.
+                #: ``page_i``, ``turn``, ``beat``: as ``page``, ``turn``, ``beat`` of `Admit`.
                 "page_i": In(stream.Signature(BEAT_BITS)),
                 "turn": Out(stream.Signature(touch_layout(config), always_ready=True)),
                 "beat": Out(stream.Signature(BEAT_BITS, always_ready=True)),
-                #: Pulse: the oldest page that had its turn is written: its response came.
+                #: Pulse: the write of the oldest admitted page was answered.
                 "page_written": In(1),
-                **{name: In(1) for name in _RELEASE_PULSES},  #: As of `Release`.
-                "stop": In(1),  #: A fault elsewhere.
-                #: ``stop`` was high or a gate was late: nothing is accepted, issued or passed since.
+                **{name: In(1) for name in _RELEASE_PULSES},  #: As in `Admit`.
+                "stop": In(1),  #: A fault in another part.
+                #: After ``stop`` or a missed deadline: nothing is accepted, issued or admitted.
                 "halted": Out(1),
                 "late": Out(data.StructLayout({"operation": 1, "touch": 1})),
-                #: What the cycle is used for, or what is waited for: ``busy`` counts before the others, and
-                #: those in order.
+                #: The use of the cycle: ``busy``, else the first of the causes of a wait.
                 "activity": Out(data.StructLayout({"busy": 1, "page": 1, "host": 1, "credit": 1})),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Wire the parts; a page ends when it is settled and written."""
+        """Wire the parts; a page is released when it is settled and written."""
         m = Module()
         config = self._config
         m.submodules.accept, m.submodules.issue, m.submodules.release = accept, issue, release = (
@@ -111,7 +112,7 @@ class Touch(wiring.Component):
         issued, turned = issue.touch, release.turn
         ended = settled.some & written.some
         m.d.comb += [
-            accept.there.eq(self.command_there),
+            accept.arrived.eq(self.command_arrived),
             accept.issued.eq(issued.valid & issued.payload.first),
             issue.accepted.eq(accept.accepted),
             issue.turned.eq(turned.valid & turned.payload.last),

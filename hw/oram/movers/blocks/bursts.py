@@ -1,4 +1,4 @@
-"""From the number of a block, or of several that follow each other, to the bursts they lie in."""
+"""Bursts of a block of memory, or of several consecutive blocks."""
 
 from __future__ import annotations
 
@@ -18,27 +18,28 @@ from hw.oram.core.layouts import ADDRESS_BITS, BEAT_BITS
 
 
 def bursts_at_most(beats: int) -> int:
-    """Return how many bursts a block of ``beats`` lies in at most: it begins at any beat."""
+    """Return the most bursts of a block of ``beats``, which begins at any beat."""
     return 1 + -(-(beats - 1) // axi.MAX_BURST_BEATS)
 
 
 def group_layout(*, index_bits: int, group: int) -> data.StructLayout:
-    """Return what says which blocks are meant: the number of the first, and how many ``more`` follow it."""
+    """Return a group of blocks: the number of the first, and the number of ``more`` that follow it."""
     return data.StructLayout({"index": index_bits, "more": range(group)})
 
 
 class BlockBursts(wiring.Component):
-    """Gives the bursts of groups of blocks.
+    """Cuts groups of blocks into bursts.
 
-    ``index_bits``: bits of the number of a block. ``blocks``: groups that may wait. ``group``: blocks of a
-    group at most.
+    ``index_bits``: bits of a block's number. ``blocks``: most groups in the queue. ``group``: most blocks of
+    a group.
 
     Behaviour
     ---------
-    A burst is on ``o`` `LATENCY` cycles after its group was on ``i``, or a cycle after the burst before left.
+    A burst is on ``o`` `LATENCY` cycles after its group was on ``i``, or a cycle after the previous burst
+    left.
     """
 
-    #: Cycles from the number of a group's block to its first burst: product, address, queue, splitter.
+    #: Cycles from a group's first block to its first burst: product, address, queue, splitter.
     LATENCY: ClassVar = 4 + Fifo.LATENCY + 1
 
     def __init__(self, *, index_bits: int, beats: int, blocks: int, group: int = 1) -> None:
@@ -50,15 +51,15 @@ class BlockBursts(wiring.Component):
         self.waiting = Fifo(place, depth=blocks, ram_style="distributed")
         super().__init__(
             {
-                #: Address of block 0, a multiple of a beat; constant while blocks are asked for.
+                #: Address of block 0, a multiple of a beat; constant while requests are in flight.
                 "base": In(ADDRESS_BITS),
                 "i": In(
                     stream.Signature(group_layout(index_bits=index_bits, group=group), always_ready=True)
                 ),
-                #: As of `BurstSplitter`; ``last`` marks a group's last burst.
+                #: As in `BurstSplitter`; ``last`` marks a group's last burst.
                 "o": Out(self._splitter.o.signature),
-                "held": In(1),  #: No further group is begun.
-                "begun": Out(1),  #: A group is begun: its first burst is on ``o`` in the next cycle.
+                "held": In(1),  #: No further group begins.
+                "begun": Out(1),  #: A group begins: its first burst is on ``o`` in the next cycle.
             }
         )
 

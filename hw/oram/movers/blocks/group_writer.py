@@ -1,4 +1,4 @@
-"""Writes groups of blocks, each when it is told to."""
+"""Writes groups of blocks, each on request."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from hw.oram.movers.blocks.bursts import BlockBursts, bursts_at_most, group_layo
 
 
 class GroupWriter(wiring.Component):
-    """Writes blocks that follow each other as one, many such groups at once.
+    """Writes groups of consecutive blocks, many at once.
 
-    ``index_bits``: bits of the number of a block. ``blocks``: blocks whose first beat was given or that were
-    announced, and that have not left, at most. ``outstanding``: blocks that were announced and are not
-    answered, at most. ``group``: blocks of a group at most.
+    ``index_bits``: bits of a block's number. ``blocks``: most blocks between their announcement or first beat
+    and their last beat on the bus. ``outstanding``: most announced and unanswered blocks. ``group``: most
+    blocks of a group.
 
     Behaviour
     ---------
-    ``awvalid`` of a group's first burst is up `ADDRESS_LATENCY` cycles after it was announced, unless held,
-    or in the cycle after the burst before was taken; further bursts follow.  ``wvalid`` comes with or after
-    its burst's ``awvalid``, a beat a cycle, and never waits for ``awready``.  ``left`` and ``written`` are in
-    the cycle after the handshakes; ``bready`` is always high.
+    The first ``awvalid`` of a group is high `ADDRESS_LATENCY` cycles after its announcement unless held, or
+    in the cycle after the previous burst was taken. Further bursts follow. The ``wvalid`` of a burst is high
+    no earlier than its ``awvalid``, one beat a cycle, and never waits for ``awready``. Pulses ``left`` and
+    ``written`` follow the handshakes by a cycle; ``bready`` is always high.
     """
 
-    #: Cycles from a group to ``awvalid``; from its last handshake on w to ``left``; from its last on b to
+    #: Cycles from a group to ``awvalid``, from its last handshake on w to ``left``, and from its last on b to
     #: ``written``.
     ADDRESS_LATENCY: ClassVar = BlockBursts.LATENCY + 1
     LEFT_LATENCY: ClassVar = 1
@@ -39,7 +39,7 @@ class GroupWriter(wiring.Component):
         self._bursts = BlockBursts(index_bits=index_bits, beats=beats, blocks=blocks, group=group)
         self.stored = Fifo(BEAT_BITS, depth=beats * blocks, ram_style="block")
         burst = data.StructLayout({"after": range(axi.MAX_BURST_BEATS), "last": 1})
-        most = bursts_at_most(beats)  # no group has more than its blocks would alone
+        most = bursts_at_most(beats)  # a group has at most the bursts of its separate blocks
         self.opened = Fifo(burst, depth=blocks * most, ram_style="distributed")
         self.notes = Fifo(1, depth=outstanding * most, ram_style="distributed")
         super().__init__(
@@ -49,22 +49,21 @@ class GroupWriter(wiring.Component):
                 "i": In(
                     stream.Signature(group_layout(index_bits=index_bits, group=group), always_ready=True)
                 ),
-                "held": In(1),  #: No further group is begun.
-                "begun": Out(1),  #: A group is begun: its first ``awvalid`` is up 2 cycles later.
-                #: Beats of the blocks in order; all those of a group are given when it is begun, but for the
-                #: last three cycles.
+                "held": In(1),  #: No further group begins.
+                "begun": Out(1),  #: A group begins: its first ``awvalid`` is high 2 cycles later.
+                #: Beats of the blocks in order. When a group begins, all its beats have been sent, except for
+                #: the last three cycles'.
                 "beat": In(stream.Signature(BEAT_BITS, always_ready=True)),
-                #: ``left``, ``written``: pulses: a group's last beat is on its way to memory; a group's last
-                #: response has come.
+                #: ``left``, ``written``: pulses: a group's last beat is sent; its last response has arrived.
                 "left": Out(1),
                 "written": Out(1),
                 "axi": Out(axi.WriteSignature(data_width=BEAT_BITS, addr_width=ADDRESS_BITS)),
-                "error": Out(1),  #: A response other than OKAY came since reset.
+                "error": Out(1),  #: A response other than OKAY arrived since reset.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Beats -> FIFO -> w; bursts of groups -> aw; b -> notes."""
+        """Beats -> FIFO -> w; bursts of groups -> aw; b -> queue of groups."""
         m = Module()
         m.submodules.bursts = bursts = self._bursts
         m.submodules.stored, m.submodules.opened = stored, opened = self.stored, self.opened
@@ -78,8 +77,8 @@ class GroupWriter(wiring.Component):
             stored.i.payload.eq(self.beat.payload),
         ]
 
-        # One plain register, not a skid buffer: what was issued is on the bus in the next cycle, so that the
-        # data behind it may be.
+        # A plain register, not a skid buffer: an issued address is on the bus in the next cycle, and its data
+        # may follow.
         issue, free = Signal(), Signal()
         burst = bursts.o.payload
         m.d.comb += [

@@ -1,4 +1,4 @@
-"""Reads blocks, each asked for by its number."""
+"""Reads blocks by their numbers."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from hw.oram.movers.blocks.bursts import BlockBursts
 class BlockReader(wiring.Component):
     """Reads whole blocks, many at once.
 
-    ``index_bits``: bits of the number of a block. ``blocks``: blocks that may be asked for and not have left,
-    at most: whoever asks keeps to it.
+    ``index_bits``: bits of a block's number. ``blocks``: most blocks requested and not yet taken; the user
+    keeps to it.
 
     Behaviour
     ---------
-    ``arvalid`` of a block's first burst is up `ADDRESS_LATENCY` cycles after ``i``, or in the cycle after the
-    burst before was taken; further bursts follow.  ``there`` is in the cycle after the last beat's handshake;
-    ``rready`` is always high.
+    ``arvalid`` of a block's first burst is high `ADDRESS_LATENCY` cycles after ``i``, or in the cycle after
+    the previous burst was taken; further bursts follow. ``arrived`` follows the last beat's handshake by a
+    cycle; ``rready`` is always high.
     """
 
-    #: Cycles from the number of a block to ``arvalid``, and from its last beat on the bus to ``there``.
+    #: Cycles from a block's number to ``arvalid``, and from its last beat on the bus to ``arrived``.
     ADDRESS_LATENCY: ClassVar = BlockBursts.LATENCY + Skid.LATENCY
-    THERE_LATENCY: ClassVar = 1
+    ARRIVED_LATENCY: ClassVar = 1
 
     def __init__(self, *, index_bits: int, beats: int, blocks: int) -> None:
         self._beats = beats
@@ -41,16 +41,16 @@ class BlockReader(wiring.Component):
                 "base": In(ADDRESS_BITS),  #: Address of block 0.
                 "i": In(stream.Signature(index_bits, always_ready=True)),
                 "o": Out(stream.Signature(BEAT_BITS)),  #: Beats of the blocks in order.
-                #: Pulse: one more block lies whole in front of ``o``; its beats come without a gap from the
-                #: second cycle after this one on, if it has two.
-                "there": Out(1),
+                #: Pulse: one more whole block is at ``o``. From two cycles later on its beats follow without
+                #: gaps, if it has two.
+                "arrived": Out(1),
                 "axi": Out(axi.ReadSignature(data_width=BEAT_BITS, addr_width=ADDRESS_BITS)),
-                "error": Out(1),  #: A beat came with a response other than OKAY since reset.
+                "error": Out(1),  #: A beat arrived with a response other than OKAY since reset.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Bursts -> address register; data register -> FIFO, which has room for all that is asked for."""
+        """Bursts -> address register; data register -> FIFO with room for all requests."""
         m = Module()
         m.submodules.bursts, m.submodules.stored = bursts, stored = self._bursts, self.stored
         m.submodules.addresses = addresses = Skid(bursts.o.payload.shape())
@@ -70,7 +70,7 @@ class BlockReader(wiring.Component):
             self.axi.rready.eq(1),
             stored.i.valid.eq(arrived),
             stored.i.payload.eq(beat),
-            self.there.eq(arrived & last),
+            self.arrived.eq(arrived & last),
         ]
         m.d.sync += [
             arrived.eq(self.axi.rvalid),

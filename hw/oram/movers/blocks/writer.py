@@ -1,4 +1,4 @@
-"""Writes blocks, each when all its beats are there."""
+"""Writes blocks, each when all its beats have arrived."""
 
 from __future__ import annotations
 
@@ -17,24 +17,23 @@ from hw.oram.movers.blocks.group_writer import GroupWriter
 class BlockWriter(wiring.Component):
     """Writes whole blocks, many at once.
 
-    ``index_bits``: bits of the number of a block. ``blocks``: blocks that may be announced and not have left,
-    at most: whoever announces keeps to it. ``outstanding``: blocks that may be announced and not be answered,
-    at most.
+    ``index_bits``: bits of a block's number. ``blocks``: most announced blocks whose last beat is not sent;
+    the user keeps to it. ``outstanding``: most announced and unanswered blocks.
 
     Behaviour
     ---------
-    ``awvalid`` of a block's first burst is up `ADDRESS_LATENCY` cycles after its last beat was on ``beat``,
-    or in the cycle after the burst before was taken; further bursts follow.  ``wvalid`` comes with or after
-    its burst's ``awvalid``, a beat a cycle, and never waits for ``awready``.  ``left`` and ``written`` are in
-    the cycle after the handshakes; ``bready`` is always high.
+    The first ``awvalid`` of a block is high `ADDRESS_LATENCY` cycles after its last beat was on ``beat``, or
+    in the cycle after the previous burst was taken. Further bursts follow. The ``wvalid`` of a burst is high
+    no earlier than its ``awvalid``, one beat a cycle, and never waits for ``awready``. Pulses ``left`` and
+    ``written`` follow the handshakes by a cycle; ``bready`` is always high.
 
     Why
     ---
-    An address that is issued before its data are there would hold up everybody behind it.
+    An address issued before its data arrived would block the bus for all.
     """
 
-    #: Cycles from a block's last beat to ``awvalid``; from its last handshake on w to ``left``; from its last
-    #: on b to ``written``.
+    #: Cycles from a block's last beat to ``awvalid``, from its last handshake on w to ``left``, and from its
+    #: last on b to ``written``.
     ADDRESS_LATENCY: ClassVar = 3
     LEFT_LATENCY: ClassVar = GroupWriter.LEFT_LATENCY
     WRITTEN_LATENCY: ClassVar = GroupWriter.WRITTEN_LATENCY
@@ -46,20 +45,20 @@ class BlockWriter(wiring.Component):
         super().__init__(
             {
                 "base": In(ADDRESS_BITS),  #: Address of block 0.
-                #: Announces a block; at the latest 8 cycles before its last beat.
+                #: Announces a block, at least 8 cycles before its last beat.
                 "i": In(stream.Signature(index_bits, always_ready=True)),
-                #: Beats of the blocks in the order they are announced.
+                #: Beats of the blocks in the order of their announcement.
                 "beat": In(stream.Signature(BEAT_BITS, always_ready=True)),
-                "halt": In(1),  #: No further block is begun.
-                "left": Out(1),  #: Pulse: a block's last beat is on its way to memory.
-                "written": Out(1),  #: Pulse: a block's last response has come.
+                "halt": In(1),  #: No further block begins.
+                "left": Out(1),  #: Pulse: a block's last beat is sent.
+                "written": Out(1),  #: Pulse: a block's last response has arrived.
                 "axi": Out(axi.WriteSignature(data_width=BEAT_BITS, addr_width=ADDRESS_BITS)),
-                "error": Out(1),  #: A response other than OKAY came since reset.
+                "error": Out(1),  #: A response other than OKAY arrived since reset.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Each block is a group, announced ahead, and held until its beats are there."""
+        """Each block is a group, announced ahead, and held until its beats have arrived."""
         m = Module()
         m.submodules.writer, m.submodules.whole = writer, whole = self.writer, self.whole
         connect(m, flipped(self.beat), writer.beat)

@@ -1,4 +1,4 @@
-"""Cuts a line that is written at once into the beats of which anything is written."""
+"""Cuts written lines into the beats with a written byte."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hw.oram.movers.hbm.lines import Lines
 
 
 def line_write_layout(lines: Lines) -> data.StructLayout:
-    """Return a line that is written: its number, its bytes, and which of them."""
+    """Return a written line: its number, its bytes, and their strobes."""
     return data.StructLayout(
         {"line": lines.line_bits, "data": 8 * lines.line_bytes, "strobe": lines.line_bytes}
     )
@@ -25,8 +25,8 @@ class LineCutter(wiring.Component):
 
     Behaviour
     ---------
-    ``o`` and ``i.ready`` are flip-flops.  A line takes a cycle for each beat of which a byte is written, and
-    one more.
+    ``o`` and ``i.ready`` are flip-flops. A line takes a cycle for each beat with a written byte, and one
+    more.
     """
 
     #: Cycles from a line to its first beat.
@@ -36,13 +36,14 @@ class LineCutter(wiring.Component):
         self._lines = lines
         super().__init__(
             {
-                "i": In(stream.Signature(line_write_layout(lines))),  #: At least one byte of each is written.
+                #: Each line has at least one written byte.
+                "i": In(stream.Signature(line_write_layout(lines))),
                 "o": Out(stream.Signature(lines.beat_write)),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Hold a line and which of its beats are left; the lowest goes to the output register."""
+        """Hold a line and a bitmap of its remaining beats; the lowest enters the output register."""
         m = Module()
         size, beats = self._lines.port_bytes, self._lines.beats
         held = Signal(line_write_layout(self._lines), reset_less=True)
@@ -66,7 +67,7 @@ class LineCutter(wiring.Component):
                         out.data.eq(held.data.word_select(n, 8 * size)),
                         out.strobe.eq(held.strobe.word_select(n, size)),
                     ]
-        # The same as ``ready``, which has far to go and is not to go to every bit besides.
+        # Equal to ``ready``, whose wire is too long to drive every bit as well.
         with m.If(~left.any()):
             m.d.sync += held.eq(self.i.payload)
         with m.If(self.i.valid & ready):

@@ -1,4 +1,4 @@
-"""Reads lines over all ports and gives them out in the order of their requests."""
+"""Reads lines over all ports and returns them in the order of their requests."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from hw.oram.movers.hbm.lines import (
     read_signature,
     words_of,
 )
-from hw.oram.movers.hbm.read_port import ReadPort
+from hw.oram.movers.hbm.read_port import LineReadPort
 
 
 class LineReader(wiring.Component):
     """Random reads of lines.
 
-    ``reads``: kinds of requests: the ways of reading a line. ``outstanding``: lines of each kind that may be
-    asked for and not yet taken, at all ports. ``depth``: the same at one port. ``cell``: name of the port's
-    cell, unique in the design. ``placer``: places the ports; by default as ordinary submodules.
+    ``reads``: kinds of requests. ``outstanding``: most lines of each kind requested and not yet taken, at all
+    ports. ``depth``: the same at one port. ``cell``: name of the port's cell, unique in the design.
+    ``placer``: places the ports; by default as ordinary submodules.
 
     Behaviour
     ---------
-    A request and a word of each kind a cycle.  From a request to ``arvalid`` `ADDRESS_LATENCY` cycles, from
-    ``rvalid`` of a word's last beat to the word `DATA_LATENCY` (two more where the port's queue is in block
-    RAM), when nothing is queued.  Kinds never wait for each other but for the port.  The head of a line comes
-    when it is there and the heads before it were taken, whether or not the rest was.
+    One request and one word of each kind a cycle. With empty queues ``arvalid`` follows a request by
+    `ADDRESS_LATENCY` cycles, and a word follows the ``rvalid`` of its last beat by `DATA_LATENCY`, two more
+    if the port's queue is in block RAM. Kinds share the port, and never wait for each other otherwise. A
+    line's head is valid once it has arrived and earlier heads were taken, independent of the rest.
     """
 
-    ADDRESS_LATENCY: ClassVar = Skid.LATENCY + ReadPort.ADDRESS_LATENCY
-    DATA_LATENCY: ClassVar = ReadPort.DATA_LATENCY + Skid.LATENCY
+    ADDRESS_LATENCY: ClassVar = Skid.LATENCY + LineReadPort.ADDRESS_LATENCY
+    DATA_LATENCY: ClassVar = LineReadPort.DATA_LATENCY + Skid.LATENCY
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class LineReader(wiring.Component):
         self._placer = placer or InlinePlacer()
         #: Number of a line.
         requests = {f"{r.name}_request": In(stream.Signature(lines.line_bits)) for r in reads}
-        #: The words of each line, in order of the requests of that kind.
+        #: Words of each line, in order of the requests of that kind.
         words = {w.name: Out(stream.Signature(8 * w.word_bytes)) for w in words_of(reads)}
         super().__init__(
             {
@@ -69,12 +69,12 @@ class LineReader(wiring.Component):
                 **requests,
                 **words,
                 "axi": Out(read_signature(lines, reads)).array(lines.ports),
-                "error": Out(1),  #: A beat came with a response other than OKAY since reset.
+                "error": Out(1),  #: A beat arrived with a response other than OKAY since reset.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """A note of its port for each stream that a request will give words to; words go by these notes."""
+        """A queue of port numbers for each output stream; words are taken in its order."""
         m = Module()
         ports = []
         for p in range(self._lines.ports):
@@ -82,7 +82,7 @@ class LineReader(wiring.Component):
                 m,
                 f"port_{p}",
                 self._cell,
-                lambda: ReadPort(self._lines, self._reads, depth=self._depth),
+                lambda: LineReadPort(self._lines, self._reads, depth=self._depth),
             )
             wiring.connect(m, port.axi, wiring.flipped(self.axi[p]))
             m.d.comb += port.base.eq(self.base[p])
@@ -97,7 +97,7 @@ class LineReader(wiring.Component):
         return m
 
     def _route(self, m: Module, read: LineRead, ports: list[Any], notes: list[Any]) -> None:
-        """Send a request to its port, and a note of the port to those who await its words."""
+        """Send a request to its port, and the port's number to the streams that await its words."""
         lines = self._lines
         m.submodules[f"{read.name}_line"] = line = Skid(lines.line_bits)
         wiring.connect(m, wiring.flipped(getattr(self, f"{read.name}_request")), line.i)
@@ -116,12 +116,12 @@ class LineReader(wiring.Component):
             m.d.comb += [note.valid.eq(accepted), note.payload.eq(number)]
 
     def _collect(self, m: Module, words: Words, ports: list[Any]) -> Any:
-        """Take words from the port whose turn it is, and give the stream that says so."""
+        """Take words from the next port in order, and return the stream of port numbers."""
         lines = self._lines
         m.submodules[f"{words.name}_notes"] = notes = Fifo(
             range(max(2, lines.ports)), depth=self._outstanding, ram_style="distributed"
         )
-        # In a register: whose turn it is chooses among all bits of a word.
+        # Registered: the port's number selects among all bits of a word.
         m.submodules[f"{words.name}_turn"] = turn = Skid(range(max(2, lines.ports)))
         m.submodules[f"{words.name}_words"] = out = Skid(8 * words.word_bytes)
         wiring.connect(m, notes.o, turn.i)

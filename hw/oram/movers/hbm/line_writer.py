@@ -12,22 +12,22 @@ from hw.lib.place import InlinePlacer, Placer
 from hw.lib.skid import Skid
 from hw.oram.core.layouts import ADDRESS_BITS
 from hw.oram.movers.hbm.lines import Lines, write_signature
-from hw.oram.movers.hbm.write_port import WritePort
+from hw.oram.movers.hbm.write_port import LineWritePort
 
 
 class LineWriter(wiring.Component):
     """Random writes of single beats of lines, with strobes.
 
-    ``deadline``: cycles from ``i`` to the response within which every beat must be answered. ``depth``: beats
-    that may wait or be unanswered at a port. ``cell``: name of the port's cell, unique in the design.
-    ``placer``: places the ports; by default as ordinary submodules.
+    ``deadline``: cycles from ``i`` to the response of a beat. ``depth``: most beats in the queue or
+    unanswered at a port. ``cell``: name of the port's cell, unique in the design. ``placer``: places the
+    ports; by default as ordinary submodules.
 
     Behaviour
     ---------
-    A beat a cycle; `LATENCY` cycles from ``i`` to ``awvalid`` and ``wvalid`` when the port is free.
+    One beat a cycle; `LATENCY` cycles from ``i`` to ``awvalid`` and ``wvalid`` at an idle port.
     """
 
-    LATENCY: ClassVar = Skid.LATENCY + WritePort.LATENCY
+    LATENCY: ClassVar = Skid.LATENCY + LineWritePort.LATENCY
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class LineWriter(wiring.Component):
         placer: Placer | None = None,
     ) -> None:
         self._lines = lines
-        # The port's clock starts when the beat has left the first register.
+        # The port's deadline starts when the beat has left the first register.
         self._port_deadline = deadline - Skid.LATENCY
         self._depth = depth
         self._cell = cell
@@ -48,18 +48,18 @@ class LineWriter(wiring.Component):
             {
                 #: Address of each port's first line, a multiple of 4096.
                 "base": In(ADDRESS_BITS).array(lines.ports),
-                #: Beats, in any order of lines; those of one port are written in order.
+                #: Beats, in any order of lines; a port writes its beats in order.
                 "i": In(stream.Signature(lines.beat_write)),
                 "axi": Out(write_signature(lines)).array(lines.ports),
-                #: A beat was taken and is not answered: registered, so a cycle late at its end.
+                #: A beat is unanswered: registered, so it falls a cycle late.
                 "busy": Out(1),
-                "late": Out(1),  #: A beat was not answered within ``deadline`` cycles, since reset.
-                "error": Out(1),  #: A response other than OKAY came since reset.
+                "late": Out(1),  #: A beat missed its deadline, since reset.
+                "error": Out(1),  #: A response other than OKAY arrived since reset.
             }
         )
 
-    def _port(self) -> WritePort:
-        return WritePort(self._lines, deadline=self._port_deadline, depth=self._depth)
+    def _port(self) -> LineWritePort:
+        return LineWritePort(self._lines, deadline=self._port_deadline, depth=self._depth)
 
     def elaborate(self, platform: Any) -> Module:
         """Send each beat to its port."""

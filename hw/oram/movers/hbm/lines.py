@@ -1,4 +1,4 @@
-"""Where lines lie in HBM, and the ways in which they are read."""
+"""Addresses of lines in HBM, and kinds of reads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Lines:
     ports: int  #: AXI ports: a power of two.
     port_bytes: int  #: Bytes of a beat: 16, 32 or 64.
     line_bytes: int  #: A multiple of 64.
-    line_bits: int  #: Bits of the number of a line.
+    line_bits: int  #: Bits of a line's number.
 
     def __post_init__(self) -> None:
         check_power_of_two("ports", self.ports, 1, 32)
@@ -32,7 +32,7 @@ class Lines:
 
     @property
     def port_bits(self) -> int:
-        """Bits of a line's number that say its port: the lowest."""
+        """Bits of a line's number that select its port: the lowest."""
         return self.ports.bit_length() - 1
 
     @property
@@ -42,27 +42,27 @@ class Lines:
 
     @property
     def beat_write(self) -> data.StructLayout:
-        """One beat that is written: see `beat_write_layout`."""
+        """Return a written beat: see `beat_write_layout`."""
         return beat_write_layout(
             line_bits=self.line_bits, port_bytes=self.port_bytes, line_bytes=self.line_bytes
         )
 
     @property
     def offset_bits(self) -> int:
-        """Bits of a byte's place from the base of its port: of the last line's last one, too."""
+        """Bits of a byte offset from the base of its port, up to the end of the last line."""
         return ((self.line_bytes << self.line_bits - self.port_bits) - 1).bit_length()
 
 
 @dataclass(frozen=True, kw_only=True)
 class LineRead:
-    """A way of reading lines."""
+    """A kind of read."""
 
-    name: str  #: Of the streams: requests are ``<name>_request``, what comes is ``<name>``.
-    length: int  #: Bytes that are read from the beginning of a line.
-    #: Bytes of a word of the answer: a power of two from 16 to 128, of which the length is a multiple.
+    name: str  #: Of the streams: requests are ``<name>_request``, words are ``<name>``.
+    length: int  #: Bytes read from the beginning of a line.
+    #: Bytes of a word: a power of two from 16 to 128 that divides the length.
     word_bytes: int
-    #: Bytes at the beginning of the line that are given out beside, as ``<name>_head``, as soon as they are
-    #: there: a word of 16 to 128. 0 for none.
+    #: Bytes of the head at the beginning of the line, an extra stream ``<name>_head`` that is valid on
+    #: arrival: a word of 16 to 128 bytes. 0 for none.
     head_bytes: int = 0
 
     def __post_init__(self) -> None:
@@ -75,20 +75,20 @@ class LineRead:
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """One stream of what is read: ``count`` words of ``word_bytes`` from the beginning of every line."""
+    """A stream of read data: ``count`` words of ``word_bytes`` from the beginning of every line."""
 
     name: str
-    read: int  #: Which way of reading it belongs to.
+    read: int  #: Number of its kind of read.
     word_bytes: int
     count: int
 
     def beats(self, port_bytes: int) -> int:
-        """Return the beats of a word: one if a beat has several."""
+        """Return the beats of a word: one if a beat has several words."""
         return max(1, self.word_bytes // port_bytes)
 
 
 def check_reads(lines: Lines, reads: tuple[LineRead, ...]) -> None:
-    """Refuse ways of reading that do not fit the lines or the beat."""
+    """Refuse reads that do not fit the lines or the beat."""
     if len({read.name for read in reads}) != len(reads):
         raise InputError("reads", [read.name for read in reads], "of different names")
     for read in reads:
@@ -99,7 +99,7 @@ def check_reads(lines: Lines, reads: tuple[LineRead, ...]) -> None:
 
 
 def words_of(reads: tuple[LineRead, ...]) -> tuple[Words, ...]:
-    """Return the streams of what is read, in order."""
+    """Return the streams of read data, in order."""
     streams = []
     for index, read in enumerate(reads):
         count = read.length // read.word_bytes
@@ -111,7 +111,7 @@ def words_of(reads: tuple[LineRead, ...]) -> tuple[Words, ...]:
 
 
 def read_signature(lines: Lines, reads: tuple[LineRead, ...]) -> axi.ReadSignature:
-    """Return the port of a reader: its identifiers are the numbers of the ways of reading."""
+    """Return the port of a reader: its AXI identifiers are the numbers of the kinds."""
     bits = max(1, (len(reads) - 1).bit_length())
     return axi.ReadSignature(data_width=8 * lines.port_bytes, addr_width=ADDRESS_BITS, id_width=bits)
 

@@ -1,4 +1,4 @@
-"""One HBM port that reads lines: requests of several kinds in turn, what comes sorted by kind."""
+"""One HBM port that reads lines: it takes requests of several kinds in rotation, and sorts data by kind."""
 
 from __future__ import annotations
 
@@ -23,20 +23,19 @@ from hw.oram.movers.hbm.lines import (
     words_of,
 )
 
-#: Requests of each kind that wait at the port.
+#: Requests of each kind in the port's queue.
 _REQUESTS = 16
 
 
-class ReadPort(wiring.Component):
-    """Reads lines through one port, as many ahead as there is room for.
+class LineReadPort(wiring.Component):
+    """Reads lines through one port, as many ahead as it has room for.
 
-    ``reads``: kinds of requests: the ways of reading a line. ``depth``: lines of each kind that may be asked
-    for and not yet taken.
+    ``reads``: kinds of requests. ``depth``: most lines of each kind requested and not yet taken.
 
     Behaviour
     ---------
-    Kinds take turns, request by request.  A request goes out when all of its words have room, so ``rready``
-    is always high.  The AXI identifier is the kind's number: beats of different kinds may interleave.
+    Kinds take turns, request by request. A request is issued when all of its words have room, so ``rready``
+    is always high. The AXI identifier is the kind's number: beats of different kinds may interleave.
     """
 
     #: Cycles from a request to ``arvalid``, and from ``rvalid`` of a word's last beat to the word.
@@ -47,9 +46,9 @@ class ReadPort(wiring.Component):
         self._lines = lines
         self._reads = reads
         self._depth = depth
-        #: Byte from the base at which the line begins.
+        #: Byte offset of the line from the base.
         requests = {f"{r.name}_request": In(stream.Signature(lines.offset_bits)) for r in reads}
-        #: The words of each line, in order of the requests of that kind.
+        #: Words of each line, in order of the requests of that kind.
         words = {w.name: Out(stream.Signature(8 * w.word_bytes)) for w in words_of(reads)}
         port = read_signature(lines, reads)
         self._id_bits = port.id_width
@@ -59,12 +58,14 @@ class ReadPort(wiring.Component):
                 **requests,
                 **words,
                 "axi": Out(port),
-                "error": Out(1),  #: A beat came with a response other than OKAY since reset.
+                "error": Out(1),  #: A beat arrived with a response other than OKAY since reset.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Queue of requests a kind -> arbiter -> splitter -> address; beats -> words -> queue a stream."""
+        """Queue of each kind's requests -> arbiter -> splitter -> address; beats -> words -> queue of each
+        stream.
+        """
         m = Module()
         arrived = Signal()
         beat = Signal(8 * self._lines.port_bytes, reset_less=True)
@@ -100,7 +101,7 @@ class ReadPort(wiring.Component):
         return -(-read.length // self._lines.port_bytes)
 
     def _words(self, m: Module, words: Words, mine: Any, place: Any, beat: Any, taken: Any) -> Any:
-        """Join beats to words, queue them, and give whether there is room for those of a whole line."""
+        """Join beats to words, queue them, and return whether a whole line's words have room."""
         depth = self._depth * words.count
         m.submodules[words.name] = queue = Fifo(8 * words.word_bytes, depth=depth)
         wiring.connect(m, queue.o, wiring.flipped(getattr(self, words.name)))
@@ -121,7 +122,7 @@ class ReadPort(wiring.Component):
         return room >= words.count
 
     def _addresses(self, m: Module, arbiter: Arbiter) -> None:
-        """Split what a line is read with into bursts; a line may lie across two blocks of the longest."""
+        """Split a line's read into bursts; a line may cross the border of a 4 KiB block."""
         width = len(self.axi.rdata)
         m.submodules.splitter = splitter = BurstSplitter(
             data_width=width, addr_width=ADDRESS_BITS, burst_beats=min(16, 4096 * 8 // width)

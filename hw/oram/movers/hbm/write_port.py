@@ -1,4 +1,4 @@
-"""One HBM port that writes beats with strobes, and watches that their responses come in time."""
+"""One HBM port that writes beats with strobes, and checks the deadline of their responses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hw.oram.movers.hbm.lines import Lines, write_signature
 
 
 def port_write_layout(lines: Lines) -> data.StructLayout:
-    """Return one beat for a port: its number from the base on, data, strobe of bytes."""
+    """Return a beat for a port: its byte offset from the base, data, strobe of bytes."""
     return data.StructLayout(
         {
             "beat": lines.offset_bits - exact_log2(lines.port_bytes),
@@ -26,15 +26,14 @@ def port_write_layout(lines: Lines) -> data.StructLayout:
     )
 
 
-class WritePort(wiring.Component):
+class LineWritePort(wiring.Component):
     """Writes single beats through one port.
 
-    ``deadline``: cycles within which a beat must be answered. ``depth``: beats that may wait or be
-    unanswered.
+    ``deadline``: cycles to a beat's response. ``depth``: most beats in the queue or unanswered.
 
     Behaviour
     ---------
-    A beat a cycle.  An address and its data come onto the bus in the same cycle.
+    One beat a cycle. An address and its data appear on the bus in the same cycle.
     """
 
     #: Cycles from ``i`` to ``awvalid`` and ``wvalid``.
@@ -49,14 +48,14 @@ class WritePort(wiring.Component):
                 "base": In(ADDRESS_BITS),  #: Address of the port's first line, a multiple of 4096.
                 "i": In(stream.Signature(port_write_layout(lines))),
                 "axi": Out(write_signature(lines)),
-                "busy": Out(1),  #: A beat was taken and is not answered.
-                "late": Out(1),  #: A beat was not answered within ``deadline`` cycles, since reset.
-                "error": Out(1),  #: A response other than OKAY came since reset.
+                "busy": Out(1),  #: A beat is unanswered.
+                "late": Out(1),  #: A beat missed its deadline, since reset.
+                "error": Out(1),  #: A response other than OKAY arrived since reset.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Queue -> address added -> port registers; beside it, when each unanswered beat came."""
+        """Queue -> base added -> port registers; beside it, the arrival times of unanswered beats."""
         m = Module()
         m.submodules.queue = queue = Fifo(self.i.payload.shape(), depth=self._depth)
         m.submodules.times = times = Fifo(range(self._deadline + 1), depth=self._depth)
@@ -72,8 +71,8 @@ class WritePort(wiring.Component):
         ]
         self._bus(m, queue)
 
-        # Responses come in order, so the beat at the head of `times` is the one that waits longest; its age
-        # passes through the deadline while it is there, or was passed by the one before.
+        # Responses arrive in order: the head of `times` is the oldest beat. Its age passes the deadline while
+        # it is the head, or the previous head's did.
         age = Signal.like(now)
         waiting = Signal()
         m.d.comb += [
@@ -89,7 +88,7 @@ class WritePort(wiring.Component):
         return m
 
     def _bus(self, m: Module, queue: Fifo) -> None:
-        """Move on when both channels of the bus are free: data never come before their address."""
+        """Advance when both channels of the bus are free: data never precede their address."""
         aligned = exact_log2(self._lines.port_bytes)
         beat = queue.o.payload
         full, sent, given = Signal(), Signal(), Signal()

@@ -1,1 +1,1 @@
-"""Where commands come from and responses go to."""
+"""Rings of commands and responses in host memory."""

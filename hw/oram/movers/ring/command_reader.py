@@ -19,14 +19,14 @@ from hw.oram.movers.blocks.bursts import BlockBursts
 SLOT_BITS = 32
 SEQUENCE_BITS = 64
 OPERATIONS_BITS = 48
-#: Bits of the cycles between two looks at a record.
+#: Bits of the cycles between two reads of an unwritten record.
 POLL_BITS = 16
 #: Bit of a record's first beat that ends a launch: the lowest of its flags.
 STOP_BIT = SEQUENCE_BITS
 
 
 class _Beats(NamedTuple):
-    """Beats two cycles after the bus, and the result of the comparison."""
+    """A beat two cycles after the bus, and the result of its comparison."""
 
     valid: Value
     first: Value
@@ -38,7 +38,7 @@ class _Beats(NamedTuple):
 
 
 class _Checked(NamedTuple):
-    """A record's end: accepted or dropped; and whether records are being dropped until a retry."""
+    """The end of a record, stored or dropped, and the state of the retry."""
 
     whole: Signal
     good: Signal
@@ -49,34 +49,33 @@ class _Checked(NamedTuple):
 
 
 class CommandReader(wiring.Component):
-    """Asks for commands ahead, and again for one that is not written yet.
+    """Prefetches commands, and reads one again that is not written yet.
 
     Behaviour
     ---------
-    A request asks for the records up to the last of ``config.ring_group``, the last of the ring or the
-    launch's last command, whichever comes first, as one.  It is made in the first cycle, `SPACING` after the
-    one before or after ``start``, in which as of the cycle before there was room for them: no more than
-    ``config.command_records`` are asked for or held.  ``arvalid`` is up `ADDRESS_LATENCY` cycles after a
-    request, ``there`` `THERE_LATENCY` after the handshake of a record's last beat.
+    A request reads consecutive records: up to the last of ``config.ring_group``, of the ring, or of the
+    launch. It is made in the first cycle in which they have room by the counts of the previous cycle.
+    Requests are at least `SPACING` cycles apart, also from ``start``. At most ``config.command_records``
+    records are requested or held. ``arvalid`` follows a request by `ADDRESS_LATENCY` cycles; ``arrived``
+    follows the handshake of a record's last beat by `ARRIVED_LATENCY`.
 
-    Beats are seen 2 cycles after their handshake.  A record whose first beat is seen to have
-    another sequence number than expected is dropped, and all that are asked for up to this cycle behind it.
-    It is asked for again, alone, `RETURN_LATENCY` cycles after the last beat of these was seen, but no sooner
-    than ``poll`` cycles later than so long after its own first beat was.  When the last beat of one that is
-    there is seen, requests go on from the next record as if one had been made in this cycle.  A record with
-    the expected number and the stop bit ends the launch.  It is no command: the next launch's first has its
-    number.
+    Beats are compared 2 cycles after their handshake. A record whose first beat has an unexpected sequence
+    number is dropped, with all records requested so far behind it. It is read again alone, at max(last
+    dropped beat, its own first beat + ``poll``) + `RETURN_LATENCY`, with beats at their comparison. Once that
+    record matches, its last beat counts as a request, and prefetching continues with the next record. A
+    record with the expected number and the stop bit ends the launch. It is no command: the next launch's
+    first command has its number.
 
     Why
     ---
-    The host never sets a sequence number: no command can be given twice, and no response is sealed twice with
-    one nonce.
+    The device counts sequence numbers, the host never sets one. So no command is accepted twice, and no
+    response is sealed twice with one nonce.
     """
 
-    #: Cycles of the above.
+    #: `SPACING` to `RETURN_LATENCY`: the cycles above.
     SPACING: ClassVar = 3
     ADDRESS_LATENCY: ClassVar = BlockBursts.LATENCY + Skid.LATENCY
-    THERE_LATENCY: ClassVar = 3
+    ARRIVED_LATENCY: ClassVar = 3
     RETURN_LATENCY: ClassVar = 2 + SPACING
 
     def __init__(self, config: OramConfig) -> None:
@@ -87,34 +86,35 @@ class CommandReader(wiring.Component):
         )
         self.stored = Fifo(BEAT_BITS, depth=self._beats * records, ram_style="block")
         self._records, self._group = records, config.ring_group
-        self.outstanding = Signal(range(records + 1))  # asked for, and not seen whole
+        self.outstanding = Signal(range(records + 1))  # requested, and not compared to its last beat
         super().__init__(
             {
                 "base": In(ADDRESS_BITS),  #: Address of the ring's first slot, a multiple of a beat.
-                #: Slots of the ring, a power of two, less 1. A record lies in the slot of its sequence
+                #: Slots of the ring, a power of two, minus 1. A record lies in the slot of its sequence
                 #: number.
                 "mask": In(SLOT_BITS),
-                "operations": In(OPERATIONS_BITS),  #: Commands of a launch, or 0: until a record says stop.
-                #: Cycles from a record that was not written yet to the next look at it, at least.
+                #: Commands of a launch, or 0: until a record with the stop bit.
+                "operations": In(OPERATIONS_BITS),
+                #: Least cycles from the read of an unwritten record to the next.
                 "poll": In(POLL_BITS),
                 #: Pulse: a launch begins; ``base``, ``mask``, ``operations`` and ``poll`` are constant until
                 #: its end.
                 "start": In(1),
-                "halt": In(1),  #: Nothing is asked for any more.
+                "halt": In(1),  #: No further request.
                 "o": Out(stream.Signature(BEAT_BITS)),  #: Beats of the commands, in order.
-                #: Pulse: one more command lies whole in front of ``o``, whose beats come without a gap from
-                #: the second cycle after this one on.
-                "there": Out(1),
-                "busy": Out(1),  #: The launch's last command is not there yet.
+                #: Pulse: one more whole command is at ``o``. From two cycles later on its beats follow
+                #: without gaps.
+                "arrived": Out(1),
+                "busy": Out(1),  #: The launch's last command has not arrived.
                 #: Sequence number of the next command: the number of commands since reset.
                 "sequence": Out(SEQUENCE_BITS),
                 "axi": Out(axi.ReadSignature(data_width=BEAT_BITS, addr_width=ADDRESS_BITS)),
-                "error": Out(1),  #: A beat came with a response other than OKAY since reset.
+                "error": Out(1),  #: A beat arrived with a response other than OKAY since reset.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Requests run ahead of the records; a record that does not match takes them back."""
+        """Receive beats, check records, request more: a mismatch moves the requests back."""
         m = Module()
         m.submodules.bursts, m.submodules.stored = bursts, stored = self._bursts, self.stored
         m.submodules.addresses = addresses = Skid(bursts.o.payload.shape())
@@ -134,7 +134,7 @@ class CommandReader(wiring.Component):
         return m
 
     def _receive(self, m: Module) -> _Beats:
-        """Shift the beats through two registers; compare the first beat of each record in between."""
+        """Shift beats through two registers; compare the first beat of each record in between."""
         final = self._beats - 1
         place = Signal(range(self._beats))
         valid, first, last = (Signal(2, name=name) for name in ("valid", "first", "last"))
@@ -159,7 +159,7 @@ class CommandReader(wiring.Component):
         return _Beats(valid[1], first[1], last[1], compared, number, equal, stops)
 
     def _check(self, m: Module, beats: _Beats) -> _Checked:
-        """Store the records that match; drop one that does not, and those behind it."""
+        """Store matching records; drop a mismatch and the records behind it."""
         stored, valid = self.stored, beats.valid
         dropping, ending = Signal(), Signal()
         whole, refused, good, drop = Signal(), Signal(), Signal(), Signal()
@@ -171,7 +171,7 @@ class CommandReader(wiring.Component):
             stored.i.valid.eq(valid & ~dropping & ~refused),
             stored.i.payload.eq(beats.compared),
         ]
-        m.d.sync += self.there.eq(good)
+        m.d.sync += self.arrived.eq(good)
         wait, resume = Signal(POLL_BITS), Signal()
         m.d.sync += resume.eq(dropping & ~resume & (self.outstanding == 0) & (wait == 0))
         with m.If(refused):
@@ -181,13 +181,13 @@ class CommandReader(wiring.Component):
         return _Checked(whole, good, drop, dropping, ending, resume)
 
     def _request(self, m: Module, checked: _Checked, number: Signal) -> None:
-        """Request records while the launch has some and there is room for them."""
+        """Request records of the launch while they have room."""
         bursts, final = self._bursts, self._beats - 1
         unasked, missing = Signal(OPERATIONS_BITS), Signal(OPERATIONS_BITS)
         endless, alone = Signal(), Signal()
         slot = Signal(SLOT_BITS)
-        held = Signal(range(self._records + 1))  # asked for, or in front of ``o``
-        left = Signal(range(self._beats), init=final)  # beats of the record in front of ``o`` after this
+        held = Signal(range(self._records + 1))  # requested, or in front of ``o``
+        left = Signal(range(self._beats), init=final)  # remaining beats of the record in front of ``o``
         given, freed, ask, changed = Signal(), Signal(), Signal(), Signal()
         ahead, more = Signal(range(self._group)), Signal(range(self._group))
         fits, settled = Signal(), Signal(self.SPACING - 1)

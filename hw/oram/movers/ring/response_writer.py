@@ -17,29 +17,27 @@ from hw.oram.movers.ring.command_reader import SLOT_BITS
 
 
 class ResponseWriter(wiring.Component):
-    """Writes responses in order, each into the slot of its sequence number, and several at once.
+    """Writes responses in order, each into the slot of its sequence number, several at once.
 
     Behaviour
     ---------
-    A response waits from its last beat on, in cycle t.  All that wait go at once in cycle t when the slot of
-    the one that came then is the last of ``config.ring_group``, or of the ring, or when by then no further
-    command is there; else in cycle f + `WAIT`, f being that of the oldest, with those that come in this cycle
-    too.  ``awvalid`` is up `ADDRESS_LATENCY`
-    cycles after they go, as of `GroupWriter`.  The first pulse of ``written`` is `WRITTEN_LATENCY` cycles
-    after the last answer, or in the cycle after the last pulse for those before.
+    A response with its last beat in cycle t waits for others. All waiting responses are sent in cycle t if
+    its slot is the last of ``config.ring_group`` or of the ring, or if no further command has arrived. Else
+    they are sent in cycle f + `WAIT`, with f that of the oldest one. ``awvalid`` follows by `ADDRESS_LATENCY`
+    cycles, as in `GroupWriter`. The first pulse of ``written`` follows the last answer by `WRITTEN_LATENCY`
+    cycles, or the previous pulse by one cycle, whichever is later.
 
-    The host empties slots before they come around: the ring has at least as many as commands are given and
-    not answered.
+    The host empties slots before their reuse: the ring has a slot for every command that is sent and not
+    answered.
 
     Why
     ---
-    A bridge has few writes under way, each of which takes long (`hw.board.memory_timing.HostTiming`), and
-    pages need them.  With groups, responses take a sixteenth each.  A map that answers every 8 cycles fills
-    the largest group in `WAIT`, which is less than the write takes.  One that has a single operation answers
-    at once.
+    A bridge has few writes in flight, each of long latency (`hw.board.memory_timing.HostTiming`), and pages
+    need them. In groups, responses take a sixteenth of the writes. A map that answers every 8 cycles fills
+    the largest group within `WAIT`, less than a write's latency. A single operation is answered at once.
     """
 
-    #: Cycles that a response waits for others at most.
+    #: Most cycles that a response waits for others.
     WAIT: ClassVar = 128
     ADDRESS_LATENCY: ClassVar = 1 + GroupWriter.ADDRESS_LATENCY
     WRITTEN_LATENCY: ClassVar = GroupWriter.WRITTEN_LATENCY + 2
@@ -53,23 +51,23 @@ class ResponseWriter(wiring.Component):
             index_bits=SLOT_BITS, beats=self._beats, blocks=blocks, outstanding=blocks, group=self._group
         )
         self.sizes = Fifo(range(self._group), depth=blocks, ram_style="distributed")
-        self.due = Signal(range(blocks + 1))  # written, and not said
+        self.due = Signal(range(blocks + 1))  # written, and not reported
         super().__init__(
             {
                 "base": In(ADDRESS_BITS),  #: Address of the ring's first slot, a multiple of a beat.
-                "mask": In(SLOT_BITS),  #: Slots of the ring, a power of two, less 1.
-                "there": In(1),  #: Pulse: a command is there, whose response will come.
+                "mask": In(SLOT_BITS),  #: Slots of the ring, a power of two, minus 1.
+                "arrived": In(1),  #: Pulse: a command has arrived; its response will follow.
                 "beat": In(stream.Signature(BEAT_BITS, always_ready=True)),  #: The responses.
-                "halt": In(1),  #: No further responses are begun.
-                #: Pulse: a response is written; as many, one a cycle, as were written at once.
+                "halt": In(1),  #: No further response is sent.
+                #: Pulse: a response is written; one a cycle for each response of a group.
                 "written": Out(1),
                 "axi": Out(axi.WriteSignature(data_width=BEAT_BITS, addr_width=ADDRESS_BITS)),
-                "error": Out(1),  #: As of `GroupWriter`.
+                "error": Out(1),  #: As in `GroupWriter`.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Count what waits, and for how long; of each group how many it has, until it is answered."""
+        """Count waiting responses and their time, and the responses of each unanswered group."""
         m = Module()
         m.submodules.writer, m.submodules.sizes = writer, sizes = self.writer, self.sizes
         connect(m, flipped(self.beat), writer.beat)
@@ -80,15 +78,15 @@ class ResponseWriter(wiring.Component):
         with m.If(self.beat.valid):
             m.d.sync += place.eq(Mux(place == final, 0, place + 1))
 
-        slot, oldest = Signal(SLOT_BITS), Signal(SLOT_BITS)  # of the next response, of the first that waits
+        slot, oldest = Signal(SLOT_BITS), Signal(SLOT_BITS)  # of the next response, of the first waiting one
         waiting, more = Signal(range(group)), Signal(range(group))
         wait = Signal(range(self.WAIT))
-        unanswered, alone = Signal(range(self._commands + 1)), Signal()  # commands; just one
+        unanswered, alone = Signal(range(self._commands + 1)), Signal()  # commands; exactly one
         following = Signal.like(unanswered)
         ends, go = Signal(), Signal()
         m.d.comb += [
             ends.eq((slot | ~self.mask)[: len(waiting)] == group - 1),
-            following.eq(unanswered + self.there - whole),
+            following.eq(unanswered + self.arrived - whole),
             go.eq((whole & (ends | alone)) | ((waiting != 0) & (wait == 0))),
             more.eq(Mux(whole, waiting, waiting - 1)),
         ]

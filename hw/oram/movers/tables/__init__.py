@@ -1,1 +1,1 @@
-"""The tables in HBM as the parts of the map see them: buckets of the position map, and records."""
+"""The tables in HBM: buckets of the position map, and records."""

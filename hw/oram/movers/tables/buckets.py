@@ -22,7 +22,7 @@ _READS = (LineRead(name="bucket", length=BUCKET_BYTES, word_bytes=BUCKET_BYTES),
 
 
 class Buckets(wiring.Component):
-    """Reads and writes buckets; the first half of the ports has table 0."""
+    """Reads and writes buckets; table 0 has the first half of the ports."""
 
     def __init__(self, config: OramConfig, placer: Placer) -> None:
         self._config = config
@@ -31,15 +31,15 @@ class Buckets(wiring.Component):
         super().__init__(
             {
                 "base": In(ADDRESS_BITS).array(ports),
-                #: ``request``, ``bucket``, ``write``: as of `hw.oram.core.position.position.Position`, the
-                #: other way.
+                #: ``request``, ``bucket``, ``write``: the other ends of
+                #: `hw.oram.core.position.position.Position`.
                 "request": In(stream.Signature(config.bucket_bits)).array(TABLES),
                 "bucket": Out(stream.Signature(bucket_layout(config))).array(TABLES),
                 "write": In(stream.Signature(bucket_write_layout(config))).array(TABLES),
                 "axi": Out(axi.Signature(data_width=8 * HBM_BEAT_BYTES, addr_width=ADDRESS_BITS)).array(
                     ports
                 ),
-                #: ``busy``, ``late``, ``error``: as of `LineWriter`; ``error`` also for what is read.
+                #: ``busy``, ``late``, ``error``: as in `LineWriter`; ``error`` also of reads.
                 "busy": Out(1),
                 "late": Out(1),
                 "error": Out(1),
@@ -90,7 +90,7 @@ class Buckets(wiring.Component):
                 m.d.comb += [reader.base[p].eq(self.base[at]), writer.base[p].eq(self.base[at])]
             readers.append(reader)
             writers.append(writer)
-        # A line in the cutter is on its way, too: its first beat leaves in the second cycle.
+        # A line in the cutter is in flight, too: its first beat leaves in the second cycle.
         cut = Signal()
         m.d.sync += cut.eq(Cat(write.valid for write in self.write).any())
         waiting = cut | Cat(w.i.valid for w in writers).any()

@@ -18,7 +18,7 @@ from hw.oram.movers.hbm.line_reader import LineReader
 from hw.oram.movers.hbm.line_writer import LineWriter
 from hw.oram.movers.hbm.lines import LineRead, Lines
 
-#: Bytes of a record at whose front its page's version stands, which is given out as soon as it is there.
+#: Bytes at the front of a record with its page's version, read as its head.
 _HEAD_BYTES = 16
 
 
@@ -34,23 +34,23 @@ class Records(wiring.Component):
                 "base": In(ADDRESS_BITS).array(ports),
                 #: Records to read whole, in the order of their touches.
                 "touch": In(stream.Signature(index)),
-                "fresh": In(stream.Signature(index)),  #: Records of which the header is read.
-                #: Of each record that belongs to a page: the page and its version, once that is there.
+                "fresh": In(stream.Signature(index)),  #: Records whose header is read.
+                #: For each record of a page: the page and its version, on arrival.
                 "version": Out(stream.Signature(seal_layout())),
                 "record": Out(stream.Signature(BEAT_BITS)),  #: Whole records, in order.
                 #: Headers of fresh records, in order.
                 "header": Out(stream.Signature(8 * RECORD_HEADER_BYTES)),
-                #: ``record_there``, ``header_there``: pulses: one more lies in front of ``record``, or of
-                #: ``header``, whole from the third cycle after this one on.
-                "record_there": Out(1),
-                "header_there": Out(1),
+                #: ``record_arrived``, ``header_arrived``: pulses: one more is at ``record``, or at
+                #: ``header``, whole from three cycles later on.
+                "record_arrived": Out(1),
+                "header_arrived": Out(1),
                 "write": In(stream.Signature(record_write_layout(config))),
-                #: Records that become empty, with version 1; not while there is a ``write``.
+                #: Records to write empty, with version 1; not during a ``write``.
                 "empty": In(stream.Signature(index)),
                 "axi": Out(axi.Signature(data_width=8 * HBM_BEAT_BYTES, addr_width=ADDRESS_BITS)).array(
                     ports
                 ),
-                #: ``busy``, ``late``, ``error``: as of `LineWriter`; ``error`` also for what is read.
+                #: ``busy``, ``late``, ``error``: as in `LineWriter`; ``error`` also of reads.
                 "busy": Out(1),
                 "late": Out(1),
                 "error": Out(1),
@@ -62,7 +62,7 @@ class Records(wiring.Component):
         self.pages = Fifo(index, depth=lines)
 
     def elaborate(self, platform: Any) -> Module:
-        """Reader, queues that have room for all that is asked for, and a writer."""
+        """A reader, queues with room for all requests, and a writer."""
         m = Module()
         config = self._config
         lines = Lines(
@@ -105,8 +105,8 @@ class Records(wiring.Component):
             with m.If(last):
                 m.d.sync += beat.eq(0)
         m.d.comb += [
-            self.record_there.eq(arrived & last),
-            self.header_there.eq(headers.i.valid & headers.i.ready),
+            self.record_arrived.eq(arrived & last),
+            self.header_arrived.eq(headers.i.valid & headers.i.ready),
             reader.header_request.valid.eq(self.fresh.valid),
             reader.header_request.payload.eq(self.fresh.payload.index),
             self.fresh.ready.eq(reader.header_request.ready),

@@ -6,7 +6,7 @@ import pytest
 
 from hw.board import load_board
 from hw.errors import InputError
-from hw.oram.model.host import Host
+from hw.oram.model.host import HostMemory
 from hw.oram.model.link import Link, block_bursts
 
 BOARD = load_board("u55c")
@@ -18,7 +18,7 @@ def carried(bursts, *, used_bytes=0, **timing):
     """Carry bursts (cycle, write, bytes) and give the cycles of each."""
     host_memory = replace(BOARD.host, timing=replace(BOARD.host.timing, **timing))
     board = replace(BOARD, memories=(BOARD.memory, host_memory))
-    host = Host(Link(board, used_bytes=used_bytes))
+    host = HostMemory(Link(board, used_bytes=used_bytes))
     ports = {write: host.port(write=write) for write in (False, True)}
     found = {}
     for n, (cycle, write, size) in enumerate(bursts):
@@ -65,7 +65,7 @@ def test_ports_do_not_wait_for_each_other():
     """Of each port the first begins when there is room, however many wait behind the other's."""
     bursts = [(0, True, 256)] * 400 + [(500, True, 256)]
     behind = carried(bursts)[-1][1]
-    host = Host(Link(BOARD, used_bytes=0))
+    host = HostMemory(Link(BOARD, used_bytes=0))
     pages, ring = host.port(write=True), host.port(write=True)
     found = {}
     for n, (cycle, _, size) in enumerate(bursts):
@@ -84,7 +84,7 @@ def test_time_counts_and_not_who_asks_first():
 
 def test_blocks_are_cut_at_bursts():
     found = []
-    host = Host(Link(BOARD, used_bytes=0))
+    host = HostMemory(Link(BOARD, used_bytes=0))
     host.ask(host.port(write=False), 0, 960, 192, lambda first, last: found.append((first, last)))
     host.run()
     assert found == [(138, 140)]  # two beats, behind one of another burst

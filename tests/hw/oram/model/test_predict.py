@@ -9,10 +9,10 @@ from hw.board import load_board
 from hw.errors import InputError
 from hw.oram.config import OramConfig
 from hw.oram.driver.workload import OramWorkload
-from hw.oram.model.flow import flow, likely_pages
+from hw.oram.model.launch import launch_times, random_pages
 from hw.oram.model.link import Link
 from hw.oram.model.predict import initialization_cycles, predict
-from hw.oram.movers.timing import Timing
+from hw.oram.movers.timing import PathTiming
 from sim.golden.oram import trace
 from tests.support.oram.hosts import SteadyHost
 
@@ -44,23 +44,23 @@ def quick_host(board):
 
 @pytest.mark.parametrize("config", CONFIGS, ids=["same", "both", "always", "large"])
 def test_cycles_are_those_of_the_gates(config):
-    board, timing, operations = quick_host(BOARD), Timing(config), 600
-    pages = likely_pages(config, operations)
+    board, timing, operations = quick_host(BOARD), PathTiming(config), 600
+    pages = random_pages(config, operations)
     touched = [pages[n : n + config.items] for n in range(0, len(pages), config.items)]
     host = SteadyHost(read_latency=round(0.45 * board.clock_mhz), write_latency=round(0.75 * board.clock_mhz))
     golden = trace.simulate(
         config,
-        trace.Timing(
+        trace.Latencies(
             position_cycles=timing.position,
             touch_cycles=timing.touch,
             seal=timing.page_sealed,
             response=timing.response_sealed,
         ),
-        trace.Launch(pages=0, commands=1 << 30, responses=1 << 31, slots=1024),
+        trace.BusLaunch(pages=0, commands=1 << 30, responses=1 << 31, slots=1024),
         host,
         touched,
     )
-    _, found = flow(config, Link(board, used_bytes=0), pages)
+    _, found = launch_times(config, Link(board, used_bytes=0), pages)
     expected = golden.times.response_written[-1]
     assert found.total == pytest.approx(expected + 128, rel=0.01)
 
@@ -68,7 +68,7 @@ def test_cycles_are_those_of_the_gates(config):
 @pytest.mark.parametrize("config", CONFIGS, ids=["same", "both", "always", "large"])
 def test_bytes(config):
     operations = 300
-    pages = likely_pages(config, operations)
+    pages = random_pages(config, operations)
     first = OramWorkload(operations=operations, pages=tuple(pages))
     for workload in (first, replace(first, initialize=False)):
         found = predict(workload, config, BOARD)
@@ -84,7 +84,7 @@ def test_bytes(config):
 
 def test_pages_that_are_not_known_are_as_likely_as_labels():
     config = OramConfig(log_n=14)
-    pages = likely_pages(config, 20_000)
+    pages = random_pages(config, 20_000)
     share = 1 - pages.count(None) / len(pages)
     assert share == pytest.approx(config.host_pages / config.labels, abs=0.015)
     assert max(page for page in pages if page is not None) < config.host_pages
@@ -94,7 +94,7 @@ def test_pages_that_are_not_known_are_as_likely_as_labels():
     given = predict(OramWorkload(operations=20_000, pages=tuple(pages)), config, BOARD)
     assert given.cycles_total == pytest.approx(found.cycles_total, rel=0.08)  # what 4,096 differ by
     always = replace(config, pad="always", touch="both")
-    assert sum(page is not None for page in likely_pages(always, 100)) == 200
+    assert sum(page is not None for page in random_pages(always, 100)) == 200
 
 
 def test_many_operations_go_on_as_the_first():
@@ -102,7 +102,7 @@ def test_many_operations_go_on_as_the_first():
     started = time.perf_counter()
     found = predict(OramWorkload(operations=operations, initialize=False), config, BOARD)
     assert time.perf_counter() - started < 1  # a tenth on an idle machine
-    pages = tuple(likely_pages(config, operations))
+    pages = tuple(random_pages(config, operations))
     known = predict(OramWorkload(operations=operations, initialize=False, pages=pages), config, BOARD)
     assert found.cycles_total == pytest.approx(known.cycles_total, rel=0.05)
 

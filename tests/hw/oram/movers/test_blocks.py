@@ -47,7 +47,7 @@ def test_reader(shape, stall, seed):
     async def bench(ctx):
         held, passing, before = 0, 0, 0
         tick = ctx.tick().sample(
-            Cat(dut.there, dut.o.valid, dut.axi.arvalid, dut.axi.arready, dut.error), dut.o.payload
+            Cat(dut.arrived, dut.o.valid, dut.axi.arvalid, dut.axi.arready, dut.error), dut.o.payload
         )
         ctx.set(dut.base, base)
         t = 0
@@ -84,7 +84,7 @@ def test_reader(shape, stall, seed):
         cycle for cycle, index in zip(asked, indices, strict=True) for _ in bursts_of(beats, base, index)
     ]
     assert offered == rising(starts, dut.ADDRESS_LATENCY, memory.cycles["ar"])
-    assert there == [cycle + dut.THERE_LATENCY for cycle in memory.cycles["r"][beats - 1 :: beats]]
+    assert there == [cycle + dut.ARRIVED_LATENCY for cycle in memory.cycles["r"][beats - 1 :: beats]]
     data = b"".join(word.to_bytes(BEAT, "little") for word in words)
     assert data == b"".join(memory.content(base + index * beats * BEAT, beats * BEAT) for index in indices)
 

@@ -45,7 +45,7 @@ class Host:
 async def launch(ctx, dut, take, *, operations=0, host=None, limit=20_000, spare=20):
     """Start, take what is there record by record, and end so many cycles after the launch's end."""
     there, words, t, ended = 0, [], 0, None
-    tick = ctx.tick().sample(Cat(dut.there, dut.busy, dut.o.valid), dut.o.payload)
+    tick = ctx.tick().sample(Cat(dut.arrived, dut.busy, dut.o.valid), dut.o.payload)
     ctx.set(dut.operations, operations)
     while ended is None or t < ended + spare:
         taking = there * take.beats > len(words) and take()
@@ -180,7 +180,7 @@ def test_a_record_that_is_not_there_is_asked_for_again_after_the_poll():
         set_all(ctx, [(dut.mask, 127), (dut.poll, 100), (dut.start, 1)])
         await ctx.tick()
         ctx.set(dut.start, 0)
-        tick = ctx.tick().sample(dut.there)
+        tick = ctx.tick().sample(dut.arrived)
         for t in range(1, 700):
             if t == 350:
                 memory.bytes.update(enumerate(record(config, 0, rng)))
@@ -198,7 +198,7 @@ def test_a_record_that_is_not_there_is_asked_for_again_after_the_poll():
     assert again[0] == came[0] + 2 + 100 + CommandReader.RETURN_LATENCY + CommandReader.ADDRESS_LATENCY
     assert [b - a for a, b in itertools.pairwise(again[:3])] == [again[0] - came[0] + 5] * 2
     assert len(there) == 1
-    found = next(n for n, cycle in enumerate(came) if cycle + CommandReader.THERE_LATENCY == there[0])
+    found = next(n for n, cycle in enumerate(came) if cycle + CommandReader.ARRIVED_LATENCY == there[0])
     polls = found - 5 * 16 + 1
     assert memory.reads[5 : 5 + polls] == [(0, 1)] * polls
     # Then ahead again, from the next one on.
@@ -247,7 +247,7 @@ def test_responses_go_around_the_ring(seed, value, slots):
             there = len(commands) < wanted
             commands.extend([t] * there)
             set_all(
-                ctx, [(dut.beat.valid, beat is not None), (dut.beat.payload, beat or 0), (dut.there, there)]
+                ctx, [(dut.beat.valid, beat is not None), (dut.beat.payload, beat or 0), (dut.arrived, there)]
             )
             _, _, flags = await tick
             written.extend([t] * (flags & 1))

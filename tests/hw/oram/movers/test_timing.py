@@ -4,7 +4,7 @@ import pytest
 
 from hw.oram.config import OramConfig
 from hw.oram.movers.blocks.writer import BlockWriter
-from hw.oram.movers.timing import Timing
+from hw.oram.movers.timing import PathTiming
 
 
 @pytest.mark.parametrize("touch", ["one", "both"])
@@ -21,7 +21,7 @@ def test_no_operation_waits_for_room_before_its_issue(touch, pad, value_bytes, a
         aes_lanes=aes_lanes,
         position_cycles=position_cycles,
     )
-    assert (config.accepted - 1) * config.interval >= Timing(config).position
+    assert (config.accepted - 1) * config.interval >= PathTiming(config).position
     assert config.operation_bits <= 12
 
 
@@ -29,5 +29,5 @@ def test_no_operation_waits_for_room_before_its_issue(touch, pad, value_bytes, a
 @pytest.mark.parametrize("aes_lanes", [1, 2, 4])
 def test_no_launch_ends_before_its_last_page(value_bytes, aes_lanes):
     """Its response may be written at once; its page comes while the ports are still waited for."""
-    timing = Timing(OramConfig(value_bytes=value_bytes, aes_lanes=aes_lanes))
+    timing = PathTiming(OramConfig(value_bytes=value_bytes, aes_lanes=aes_lanes))
     assert timing.quiet > timing.page_sealed + BlockWriter.ADDRESS_LATENCY - timing.response_sealed

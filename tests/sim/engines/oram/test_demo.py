@@ -5,7 +5,7 @@ import pytest
 
 from hw.board import load_board
 from hw.oram.driver.capacity import check_capacity
-from hw.oram.model.lists import overflow_failure
+from hw.oram.sizing.lists import overflow_failure
 from sim.engines.oram.adapter import ADAPTER
 from sim.engines.oram.demo import CONFIG, DRAWS, SENTENCES, vocabulary
 from sim.golden import minilm

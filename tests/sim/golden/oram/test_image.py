@@ -16,7 +16,7 @@ from sim.golden.oram.image import (
     sealed_pages,
 )
 from sim.golden.oram.map import Item
-from sim.golden.oram.position import Entry
+from sim.golden.oram.position import MapEntry
 from tests.sim.golden.oram.test_map import SMALL, VARIANTS
 from tests.support.oram.workloads import commands_of, quick_map
 
@@ -83,7 +83,7 @@ def test_places_by_hand():
     assert np.flatnonzero(care).tolist() == [*range(32), *range(72, 80), *range(120, 128)]
 
     # 64-bit u: bits 0 to 3 are the bucket of table 0, bits 4 to 7 that of table 1.
-    state.position.tables[1][6][13] = Entry(0xFEDCBA9876543265, (17,), 0)
+    state.position.tables[1][6][13] = MapEntry(0xFEDCBA9876543265, (17,), 0)
     (bucket,), (care,) = bucket_images(state, 1, [6])
     assert bucket[:2].tolist() == [0, 0x20]
     number = int.from_bytes(bucket[2 + 9 * 13 :][:9].tobytes(), "little")

@@ -8,11 +8,11 @@ import pytest
 
 from hw.oram.config import OramConfig
 from sim.golden.oram.hosts import RecordedHost
-from sim.golden.oram.trace import PAGES, RING, Access, Launch, Timing, bursts, simulate
+from sim.golden.oram.trace import PAGES, RING, Burst, BusLaunch, Latencies, bursts, simulate
 from tests.support.oram.hosts import SteadyHost
 
-TIMING = Timing(position_cycles=24, touch_cycles=40, seal=31, response=17)
-LAUNCH = Launch(pages=1 << 20, commands=1 << 12, responses=1 << 14, slots=64, first=50, start=5, poll=40)
+TIMING = Latencies(position_cycles=24, touch_cycles=40, seal=31, response=17)
+LAUNCH = BusLaunch(pages=1 << 20, commands=1 << 12, responses=1 << 14, slots=64, first=50, start=5, poll=40)
 CONFIG = OramConfig(
     log_n=8, inflight=16, alpha=0.2, position_cycles=20, touch_cycles=32, settle_cycles=30, position_ports=2
 )
@@ -33,12 +33,12 @@ class JitterHost(SteadyHost):
         rng = self._rngs.setdefault(what, np.random.default_rng([self.seed, *map(ord, str(what))]))
         return int(rng.integers(most)) if rng.random() < 0.4 else 0
 
-    def take_address(self, port, write, valid):
+    def address_handshake(self, port, write, valid):
         wait = self._draw((port, write), 9)
         self.log.address_waits[port, write].append(wait)
         return valid + wait
 
-    def give_data(self, port, accepted, beats):
+    def read_handshakes(self, port, accepted, beats):
         came = [max(accepted + self.read_latency + self._draw((port, "r"), 60), self._last[port, "r"] + 1)]
         for _ in range(beats - 1):
             came.append(came[-1] + 1 + self._draw((port, "gap"), 4))
@@ -46,12 +46,12 @@ class JitterHost(SteadyHost):
         self.log.data[port].append(came)
         return came
 
-    def take_data(self, port, valid):
+    def write_handshake(self, port, valid):
         wait = self._draw((port, "w"), 3)
         self.log.beat_waits[port].append(wait)
         return valid + wait
 
-    def answer(self, port, accepted, last):
+    def write_answer(self, port, accepted, last):
         at = max(accepted, last) + self.write_latency + self._draw((port, "b"), 90)
         at = self._last[port, "b"] = max(at, self._last[port, "b"] + 1)
         self.log.answers[port].append(at)
@@ -73,7 +73,7 @@ class Machine:
         self.accesses, self.later = [], defaultdict(list)
         self.t = launch.start
         # Counters of gates.
-        self.there = self.waiting = self.inflight = self.writing = self.answering = self.on_board = 0
+        self.arrived = self.waiting = self.inflight = self.writing = self.answering = self.on_board = 0
         self.commands = 0
         self.accepts, self.issues, self.turns = deque(), deque(), deque()
         self.accept_from = self.issue_from = self.turn_from = 0
@@ -192,14 +192,14 @@ class Machine:
         if self.alone:
             self.changed = self.t
             self.at(self.t + 1, setattr, self, "alone", False)
-        self.at(last + self.timing.command_there, self.add, "commands", 1)
-        self.at(last + self.timing.command_there + 1, self.add, "there", 1)
+        self.at(last + self.timing.command_arrived, self.add, "commands", 1)
+        self.at(last + self.timing.command_arrived + 1, self.add, "arrived", 1)
 
     # Gates.
     def gates(self):
         config, timing, items, t = self.config, self.timing, self.config.items, self.t
-        if self.there and t >= self.accept_from and self.waiting < config.accepted:
-            self.there -= 1
+        if self.arrived and t >= self.accept_from and self.waiting < config.accepted:
+            self.arrived -= 1
             self.waiting += 1
             self.accept_from = t + config.interval
             self.accepts.append(t)
@@ -279,23 +279,23 @@ class Machine:
         for queue, write in ((self.reads[port], False), (self.writes[port], True)):
             if queue and t >= queue[0][0] and t > self.busy[port, write]:
                 _, what, start, bytes_, last = queue.popleft()
-                taken = self.busy[port, write] = self.host.take_address(port, write, t)
-                self.accesses.append(Access(taken, port, write, start, bytes_))
+                taken = self.busy[port, write] = self.host.address_handshake(port, write, t)
+                self.accesses.append(Burst(taken, port, write, start, bytes_))
                 if write:
                     for beat in range(bytes_ // 64):
                         final = beat == bytes_ // 64 - 1
                         self.beats[port].append((what, taken, final, final and last))
                 else:
-                    came = self.host.give_data(port, taken, bytes_ // 64)
+                    came = self.host.read_handshakes(port, taken, bytes_ // 64)
                     if port == PAGES and last:
-                        self.at(came[-1] + self.timing.page_there + 1, self.add, "pages_there", 1)
+                        self.at(came[-1] + self.timing.page_arrived + 1, self.add, "pages_arrived", 1)
                     if port == RING:
                         self.came(taken, came)
         if self.beats[port] and t > self.busy[port, "beat"]:
             what, taken, of_burst, of_block = self.beats[port].popleft()
-            sent = self.busy[port, "beat"] = self.host.take_data(port, t)
+            sent = self.busy[port, "beat"] = self.host.write_handshake(port, t)
             if of_burst:
-                answer = self.host.answer(port, taken, sent)
+                answer = self.host.write_answer(port, taken, sent)
             if of_block and port == PAGES:
                 self.at(sent + self.timing.page_left + 1, self.add, "writing", -1)
                 self.at(answer + self.timing.page_written + 1, what.__setitem__, 2, True)
@@ -389,10 +389,10 @@ def test_steady_trace_by_hand():
     there = issue + 8 + 100 + 3  # four beats
     turn = there + 2
     assert trace.accesses == [
-        Access(command, RING, False, (1 << 12) + 50 * 64, 64),
-        Access(issue + 8, PAGES, False, (1 << 20) + 7 * 256, 256),
-        Access(turn + 17 + 8, RING, True, (1 << 14) + 50 * 64, 64),
-        Access(turn + 31 + 3, PAGES, True, (1 << 20) + 7 * 256, 256),
+        Burst(command, RING, False, (1 << 12) + 50 * 64, 64),
+        Burst(issue + 8, PAGES, False, (1 << 20) + 7 * 256, 256),
+        Burst(turn + 17 + 8, RING, True, (1 << 14) + 50 * 64, 64),
+        Burst(turn + 31 + 3, PAGES, True, (1 << 20) + 7 * 256, 256),
     ]
     assert trace.times.released == [turn + 31 + 3 + 3 + 200 + 2]
     roomy = replace(config, inflight=128)

@@ -47,8 +47,8 @@ def test_pages(name, request_stall, stall, seed):
     assert not pages[:, :16].any()
     ends = found.taken[shape.beats - 1 :: shape.beats]
     begins = found.taken[:: shape.beats]
-    assert len(found.there) == count
-    assert all(there < begin for there, begin in zip(found.there, begins, strict=True))
+    assert len(found.arrived) == count
+    assert all(there < begin for there, begin in zip(found.arrived, begins, strict=True))
     assert list(found.beats) == [cycle + PageOpen.LATENCY for cycle in found.taken]
     assert found.lasts == [cycle + PageOpen.LATENCY for cycle in ends]
     assert found.verdicts == {

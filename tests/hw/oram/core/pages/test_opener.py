@@ -34,7 +34,7 @@ def test_opened(lanes, pauses):
         config,
         key,
         [(dut.i, beats)],
-        [dut.o, dut.verdict, dut.there, dut.starved],
+        [dut.o, dut.verdict, dut.arrived, dut.starved],
         requests=[(dut.request, requests)],
         until=begin + PageOpen.VERDICT_LATENCY,
     )

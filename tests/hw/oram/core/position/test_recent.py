@@ -4,14 +4,14 @@ import random
 
 import pytest
 
-from hw.oram.core.position.recent import Recent
+from hw.oram.core.position.recent import RecentBuckets
 from tests.support.gateware.streams import simulate
 
 
 @pytest.mark.parametrize(("depth", "numbers"), [(1, 2), (7, 3), (8, 12), (29, 40), (150, 120)])
 def test_newest(depth, numbers):
     rng = random.Random(depth)
-    dut = Recent(bits=7, depth=depth)
+    dut = RecentBuckets(bits=7, depth=depth)
     seen, wanted, found = [], [], []
 
     async def play(ctx):
@@ -31,4 +31,4 @@ def test_newest(depth, numbers):
             found.append(ctx.get(dut.age) if ctx.get(dut.found) else None)
 
     simulate(dut, play)
-    assert found[Recent.LATENCY - 1 :] == wanted[: 1 - Recent.LATENCY]
+    assert found[RecentBuckets.LATENCY - 1 :] == wanted[: 1 - RecentBuckets.LATENCY]

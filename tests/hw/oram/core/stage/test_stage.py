@@ -11,7 +11,7 @@ from amaranth.hdl import Cat
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code, Status
 from hw.oram.core.stage.capture import BANKS
-from hw.oram.core.stage.schedule import Schedule
+from hw.oram.core.stage.schedule import StageSchedule
 from hw.oram.core.stage.stage import TOUCHES, Stage
 from sim.golden.oram.map import ListOverflowError
 from tests.hw.oram.core.stage.played import PlayedMap
@@ -63,7 +63,7 @@ def run(config, stage, touches, *, seed, missing=None):
         touch.record_in[at : at + 64] for touch in touches for at in range(0, len(touch.record_in), 64)
     ]
     headers = [header for touch in touches for header in touch.headers_in]
-    end = base + Schedule(config).response + 200
+    end = base + StageSchedule(config).response + 200
     sealed, seals, responses, writes, faults = [], [], [], [], []
     outputs = [stage.sealed, stage.seal, stage.response]
     sampled = Cat(
@@ -118,7 +118,7 @@ def beat_of(write):
 def check(config, stage, touches, *, seed):
     """Hold the stage to what touches must give back, content and cycles."""
     starts, sealed, seals, responses, writes, faults = run(config, stage, touches, seed=seed)
-    schedule, spacing = Schedule(config), config.page_beat_cycles
+    schedule, spacing = StageSchedule(config), config.page_beat_cycles
     pages = [
         (start + schedule.page + index * spacing, int.from_bytes(touch.page_out[64 * index :][:64], "little"))
         for start, touch in zip(starts, touches, strict=True)
@@ -283,7 +283,7 @@ def test_what_is_not_there_is_a_fault(missing):
 def test_schedule_fits(name):
     """Each part is free again when the next touch comes, and writes leave within the time that is counted."""
     config = OramConfig(**{**BASE, **VARIANTS[name][0]})
-    schedule, spacing = Schedule(config), config.item_cycles
+    schedule, spacing = StageSchedule(config), config.item_cycles
     assert schedule.append - schedule.loop < spacing
     assert schedule.recall > 0
     assert schedule.record >= 0

@@ -134,7 +134,7 @@ def test_commands_of_several_beats_pass_whole_and_an_interval_apart():
         tick = ctx.tick().sample(dut.i.ready, dut.o.valid, dut.o.payload, dut.accepted)
         left = list(range(1, 3 * beats + 1))
         for cycle in range(4 * config.interval):
-            ctx.set(dut.there, cycle < 3)
+            ctx.set(dut.arrived, cycle < 3)
             ctx.set(dut.i.valid, bool(left) and cycle > 3)
             ctx.set(dut.i.payload, left[0] if left else 0)
             _, _, taken, valid, beat, begun = await tick

@@ -147,7 +147,7 @@ class World:
             name: Answers(
                 f"{public} {name}", 4, response if response and name == "response_written" else host
             )
-            for name in ("page_there", "page_left", "page_written", "response_written")
+            for name in ("page_arrived", "page_left", "page_written", "response_written")
         }
         # In time although only one a cycle comes, and they are seen a cycle later.
         self.hidden = {
@@ -168,7 +168,7 @@ class World:
 
     async def run(self, ctx: Any, cycles: int) -> None:
         """Play ``cycles`` cycles."""
-        dut, there, accepts = self.dut, self.times.command_there, 0
+        dut, there, accepts = self.dut, self.times.command_arrived, 0
         flags = Cat(
             dut.issue.accepted, dut.operation.ready, dut.page_i.ready, dut.halted, dut.release.starved
         )
@@ -177,7 +177,7 @@ class World:
         handed = passed = 0
         for t in range(cycles):
             pulses = {name: answers.come(t) for name, answers in self.host.items()}
-            pulses["command_there"] = int(
+            pulses["command_arrived"] = int(
                 len(there) < len(self.operations)
                 and len(there) - accepts < self.config.command_records
                 and self.rng.random() < self.pace
@@ -185,7 +185,7 @@ class World:
             for name, pulse in pulses.items():
                 getattr(self.times, name).extend([t] * pulse)
             for name in WAITS[1:]:
-                pulses[f"{name}_there"] = self.hidden[name].come(t)
+                pulses[f"{name}_arrived"] = self.hidden[name].come(t)
             found = self.hidden["operation"].come(t)
             driven = [(getattr(dut, name), value) for name, value in pulses.items()]
             driven += [(dut.page_i.valid, 1), (dut.page_i.payload, passed), (dut.operation.valid, found)]
@@ -210,7 +210,7 @@ class World:
             if accepted:
                 self.hidden["operation"].ask(t)
             if page is not None:
-                self.host["page_there"].ask(t)
+                self.host["page_arrived"].ask(t)
                 self.hidden["keystream"].ask(t)
             if record is not None:
                 self.records.append(record["index"])

@@ -140,10 +140,10 @@ def test_there(inflight):
 
     async def take_records(ctx):
         ctx.set(unit.version.ready, 1)
-        await take(ctx, unit.record_there, unit.record, config.record_beats, records)
+        await take(ctx, unit.record_arrived, unit.record, config.record_beats, records)
 
     async def take_headers(ctx):
-        await take(ctx, unit.header_there, unit.header, 1, headers)
+        await take(ctx, unit.header_arrived, unit.header, 1, headers)
 
     simulate(unit, ask, ask_fresh, take_records, take_headers, background=background)
     size = config.record_bytes

@@ -1,23 +1,23 @@
-"""How long lists get, how full HBM bins, and how many items find theirs full: stated probabilities.
+"""Length of lists, load of HBM bins, and items whose list is full: bounds on probabilities.
 
-All that follows holds for every sequence of operations that does not depend on labels not yet revealed: those
-are uniform and independent of it.  Let x be the operations since a page's last touch, in units of the M / L
-operations from one touch to the next on average (L labels a key).  P(x > y) = e^-y.  The keys accessed
-meanwhile (and the W before, which that touch did not see) had other labels and have new ones, so that with
-one label A ~ Poisson(min(x + L W / M, C)) of them are in the list, and the touch found
-L0 ~ Poisson(C - min(x, C)) others, all of whom but Z are still there: len = (L0 - Z)^+ + A.  A scan over all
-keys reaches this; any other sequence accesses fewer different keys.  An HBM bin holds Poisson(C / S) items.
+The bounds hold for every sequence of operations that does not depend on unrevealed labels: these are uniform
+and independent of it. Let x be the operations since a page's last touch, in units of M / L operations, the
+average between its touches (L labels a key). P(x > y) = e^-y. Keys accessed meanwhile, and the W before,
+which that touch did not see, had other labels and have new ones. So with one label A ~ Poisson(min(x + L W /
+M, C)) of them are in the list. The touch found L0 ~ Poisson(C - min(x, C)) others; all but Z of them remain:
+len = (L0 - Z)^+ + A. A scan over all keys reaches this; any other sequence accesses fewer different keys. An
+HBM bin holds Poisson(C / S) items.
 
-With two labels the items that have the page as one of both are counted, A ~ Poisson(min(x + L W / M, 2 C)),
-L0 ~ Poisson(C): more than there are.  What a list and a bin hold is at most the load as well, whose tail
-falls much faster: its fluid limit follows from the balance of arrivals and departures, for uniform accesses.
-With c_k the share of draws that find a load of k or more, an item arrives at a label of load k - 1 at the
-rate c_(k-1) + c_k (the first of equals), and each leaves at 1 / C.  This is no bound: it is held to
-simulation.
+With two labels, items with the page as one of both are counted: A ~ Poisson(min(x + L W / M, 2 C)), L0 ~
+Poisson(C). This exceeds the true number. The load bounds a list and a bin as well, and its tail falls much
+faster. Its fluid limit follows from the balance of arrivals and departures, for uniform accesses. With c_k
+the share of draws that find a load of at least k, an item arrives at a label of load k - 1 at the rate
+c_(k-1) + c_k (the first of equals), and each leaves at 1 / C. The fluid limit is no bound: simulation
+confirms it.
 
-A touch takes one item from the overflow, so that of an excess of j items j - 1 are left after it, then j - 2.
-Loads of different records are negatively associated (balls into bins), so that Chernoff's bound holds for
-their sum as if they were independent (Dubhashi and Ranjan, 1998).
+A touch takes one item from the overflow: an excess of j items falls to j - 1, then to j - 2. Loads of
+different records are negatively associated (balls into bins), so Chernoff's bound holds for their sum as if
+they were independent (Dubhashi and Ranjan, 1998).
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from hw.oram.config import OramConfig
 
 Float = NDArray[np.float64]
 
-#: Items of a list that are told apart: Poisson(64) has more with a probability below 2^-160.
+#: Most items counted in a list: Poisson(64) has more with a probability below 2^-160.
 _MOST = 256
-#: Steps of x from 0 to where all keys have been accessed.
+#: Steps of x from 0 until all keys have been accessed.
 _STEPS = 512
-#: Loads with two labels, time steps from a draw of a page to its next, and how long until loads are steady,
-#: in times that an item stays.
+#: With two labels: most load, time steps between draws of a page, and lifetimes of an item until loads are
+#: steady.
 _MOST_LOAD = 96
 _LOAD_STEPS = 64
 _LIVES = 12
@@ -59,7 +59,7 @@ def _tail(lengths: Float) -> Float:
 
 
 def list_tail(config: OramConfig) -> Float:
-    """Return P(len >= k) of the items that wait for a page, those in the overflow included, at most."""
+    """Return a bound on P(len >= k) of the items that wait for a page, the overflow included."""
     keys, labels = config.items_per_label, config.label_count
     most = labels * keys
     before = labels * config.window / config.labels
@@ -77,7 +77,7 @@ def list_tail(config: OramConfig) -> Float:
 def _two_choice_loads(config: OramConfig) -> tuple[Float, Float]:
     """Return P(load >= k) of a page with its list and of an HBM bin, with two labels."""
     in_hbm = config.hbm_labels / config.labels
-    #: Of a page and of a bin: how often it is drawn, and what part of the draws they are.
+    #: Of a page and of a bin: the rate of its draws, and the share of all draws.
     rates = np.array([[1.0], [1 / config.bin_split]])
     parts = np.array([1 - in_hbm, in_hbm])
     shares = np.zeros((2, _MOST_LOAD))
@@ -85,7 +85,7 @@ def _two_choice_loads(config: OramConfig) -> tuple[Float, Float]:
     counts = np.arange(_MOST_LOAD) / config.items_per_label
 
     def change(shares: Float, leaving: bool) -> Float:
-        drawn = parts @ shares + 1 / config.labels  # now and then both draws are the same
+        drawn = parts @ shares + 1 / config.labels  # sometimes both draws are the same
         out = np.zeros_like(shares)
         out[:, 1:] = rates * (shares[:, :-1] - shares[:, 1:]) * (drawn[:-1] + drawn[1:])
         return out + leaving * np.diff(shares, axis=1, append=0) * counts
@@ -99,16 +99,18 @@ def _two_choice_loads(config: OramConfig) -> tuple[Float, Float]:
 
 
 def bin_tail(config: OramConfig) -> Float:
-    """Return P(load >= k) of the items of an HBM bin, those in the overflow included, at most."""
+    """Return a bound on P(load >= k) of the items of an HBM bin, the overflow included."""
     if config.label_count == 2:
         return _two_choice_loads(config)[1]
     return _tail(_poisson(config.items_per_label / config.bin_split))
 
 
 def _excess(config: OramConfig) -> list[tuple[int, Float]]:
-    """Return for lists and bins their number and P(m of its items are in the overflow), m = 0, 1, 2 ..."""
+    """Return the numbers of lists and of bins, each with P(m of its items are in the overflow), m = 0, 1,
+    2 ...
+    """
     beyond = list_tail(config)[config.list_slots :]
-    lag = _tail(beyond[1:])  # of this touch, of the one before less one, ...
+    lag = _tail(beyond[1:])  # of this touch, of the previous one less one, ...
     of_lists = np.concatenate([[1.0], np.minimum(lag, 1.0), [0.0]])
     of_bins = np.append(bin_tail(config)[config.list_slots :], 0.0)
     of_bins[0] = 1.0
@@ -122,12 +124,12 @@ def _excess(config: OramConfig) -> list[tuple[int, Float]]:
 
 
 def overflow_mean(config: OramConfig) -> float:
-    """Return the items in the overflow on average, at most."""
+    """Return a bound on the average number of items in the overflow."""
     return float(sum(number * (tail @ np.arange(len(tail))) for number, tail in _excess(config)))
 
 
 def _bound(config: OramConfig) -> Callable[[int], float]:
-    """Return log2 of Chernoff's bound on the probability of more than as many items in the overflow."""
+    """Return log2 of Chernoff's bound on the probability of more than a number of items in the overflow."""
     excess = _excess(config)
     rates = np.geomspace(0.02, 8, 200)
     sums = []
@@ -140,7 +142,7 @@ def _bound(config: OramConfig) -> Callable[[int], float]:
 
 
 def overflow_failure(config: OramConfig, operations: float = 1e12) -> float:
-    """Return log2 of the probability that the overflow entries do not suffice for as many operations."""
+    """Return log2 of the probability that the overflow entries do not suffice for ``operations``."""
     return min(0.0, _bound(config)(config.overflow_entries) + math.log2(operations))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hw.oram.config import OramConfig
-from hw.oram.model.buckets import bucket_shares, insertion_failure
+from hw.oram.sizing.buckets import bucket_shares, insertion_failure
 from sim.golden.oram.fast import fill_buckets
 
 

@@ -1,4 +1,4 @@
-"""Gate 2: touches have their turn at times that follow from public times alone."""
+"""Admission control: a touch enters the stage at a time that depends on public times alone."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ from hw.oram.core.touch.credits import Credits
 from hw.oram.core.touch.timer import Timer
 
 
-class Release(wiring.Component):
-    """Lets touches pass into the stage, which nothing holds up from there on.
+class Admit(wiring.Component):
+    """Admits touches to the stage, which never stalls.
 
-    ``deadline``: D, cycles from a touch's issue to its turn at least, at least 5.
+    ``deadline``: D, least cycles from a touch's issue to its admission, at least 5.
 
     Behaviour
     ---------
-    q(j) is the first cycle, at least D after i(j) and ``item_cycles`` after q(j - 1), in which: its page,
-    if it has one, is there; fewer than ``write_pages`` have had their turn and not left; if the touch is its
-    operation's last, fewer than ``response_records`` responses are not written.  All counts are as of the
-    cycle before.
+    q(j) is the first cycle, at least D after i(j) and ``item_cycles`` after q(j - 1), in which its page has
+    arrived and fewer than ``write_pages`` pages are admitted and not sent. For an operation's last touch,
+    also fewer than ``response_records`` responses are unwritten. All counts are those of the previous cycle.
     """
 
-    #: Cycles of the deadline that are not the timer's: from i(j) to its pulse, and to the count.
+    #: Cycles of the deadline outside of the timer: from i(j) to its pulse, and to the count.
     _AROUND: ClassVar = 2
 
     def __init__(self, config: OramConfig, *, deadline: int) -> None:
@@ -38,30 +37,29 @@ class Release(wiring.Component):
             {
                 #: In the cycle after i(j).
                 "touch": In(stream.Signature(touch_layout(config), always_ready=True)),
-                "page_there": In(1),  #: Pulse: one more page lies whole in front of ``page``.
-                #: Beats of the pages; those of a page that is there are offered without a gap from the second
-                #: cycle after ``page_there`` on.
+                "page_arrived": In(1),  #: Pulse: one more whole page is at ``page``.
+                #: Beats of the pages. A page that has arrived is offered without gaps from two cycles after
+                #: ``page_arrived`` on.
                 "page": In(stream.Signature(BEAT_BITS)),
-                #: ``page_left``, ``response_written``: pulses: one more page is on its way to the host with
-                #: its last beat, one more response is written.
+                #: ``page_left``, ``response_written``: pulses: the last beat of a page was sent to the host,
+                #: a response was written.
                 "page_left": In(1),
                 "response_written": In(1),
-                #: ``keystream_there``, ``record_there``, ``fresh_there``: pulses: one more keystream of a
-                #: page is ready, one more whole record is there, one more header of a fresh record.  When
-                #: they come is secret.
-                "keystream_there": In(1),
-                "record_there": In(1),
-                "fresh_there": In(1),
-                "halt": In(1),  #: Nothing passes any more.
-                #: In the cycle after the turn, q(j).
+                #: ``keystream_arrived``, ``record_arrived``, ``fresh_arrived``: pulses: a page's keystream, a
+                #: whole record, a fresh record's header is ready. Their times are secret.
+                "keystream_arrived": In(1),
+                "record_arrived": In(1),
+                "fresh_arrived": In(1),
+                "halt": In(1),  #: Stops all admission.
+                #: In the cycle after the admission, q(j).
                 "turn": Out(stream.Signature(touch_layout(config), always_ready=True)),
-                #: The page of a touch that has one: beat b in cycle q(j) + 1 + b * (4 / aes_lanes).
+                #: The page of the touch, if any: beat b in cycle q(j) + 1 + b * (4 / aes_lanes).
                 "beat": Out(stream.Signature(BEAT_BITS, always_ready=True)),
-                #: The next touch would turn, but for the host: its page is not there, or pages or responses
-                #: do not leave.
+                #: The host delays the next admission: its page has not arrived, or pages or responses are not
+                #: written.
                 "waiting": Out(1),
-                #: A keystream, record or header was not there in time: from this cycle on nothing may pass
-                #: (``halt``).
+                #: A keystream, record or header missed its deadline: from this cycle on nothing may be
+                #: admitted (``halt``).
                 "late": Out(1),
             }
         )
@@ -75,11 +73,11 @@ class Release(wiring.Component):
         self.keystreams = Credits(config.read_pages, full=False)
         self.records = Credits(touches, full=False)
         self.fresh = Credits(config.inflight, full=False)
-        # A beat that was not offered in time: never, and a proof checks it.
+        # The page stream had a gap: a proof checks that it never has.
         self.starved = Signal()
 
     def elaborate(self, platform: Any) -> Module:
-        """Counts of what is public decide; counts of what is secret only say whether it is too late."""
+        """Public counts decide the time; secret counts only detect lateness."""
         m = Module()
         config = self._config
         m.submodules.touches, m.submodules.timer, m.submodules.due = self.touches, self.timer, self.due
@@ -116,18 +114,18 @@ class Release(wiring.Component):
         with m.Elif(~spaced):
             m.d.sync += [wait.eq(wait - 1), spaced.eq(wait == 1)]
 
-        # Headers of all labels of an operation together are one.
+        # Headers of all labels of an operation count as one.
         label = Signal(range(config.label_count))
-        with m.If(self.fresh_there):
+        with m.If(self.fresh_arrived):
             m.d.sync += label.eq(label + 1)
         for counted, give, take in (
             (self.due, self.timer.o, 1),
-            (self.pages, self.page_there, paged),
+            (self.pages, self.page_arrived, paged),
             (self.writes, self.page_left, paged),
             (self.responses, self.response_written, ending),
-            (self.keystreams, self.keystream_there, paged),
-            (self.records, self.record_there, touch.record_valid),
-            (self.fresh, self.fresh_there & (label == config.label_count - 1), ending & touch.keep),
+            (self.keystreams, self.keystream_arrived, paged),
+            (self.records, self.record_arrived, touch.record_valid),
+            (self.fresh, self.fresh_arrived & (label == config.label_count - 1), ending & touch.keep),
         ):
             m.d.comb += [counted.give.eq(give), counted.take.eq(turn & take)]
 
@@ -135,7 +133,7 @@ class Release(wiring.Component):
         m.d.sync += [self.turn.valid.eq(turn), gone.eq(touch)]
         m.d.comb += self.turn.payload.eq(gone)
 
-        # The page, a beat as often as the AES pipelines take one.
+        # One beat of the page every ``page_beat_cycles``, the rate of the AES pipelines.
         beats, pace = config.page_beats, config.page_beat_cycles
         running, left, pause = Signal(), Signal(range(beats)), Signal(range(pace))
         m.d.comb += [

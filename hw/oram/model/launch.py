@@ -1,4 +1,4 @@
-"""When touches of a launch turn, by the rules of its gates (docs/oram.md, Time) and a model of the host."""
+"""Times of a launch's touches: the recurrences of `Admission`, and a model of the host."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import NamedTuple
 from hw.oram.config import BEAT_BYTES, OramConfig
 from hw.oram.core.touch.scoreboard import Scoreboard
 from hw.oram.model.admission import Admission
-from hw.oram.model.host import Done, Host, Port
+from hw.oram.model.host import Done, HostMemory, HostPort
 from hw.oram.model.link import Link
 from hw.oram.movers.blocks.reader import BlockReader
 from hw.oram.movers.blocks.writer import BlockWriter
 from hw.oram.movers.ring.command_reader import CommandReader
 from hw.oram.movers.ring.response_writer import ResponseWriter
-from hw.oram.movers.timing import Timing
+from hw.oram.movers.timing import PathTiming
 
 #: Cycles from the end of a command's beats to the first request that counts its room.
 _ROOM_COUNTED = 2
 
 
-class Flow(NamedTuple):
-    """Cycles from the request of the first command to the end of a launch: in all, and of those, how many
-    touches waited for their page to be free, for the host, and for others to turn.
+class LaunchTimes(NamedTuple):
+    """Cycles from the first command's request to the end of a launch: all, and those in which touches
+    waited for a page in flight, for the host, and for earlier admissions.
     """
 
     total: float
@@ -33,8 +33,8 @@ class Flow(NamedTuple):
     credit: float
 
 
-def likely_pages(config: OramConfig, operations: int) -> list[int | None]:
-    """Return pages of touches as labels give them: each as likely, whatever is done."""
+def random_pages(config: OramConfig, operations: int) -> list[int | None]:
+    """Return random pages of touches: every label is equally likely, whatever the operations."""
     draw = random.Random(0)
     pages: list[int | None] = []
     for _ in range(operations * config.label_count):
@@ -46,10 +46,13 @@ def likely_pages(config: OramConfig, operations: int) -> list[int | None]:
     return pages
 
 
-def flow(config: OramConfig, link: Link, pages: Sequence[int | None]) -> tuple[Flow, Flow]:
-    """Follow operations that touch ``pages``, `OramConfig.items` each: give the first half of them, and all.
+def launch_times(
+    config: OramConfig, link: Link, pages: Sequence[int | None]
+) -> tuple[LaunchTimes, LaunchTimes]:
+    """Follow operations that touch ``pages``, `OramConfig.items` each: return the times of the first half,
+    and of all.
 
-    What ends a launch counts for the first half too.
+    Both include the end of the launch.
     """
     return _Launch(config, link, pages).follow()
 
@@ -57,13 +60,13 @@ def flow(config: OramConfig, link: Link, pages: Sequence[int | None]) -> tuple[F
 class _Launch:
     """A launch: the recurrences of `Admission`, and the bursts that its actions cause.
 
-    Each action is computed as soon as all that it depends on is known.  Bursts are carried in the order of
-    time (`Host`), since they share rates.
+    Each action is computed once its inputs are known. Bursts are carried in order of time (`HostMemory`),
+    since they share rates.
     """
 
     def __init__(self, config: OramConfig, link: Link, pages: Sequence[int | None]) -> None:
-        timing = Timing(config)
-        self._host = Host(link)
+        timing = PathTiming(config)
+        self._host = HostMemory(link)
         self._page_sealed, self._response_sealed = timing.page_sealed, timing.response_sealed
         self._quiet = timing.quiet
         self._commands, self._reads = (self._host.port(write=False) for _ in range(2))
@@ -78,18 +81,18 @@ class _Launch:
         )
         self._items, self._group, self._records = config.items, config.ring_group, config.command_records
         self._command_bytes, self._page_bytes = config.command_bytes, config.page_bytes
-        self._waiting: list[int] = []  # by response that is not written: cycle of its last beat
+        self._waiting: list[int] = []  # cycles of the last beats of waiting responses
         self._asked, self._earliest = 0, 0  # commands requested, and the cycle of the next request at least
         self._half_waits = dict(self._admission.waits)
 
-    def follow(self) -> tuple[Flow, Flow]:
-        """See `flow`."""
+    def follow(self) -> tuple[LaunchTimes, LaunchTimes]:
+        """See `launch_times`."""
         self._ask()
         self._host.run()
         times = self._admission
         total = max(times.response_written[-1], *times.released[-1:]) + self._quiet
         half = total - times.admitted[-1] + times.admitted[self._middle - 1]
-        return Flow(half, **self._half_waits), Flow(total, **times.waits)
+        return LaunchTimes(half, **self._half_waits), LaunchTimes(total, **times.waits)
 
     def _advance(self) -> None:
         """Compute every action that the events so far determine."""
@@ -123,8 +126,8 @@ class _Launch:
         def arrive(begin: int, last: int) -> None:
             apart = (last - begin) / max(1, count * beats - 1)
             ends = (begin + ((n + 1) * beats - 1) * apart for n in range(count))
-            pulses = [math.ceil(end) + CommandReader.THERE_LATENCY for end in ends]
-            self._admission.command_there += pulses
+            pulses = [math.ceil(end) + CommandReader.ARRIVED_LATENCY for end in ends]
+            self._admission.command_arrived += pulses
             self._advance()
 
         size = self._command_bytes
@@ -147,7 +150,7 @@ class _Launch:
         return True
 
     def _page_read(self, _: int, last: int) -> None:
-        self._admission.page_there.append(last + BlockReader.THERE_LATENCY)
+        self._admission.page_arrived.append(last + BlockReader.ARRIVED_LATENCY)
         self._advance()
 
     def _admit(self) -> bool:
@@ -180,7 +183,7 @@ class _Launch:
         if self._waiting and last > self._waiting[0] + ResponseWriter.WAIT:
             self._answer(n - len(self._waiting), self._waiting[0] + ResponseWriter.WAIT)
         self._waiting.append(last)
-        following = self._admission.command_there[n + 1 : n + 2]
+        following = self._admission.command_arrived[n + 1 : n + 2]
         alone = n + 1 == self._operations or (following and following[0] > last)
         if alone or not (n + 1) % self._group:
             self._answer(n + 1 - len(self._waiting), last)
@@ -198,5 +201,5 @@ class _Launch:
         size, address = self._command_bytes, cycle + ResponseWriter.ADDRESS_LATENCY
         self._host.ask(self._responses, address, first * size, count * size, written)
 
-    def _move_page(self, port: Port, cycle: int, page: int, done: Done) -> None:
+    def _move_page(self, port: HostPort, cycle: int, page: int, done: Done) -> None:
         self._host.ask(port, cycle, page * self._page_bytes, self._page_bytes, done)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hw.oram.config import OramConfig
-from hw.oram.model.lists import bin_tail, list_tail, overflow_failure, overflow_mean, overflow_needed
+from hw.oram.sizing.lists import bin_tail, list_tail, overflow_failure, overflow_mean, overflow_needed
 from tests.support.oram.loads import simulate
 from tests.support.oram.workloads import WORKLOADS
 

@@ -1,11 +1,12 @@
-"""How full the position map's buckets get: two tables, the emptier bucket, the first table's of equals.
+"""Load of the position map's buckets: two tables, the emptier bucket, the first of equals.
 
-With B buckets a table, let l_i and r_i be the shares of buckets of the first and of the second with i entries
-or more.  An insertion reaches a bucket of the first with i - 1 at (l_(i-1) - l_i) r_(i-1), one of the second
-at (r_(i-1) - r_i) l_i: the fluid limit of d-left hashing (Mitzenmacher and Vöcking, 1999), run until the map
-is full, and then on with a random key removed for each that is inserted.  Both buckets of a key are full with
-probability l_e r_e in the limit.  Few buckets leave that by keys that have the same pair of buckets: k others
-are there with probability (N / B^2)^k / k! at most, and take k / 2 of the entries of either.
+With B buckets in a table, l_i and r_i are the shares of buckets with at least i entries in the first and
+second table. An insertion reaches a bucket of the first with i - 1 entries at the rate (l_(i-1) - l_i)
+r_(i-1), and one of the second at (r_(i-1) - r_i) l_i. This is the fluid limit of d-left hashing (Mitzenmacher
+and Vöcking, 1999). It is run until the map is full, then on with a random removal for each insertion. In the
+limit both buckets of a key are full with probability l_e r_e. Maps of few buckets differ by keys with the
+same pair of buckets: k others exist with probability (N / B^2)^k / k! at most, and take k / 2 entries of
+either.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from hw.oram.config import OramConfig
 
 Float = NDArray[np.float64]
 
-#: Time steps for one key a bucket, and keys a bucket that come and go until shares are steady.
+#: Time steps for one key a bucket, and keys a bucket removed and inserted until shares are steady.
 _STEPS = 32
 _TURNOVER = 256
 
 
 def _inserted(shares: Float) -> Float:
-    """Return how the shares [2, i] change by insertions."""
+    """Return the rate of change of the shares [2, i] by insertions."""
     left, right = shares
     change = np.zeros_like(shares)
     change[0, 1:] = (left[:-1] - left[1:]) * right[:-1]
@@ -35,17 +36,17 @@ def _inserted(shares: Float) -> Float:
 
 
 def _removed(shares: Float) -> Float:
-    """Return how the shares change by removals of random keys."""
+    """Return the rate of change of the shares by removals of random keys."""
     with_entries = np.diff(shares, axis=1, append=0) * np.arange(shares.shape[1])
     return np.asarray(with_entries / shares[:, 1:].sum())
 
 
 @functools.cache
 def bucket_shares(entries: int, keys: int, *, turnover: bool) -> Float:
-    """Return the shares [2, i] of buckets with i = 0 ... ``entries`` entries or more.
+    """Return the shares [2, i] of buckets with at least i = 0 ... ``entries`` entries.
 
-    ``entries``: of a bucket. ``keys``: a bucket, on average, when the map is full. ``turnover``: whether keys
-    came and went for long, instead of only until the map was full.
+    ``entries``: of a bucket. ``keys``: a bucket, on average, when the map is full. ``turnover``: keys were
+    removed and inserted for long, not only inserted until the map was full.
     """
     shares = np.zeros((2, entries + 1))
     shares[:, 0] = 1
