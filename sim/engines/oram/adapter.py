@@ -1,4 +1,4 @@
-"""The oblivious map's simulation side: operations to a launch, and what they should have answered."""
+"""The oblivious map's simulation side: launches from operations, and their expected results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from sim.engines.oram.state import golden_state, state_of
 from sim.memory.trace import read_trace
 from sim.run.adapter import Case, Demo, EngineAdapter, FaultyLaunch
 
-#: Cycles from a look at a command that is not there to the next; all are there when a launch begins.
+#: Cycles from the read of an unwritten command to the next; all are written when a launch begins.
 _POLL_CYCLES = 64
 
 
@@ -53,7 +53,7 @@ class OramAdapter(EngineAdapter):
         return {CODES: found.codes, KEYS: found.keys, VALUES: found.values, SEED: np.array(seed)}
 
     def tensors(self, workload: OramWorkload, config: OramConfig, *, seed: int) -> Tensors:
-        """Make as many operations: keys are put, then looked up and put anew at random."""
+        """Draw a workload's operations: keys are put, then looked up and put again at random."""
         rng, count = np.random.default_rng([seed, workload.operations]), workload.operations
         keys = rng.integers(0, 1 << config.key_bits, -(-count // 2), np.uint64, endpoint=False)
         puts = rng.random(count) < 0.5
@@ -69,7 +69,7 @@ class OramAdapter(EngineAdapter):
         return read_job(tensors, config)
 
     def launch(self, job: OramJob, config: OramConfig, board: Board) -> Launch:
-        """Sealed commands in a ring that has room for all of them; keys word by word."""
+        """Put sealed commands into a ring with room for all of them, and keys into words."""
         count = len(job.operations)
         words = {
             f"{name}{n}": int.from_bytes(key[4 * n : 4 * n + 4], "little")
@@ -86,7 +86,7 @@ class OramAdapter(EngineAdapter):
         return FaultyLaunch(scalars=scalars | words, buffers=buffers, tampers=job.tampers)
 
     def golden(self, job: OramJob, config: OramConfig) -> dict[str, Tensor]:
-        """Do the operations on `sim.golden.oram.map`."""
+        """Run the operations on `sim.golden.oram.map`."""
         results = job.results
         records = seal_responses(config, job.session_key, results)
         return _integers(results, records) | (golden_state(job) if job.state else {})
@@ -102,7 +102,7 @@ class OramAdapter(EngineAdapter):
     def unverified(
         self, job: OramJob, config: OramConfig, buffers: Mapping[str, NDArray[np.uint8]]
     ) -> tuple[str, ...]:
-        """Say of which responses tag or number is wrong."""
+        """Report the first response with a wrong tag or number."""
         records = buffers[RESPONSES].reshape(-1, config.command_bytes)
         (wrong,) = np.nonzero(~open_responses(config, job.session_key, records).genuine)
         if not len(wrong):
@@ -113,7 +113,7 @@ class OramAdapter(EngineAdapter):
         return (f"{what} of response {wrong[0]:,} is wrong{others}: none of these is read",)
 
     def results(self, job: OramJob, config: OramConfig, integers: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return codes beside what came of them."""
+        """Return codes and results."""
         return {CODES: job.operations.codes} | {name: integers[name] for name in ("statuses", KEYS, VALUES)}
 
     def write_results(self, path: Path, results: Tensors, golden: Tensors) -> None:
@@ -122,11 +122,11 @@ class OramAdapter(EngineAdapter):
         write_results(path, results[CODES], done)
 
     def write_labels(self, path: Path, job: OramJob) -> None:
-        """Write what the golden map revealed; see `sim.engines.oram.operations.write_labels`."""
+        """Write the labels revealed by the golden map; see `sim.engines.oram.operations.write_labels`."""
         write_labels(path, [outcome.labels for outcome in job.played.outcomes])
 
     def faults(self, config: OramConfig, counters: Mapping[str, int]) -> tuple[str, ...]:
-        """Say what each bit of ``status`` means."""
+        """Explain each bit of ``status``."""
         return tuple(
             f"The map stopped after {counters['answered_count']:,} answers, {fault.name}: "
             + _FAULTS[fault].format(config=config)
@@ -136,11 +136,11 @@ class OramAdapter(EngineAdapter):
     def trace_mismatches(
         self, job: OramJob, config: OramConfig, trace: Path, addresses: Mapping[str, int]
     ) -> tuple[str, ...]:
-        """Compare the bus with what follows from the labels; see `sim.engines.oram.expected`."""
+        """Compare the bus with the trace that follows from the labels; see `sim.engines.oram.expected`."""
         return trace_mismatches(job, read_trace(trace), addresses)
 
     def workload(self, job: OramJob, config: OramConfig) -> OramWorkload:
-        """Return the pages that are touched."""
+        """Return the pages of all touches."""
         outcomes = job.played.outcomes
         return OramWorkload(
             operations=len(outcomes),
@@ -149,7 +149,7 @@ class OramAdapter(EngineAdapter):
         )
 
     def label(self, job: OramJob, config: OramConfig) -> str:
-        """Say how many operations on how many keys."""
+        """Return the numbers of operations and keys."""
         return f"{len(job.operations):,} operations, 2^{config.log_n} keys of {config.value_bytes} bytes"
 
     def cases(self) -> Iterator[Case]:
@@ -162,7 +162,7 @@ class OramAdapter(EngineAdapter):
 
 
 def _integers(results: Results, records: NDArray[np.uint8]) -> dict[str, Tensor]:
-    """Return responses opened, and as they are: sealing leaves nothing open, so that they are the same."""
+    """Return responses opened and sealed: sealing is deterministic, so both must be equal."""
     return {
         "statuses": results.statuses,
         KEYS: results.keys,

@@ -1,8 +1,8 @@
-"""What other maps move for an operation: BOLT, Path ORAM, and a hash table that hides nothing.
+"""Traffic of an operation in other maps: BOLT, Path ORAM, and a hash table that hides nothing.
 
-Each is the map at its best on the same terms: keys of 8 bytes, values of V, one operation in full, its share
-of trusted HBM given.  Pages are rounded up to the host port's beat, and hold a tag of 16 bytes where a map
-that is to be compared would have to seal them.
+Each map is configured at its best, on equal terms: keys of 8 bytes, values of V, whole operations, the same
+share of trusted HBM. Pages are rounded up to the host port's beat. They include a tag of 16 bytes if the map
+would have to seal them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BOLT_SECONDS = {1 << 20: 4.57e-6, 5 << 20: 5.80e-6}
 
 @dataclass(frozen=True, kw_only=True)
 class Traffic:
-    """What an operation moves on average."""
+    """Average traffic of an operation."""
 
     name: str  #: Of the map.
     #: ``read_bytes``, ``write_bytes``: from and to the host's memory.
@@ -33,14 +33,14 @@ class Traffic:
     reads: float
     writes: float
     bursts: float  #: Of all accesses, see `block_bursts`.
-    slots: float  #: Places of a key, or of a block of labels, that are read and written.
-    #: ``host_bytes``, ``hbm_bytes``: memory that the map takes altogether.
+    slots: float  #: Slots of a key, or of a block of labels, read and written.
+    #: ``host_bytes``, ``hbm_bytes``: memory of the whole map.
     host_bytes: float
     hbm_bytes: float
 
     @property
     def moved_bytes(self) -> float:
-        """Both ways."""
+        """Bytes both ways."""
         return self.read_bytes + self.write_bytes
 
     @property
@@ -50,7 +50,7 @@ class Traffic:
 
 
 def _page(slots: int, value_bytes: int, *, header: int = BLOCK_BYTES + 8) -> int:
-    """Return the bytes of a page: tag and which slots are in use, then the slots."""
+    """Return the bytes of a page: tag, bitmap and slots."""
     return -(-(header + slots * (KEY_BYTES + value_bytes)) // BEAT_BYTES) * BEAT_BYTES
 
 
@@ -63,7 +63,7 @@ def _check(log_n: int, value_bytes: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class BoltBounds:
-    """Bounds of BOLT's structures, from the program that checks them (artifact, exp_validation/sim.cpp)."""
+    """Bounds of BOLT's structures, as computed by its own program (artifact, exp_validation/sim.cpp)."""
 
     load: float  #: L, keys of the fullest bin: c + log2 log2 N + 1, with two choices.
     hbm_keys: float  #: Keys whose bin lies in HBM.
@@ -71,9 +71,7 @@ class BoltBounds:
 
 
 def bolt_bounds(log_n: int, *, alpha: float = 0.2, bin_keys: int = 8) -> BoltBounds:
-    """Return the bounds for N = 2^log_n keys in bins of ``bin_keys``, a share ``alpha`` of the bins in
-    HBM.
-    """
+    """Return the bounds for N = 2^log_n keys in bins of ``bin_keys``, a share ``alpha`` of them in HBM."""
     _check(log_n, 1)
     keys = 1 << log_n
     bins = keys / bin_keys
@@ -90,8 +88,8 @@ def bolt_bounds(log_n: int, *, alpha: float = 0.2, bin_keys: int = 8) -> BoltBou
 def bolt(log_n: int, value_bytes: int, *, alpha: float = 0.2, bin_keys: int = 8) -> Traffic:
     """BOLT (Guo et al., CCS 2025, arXiv 2509.01742): an operation draws two bins, reads both and writes both.
 
-    A page holds the bound on a bin's load.  In HBM: the position map of four entries of 12 bytes a key, the
-    values of bins that lie there, and 4 bytes a bin of the eviction index (artifact, mem_alocation/mem.cpp).
+    A page holds the bound on a bin's load. HBM holds the position map, four entries of 12 bytes a key; the
+    values of its bins; and the eviction index, 4 bytes a bin (artifact, mem_alocation/mem.cpp).
     """
     _check(log_n, value_bytes)
     bounds = bolt_bounds(log_n, alpha=alpha, bin_keys=bin_keys)
@@ -114,7 +112,7 @@ def bolt(log_n: int, value_bytes: int, *, alpha: float = 0.2, bin_keys: int = 8)
 
 
 def bolt_cycles(log_n: int, *, clock_mhz: float) -> float:
-    """Return the cycles an operation of BOLT takes, one at a time: on the line through its published times
+    """Return the cycles of an operation of BOLT, one at a time, on the line through its published times
     over log2 N.
     """
     (few, short), (many, long) = ((math.log2(keys), time) for keys, time in sorted(BOLT_SECONDS.items()))
@@ -131,13 +129,13 @@ def path_oram(
     log_n: int, value_bytes: int, *, alpha: float = 0.2, bucket_slots: int = 4, recursive: bool = False
 ) -> Traffic:
     """A map on Path ORAM (Stefanov et al., CCS 2013, figure 1): an operation reads the buckets from the root
-    to a leaf and writes them back; a miss reads a path drawn at random.
+    to a leaf and writes them back; a miss reads a random path.
 
-    Z = 4 is the smallest bucket that the paper measures a small stash for (section 7).  The highest levels
-    lie in HBM, as many as hold ``alpha`` of the keys' slots.  The position map lies in HBM too, as ours does;
-    with ``recursive`` it lies in smaller Path ORAMs, 16 labels a block (section 6), each an access more,
-    until one is no larger than the levels in HBM, or than a block, and joins them; keys are then places of an
-    array.
+    Z = 4 is the smallest bucket with a small stash in the paper's measurements (section 7). The highest
+    levels lie in HBM, as many as hold ``alpha`` of the keys' slots. The position map lies in HBM too, as ours
+    does. With ``recursive`` it lies in smaller Path ORAMs of 16 labels a block (section 6), each one access
+    more. The recursion ends with a map no larger than the levels in HBM, or than a block, which joins them.
+    Keys are then indices of an array.
     """
     _check(log_n, value_bytes)
     keys = 1 << log_n
@@ -178,10 +176,11 @@ def _cached_levels(log_n: int, alpha: float, bucket_slots: int) -> int:
 
 
 def chained_reads(load: float, slots: int) -> float:
-    """Return the pages of ``slots`` that are read on average for a key that is there, where keys with one
-    hash lie in a chain of pages and their number is Poisson with the mean ``load`` (Knuth, volume 3, 6.4).
+    """Return the average pages of ``slots`` read for an existing key in a chained hash table.
 
-    A key's rank among its k neighbours is uniform, and a key sees k neighbours with k's share of all keys.
+    Keys with one hash lie in a chain of pages; their number is Poisson with the mean ``load`` (Knuth, volume
+    3, 6.4). A key's rank among its k neighbours is uniform, and a key sees k neighbours with k's share of all
+    keys.
     """
     most = int(load + 40 * math.sqrt(load) + 40)
     total, chance = 0.0, math.exp(-load)
@@ -196,7 +195,7 @@ def chained_reads(load: float, slots: int) -> float:
 def hash_table(log_n: int, value_bytes: int, *, puts: float = 0.5, full: float = 0.75) -> Traffic:
     """A chained hash table in the host's memory that hides nothing and seals nothing.
 
-    A page is a beat, or as many as a slot takes.  Pages are ``full`` on average; a share ``puts`` of the
+    A page is a beat, or as many as a slot needs. Pages are ``full`` on average; a share ``puts`` of the
     operations writes the page of its key back.
     """
     _check(log_n, value_bytes)

@@ -1,5 +1,5 @@
-"""The regression: operations of every kind on small maps; in the soak every TOUCH with every PAD, and values
-of all sizes.
+"""The regression: operations of every code on small maps. The soak adds every TOUCH with every PAD, and
+all sizes of values.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hw.oram.core.layouts import Code
 from sim.engines.oram.job import CODES, KEYS, REJECTED, SEED, STATE, VALUES
 from sim.run.adapter import Case
 
-#: One AES pipeline each way, and time enough for a memory that waits at random.
+#: One AES pipeline each way, and deadlines for a memory with random waits.
 SMALL = OramConfig(
     log_n=8,
     aes_lanes=1,
@@ -30,7 +30,7 @@ SMALL = OramConfig(
 
 
 def roomy(config: OramConfig) -> OramConfig:
-    """Return twice the time that the calibrated memory needs for records of this size."""
+    """Return a configuration with twice the calibrated memory's time for its records."""
     own = replace(config, touch_cycles=0, settle_cycles=0)
     return replace(own, touch_cycles=2 * own.touch_deadline, settle_cycles=2 * own.settle_deadline)
 
@@ -41,7 +41,7 @@ _IN_SOAK = (
     roomy(replace(SMALL, touch="both", pad="always", value_bytes=64)),
     replace(SMALL, mac_bits=64, bin_split=1, alpha=0.5),
     roomy(replace(SMALL, value_bytes=64, aes_lanes=4, alpha=0.0)),
-    # Records of 512 bytes keep their ports busy: memory that waits needs more between operations.
+    # Records of 512 bytes load their ports heavily: a memory with waits needs longer intervals.
     roomy(replace(SMALL, touch="both", value_bytes=512, aes_lanes=2, interval_cycles=640)),
     replace(SMALL, log_n=10, pad="always", mac_bits=96, aes_lanes=4),
 )
@@ -50,8 +50,9 @@ _MODES = ("model", "jitter", "fast")
 
 
 def regression() -> Iterator[Case]:
-    """Return a launch, and many of all configurations in the soak; `tests/regression/test_oram_sequences.py`
-    has others, several in one simulation.
+    """Return a launch, and in the soak many of all configurations.
+
+    `tests/regression/test_oram_sequences.py` has sequences of several launches.
     """
     yield _case("small_model", SMALL, "model", 0)
     yield _case("small_jitter", SMALL, "jitter", 0, soak=True)
@@ -77,8 +78,9 @@ def _case(name: str, config: OramConfig, memory: str, seed: int, *, soak: bool =
 
 
 def random_operations(rng: np.random.Generator, config: OramConfig, count: int) -> dict[str, Tensor]:
-    """Draw operations on an empty map: more keys are loaded than it holds, then come ``count`` of all kinds,
-    the same key again and again at times; some are no operations, and some are changed on their way.
+    """Draw operations on an empty map: loads of more keys than it holds, then ``count`` of all codes.
+
+    Keys repeat at times; some codes are malformed, and some records are tampered with.
     """
     most = (1 << config.key_bits) - 1
     keys = rng.integers(most, size=config.keys * 17 // 16, dtype=np.uint64, endpoint=True)

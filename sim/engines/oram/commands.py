@@ -1,4 +1,4 @@
-"""The oblivious map's part of the ``loomwork`` command; see `sim.cli.main`."""
+"""The oblivious map's commands of ``loomwork``; see `sim.cli.main`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The oblivious map's demo: a vocabulary in the host's memory, and sentences that are looked up unseen."""
+"""The oblivious map's demo: a vocabulary in the host's memory, and private lookups of sentences."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from sim.run.result import RunResult
 
 #: The launch's name.
 LAUNCH = "vocabulary"
-#: Pages of four slots, since the link to the host is what rows of 384 bytes wait for, and one for every
-#: operation, so that the host cannot tell labels in HBM either.  The overflow is full within 10^12 operations
-#: with less than 2^-40 (`hw.oram.sizing.lists`); records on four ports are there long before the deadlines.
+#: Pages of four slots: rows of 384 bytes wait for the host's link. Every operation touches a page, so that
+#: the host cannot recognize labels in HBM. The overflow is full within 10^12 operations with less than 2^-40
+#: (`hw.oram.sizing.lists`). Records on four ports arrive long before the deadlines.
 CONFIG = OramConfig(
     value_bytes=384,
     log_n=15,
@@ -34,20 +34,22 @@ CONFIG = OramConfig(
     touch_cycles=1024,
     settle_cycles=512,
 )
-#: Of the paragraph, with as many tokens.
+#: Of the paragraph, with their numbers of tokens.
 SENTENCES = (
     "It is in this that the distinction between the two engines lies.",
     "We do not wish to deny to this latter all such claims.",
 )
-#: Look-ups of the skewed workload, and of the uniform one.
+#: Lookups of the skewed workload, and of the uniform one.
 DRAWS = 2048
 
 
 @functools.cache
 def vocabulary() -> Lookups:
     """Return the vocabulary of all-MiniLM-L6-v2, int8 with a scale for each of the 384 dimensions, and its
-    look-ups: two sentences; words by Zipf's law in the order of their numbers, which is about that of their
-    frequency; words drawn uniformly.
+    lookups.
+
+    These are two sentences, words by Zipf's law in the order of their numbers, roughly that of their
+    frequency, and words drawn uniformly.
     """
     words = minilm.words()
     table = np.rint(words / np.abs(words).max(axis=0) * 127).astype(np.int8)
@@ -64,7 +66,7 @@ def vocabulary() -> Lookups:
 
 
 def oram_demo() -> Demo:
-    """Return the vocabulary as a table in the host's memory, whose rows are looked up."""
+    """Return the demo: the vocabulary as a table in the host's memory, and lookups of its rows."""
     author = minilm.paragraph()["author"]
     return Demo(
         title=f"the vocabulary of all-MiniLM-L6-v2 in the host's memory, and sentences of {author} looked up",
@@ -83,7 +85,7 @@ def oram_demo() -> Demo:
 
 
 def conclusions(lookups: Lookups, done: RunResult) -> Sequence[str]:
-    """Say what was loaded, what was found, and what the host can tell of it.
+    """Return the conclusions: rows loaded, rows found, and the host's view.
 
     The last two phases are the skewed and the uniform workload.
     """

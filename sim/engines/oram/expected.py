@@ -1,4 +1,4 @@
-"""The bus trace that a launch should have left, from the labels it revealed and what the host did."""
+"""The expected bus trace of a launch, from its revealed labels and the host's recorded times."""
 
 from __future__ import annotations
 
@@ -33,16 +33,15 @@ def expected_accesses(
     empty_pages: int = 0,
     found: Iterable[bool] = repeat(True),
 ) -> list[golden.Burst]:
-    """Return the reads and writes of a launch, in order, from the first look at a command on.
+    """Return the reads and writes of a launch, in order, from the first read of a command on.
 
-    * ``trace``: what was recorded in the launch at the host's ports (`sim.memory.trace.read_trace`): of it,
-      only when the launch began, and what the host did (how long it let offers wait, when its data and
-      answers came) is used.
+    * ``trace``: the recording at the host's ports (`sim.memory.trace.read_trace`). Only the launch's start
+      and the host's times are used: waits of offers, cycles of data and answers.
     * ``ports``: those of the host's memory, in order.
-    * ``launch``: its arguments; when it started is taken from ``trace``.
-    * ``touched``: pages of every operation's touches: what labels say.
+    * ``launch``: its arguments; its start is taken from ``trace``.
+    * ``touched``: pages of every operation's touches, from the labels.
     * ``empty_pages``: pages that the launch wrote before.
-    * ``found``: for each read of a command whether it was written, in order.
+    * ``found``: for each read of a command, in order: whether it was written.
     """
     times = PathTiming(config)
     timing = golden.Latencies(
@@ -57,7 +56,7 @@ def expected_accesses(
 
 
 def recorded_accesses(trace: Trace, ports: Sequence[str]) -> list[golden.Burst]:
-    """Return the reads and writes that a run recorded, in the form and order of `expected_accesses`."""
+    """Return the recorded reads and writes, in the form and order of `expected_accesses`."""
     begun = accesses(trace[trace["cycle"] >= _begin(trace, ports)])
     return sorted(
         golden.Burst(cycle, ports[port], channel == Channel.AW, address, size)
@@ -66,9 +65,9 @@ def recorded_accesses(trace: Trace, ports: Sequence[str]) -> list[golden.Burst]:
 
 
 def trace_mismatches(job: OramJob, trace: Trace, addresses: Mapping[str, int]) -> tuple[str, ...]:
-    """Return a line for the first burst of a launch, which began with an empty map, that labels and host do
-    not explain, or none; ``addresses`` are those of the launch's buffers, ``trace`` is as for
-    `expected_accesses`.
+    """Return a line for the first unexplained burst of a launch that began with an empty map, or none.
+
+    ``addresses``: of the launch's buffers. ``trace``: as for `expected_accesses`.
     """
     ports = [port for port in argument_table(job.config).ports if is_host_port(port)]
     launch = golden.BusLaunch(
@@ -87,7 +86,7 @@ def trace_mismatches(job: OramJob, trace: Trace, addresses: Mapping[str, int]) -
 
 
 def _begin(trace: Trace, ports: Sequence[str]) -> int:
-    """Return the cycle of the first look at a command."""
+    """Return the cycle of the first read of a command."""
     looks = (trace["port"] == ports.index(golden.RING)) & (trace["channel"] == Channel.AR)
     return int(trace["cycle"][looks][0] - trace["waited"][looks][0])
 

@@ -1,4 +1,4 @@
-"""A job of the oblivious map: operations, keys, and what the golden model makes of them."""
+"""A job of the oblivious map: operations, keys, and the golden model's results."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from sim.golden.oram.gcm import Gcm
 from sim.golden.oram.map import Command, ListOverflowError, ObliviousMap, Outcome, keyed_map
 from sim.run.adapter import Tamper
 
-#: Tensors of a job; all but the first three may be left out.
+#: Tensors of a job; all but the first three are optional.
 CODES, KEYS, VALUES = "codes", "keys", "values"
 SEED, REJECTED, STATE, TAMPERS = "seed", "rejected", "state", "tampers"
 NAMES = (CODES, KEYS, VALUES, SEED, REJECTED, STATE, TAMPERS)
 
 
 class Played(NamedTuple):
-    """What operations answer and show, and the map they leave."""
+    """Outcomes of the operations, and the map after them."""
 
     outcomes: list[Outcome]
     state: ObliviousMap
@@ -37,25 +37,25 @@ class Played(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class OramJob:
-    """One launch of a map that is empty at first."""
+    """A launch on an empty map."""
 
     config: OramConfig
     operations: Operations  #: In order.
-    rejected: NDArray[np.bool_]  #: [n]: commands whose record is changed on the way.
+    rejected: NDArray[np.bool_]  #: [n]: commands whose record is tampered with.
     #: ``session_key``, ``seed``: 16 bytes each.
     session_key: bytes
     seed: bytes
-    state: bool  #: Whether pages, records and position map are compared too, when all is done.
-    tampers: tuple[Tamper, ...]  #: What the host does to pages.
+    state: bool  #: Pages, records and position map are compared after the launch too.
+    tampers: tuple[Tamper, ...]  #: Tampering of the host with pages.
 
     @functools.cached_property
     def played(self) -> Played:
-        """Do the operations on a golden map.
+        """Run the operations on a golden map.
 
         Raises
         ------
         InputError
-            When the engine would stop, for want of a place for an item.
+            When the overflow is full, and the engine would stop.
         """
         keys = map_keys(self.seed)
         state = keyed_map(self.config, permutation_key=keys.permutation, draw_key=keys.draw)
@@ -73,7 +73,7 @@ class OramJob:
 
     @property
     def results(self) -> Results:
-        """What the golden map answers."""
+        """Return the golden map's results."""
         outcomes = self.played.outcomes
         values = b"".join(outcome.value for outcome in outcomes)
         return Results(
@@ -84,7 +84,7 @@ class OramJob:
 
     @property
     def commands(self) -> NDArray[np.uint8]:
-        """Sealed records [n, R]; of each that is to be rejected a bit is another, of a byte in turn."""
+        """Return sealed records [n, R]; each rejected one has one bit flipped, of a byte in rotation."""
         records = seal_commands(self.config, self.session_key, self.operations)
         (changed,) = np.nonzero(self.rejected)
         places = TAG + changed % (BLOCK_BYTES + sealed_bytes(self.config))
@@ -93,19 +93,17 @@ class OramJob:
 
     @property
     def ring_slots(self) -> int:
-        """Records of either ring: as many as there are operations, rounded up to a power of two."""
+        """Slots of either ring: the operations, rounded up to a power of two."""
         return 1 << (len(self.operations) - 1).bit_length()
 
     @property
     def page_gcm(self) -> Gcm:
-        """What seals the pages."""
+        """The cipher of the pages."""
         return Gcm(map_keys(self.seed).page, tag_bytes=self.config.mac_bits // 8)
 
 
 def simulation_keys(seed: int) -> tuple[bytes, bytes]:
-    """Return session key and seed of a simulation: who knows the run's seed knows them, as a test needs
-    it.
-    """
+    """Return session key and seed of a simulation; they follow from the run's seed, as tests need."""
     digest = hashlib.sha256(f"loomwork oram {seed}".encode()).digest()
     return digest[:16], digest[16:]
 
@@ -113,15 +111,14 @@ def simulation_keys(seed: int) -> tuple[bytes, bytes]:
 def read_job(tensors: Tensors, config: OramConfig) -> OramJob:
     """Make a job of tensors.
 
-    ``tensors``: ``codes`` [n], ``keys`` [n] and ``values`` [n, V], see `Operations`; ``seed`` of
-    `simulation_keys`, 0 if left out; ``rejected`` [n], whether a command's record is changed; ``state``,
-    whether the map that is left is compared too; ``tampers`` [m, 6], the numbers of each `Tamper` of the
-    buffer of pages.
+    ``tensors``: ``codes`` [n], ``keys`` [n] and ``values`` [n, V], see `Operations`. Optional are ``seed`` of
+    `simulation_keys`, default 0; ``rejected`` [n], tampered commands; ``state``, to compare the final map
+    too; ``tampers`` [m, 6], the fields of each `Tamper` of the pages.
 
     Raises
     ------
     InputError
-        For a tensor that is missing or unknown, or of another shape, or a number out of range.
+        For a tensor that is missing, unknown, of another shape, or out of range.
     """
     for name in tensors:
         if name not in NAMES:
@@ -158,7 +155,7 @@ def _whole(
     bits: int,
     default: object = None,
 ) -> NDArray[np.uint64]:
-    """Return a tensor of whole numbers of so many bits; of one number with any shape if that is ()."""
+    """Return a tensor of whole numbers of ``bits`` bits; for shape () a single number of any shape."""
     if name not in tensors and default is None:
         legal = f"such that {name} is among them, or operations by --ops"
         raise InputError("tensors", ", ".join(sorted(tensors)) or "none", legal)

@@ -1,4 +1,4 @@
-"""A table in the oblivious map, rows that are looked up in it, and what the host saw of that."""
+"""A table in the oblivious map, lookups of its rows, and the host's view of them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Int = NDArray[np.int64]
 
 
 class Seen(NamedTuple):
-    """What the host saw of some operations: the pages they touched, in order, and the cycles in which the
-    read and the write of each began.
+    """The host's view of some operations: the pages they touched, in order, and the first cycle of each
+    read and write.
     """
 
     pages: Int
@@ -31,7 +31,7 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True)
 class Phase:
-    """Look-ups that belong together: what they are, and the rows they ask for, in order."""
+    """A group of lookups: its description, and the rows in order."""
 
     name: str
     rows: Int
@@ -39,14 +39,14 @@ class Phase:
 
 @dataclass(frozen=True)
 class Lookups:
-    """A launch that loads a table, and then looks rows of it up."""
+    """A launch that loads a table, and then looks up rows."""
 
     table: NDArray[np.int8]  #: int8 [rows, V]; a row's number is its key.
-    phases: Sequence[Phase]  #: What is looked up, in order.
+    phases: Sequence[Phase]  #: Groups of lookups, in order.
 
     @property
     def asked(self) -> Int:
-        """Rows that all phases ask for."""
+        """Rows of all phases."""
         return np.concatenate([phase.rows for phase in self.phases])
 
     @property
@@ -63,13 +63,13 @@ class Lookups:
         }
 
     def right(self, done: RunResult) -> list[int]:
-        """Count for each phase the responses that have the row which was loaded."""
+        """Count for each phase the responses with the row that was loaded."""
         statuses, values = (done.outputs[name][len(self.table) :] for name in ("statuses", VALUES))
         same = (values == self.table.view(np.uint8)[self.asked]).all(axis=1) & (statuses == Status.HIT)
         return [int(part.sum()) for part in np.split(same, self._ends[:-1])]
 
     def seen(self, done: RunResult) -> list[Seen]:
-        """Return what the host saw of the loading, and of each phase."""
+        """Return the host's view of the loading, and of each phase."""
         whole = _seen(done)
         job: OramJob = done.job
         touches = np.cumsum([0, *(len(outcome.pages) for outcome in job.played.outcomes)])
@@ -80,7 +80,7 @@ class Lookups:
         ]
 
     def pages(self, done: RunResult) -> list[list[list[int]]]:
-        """Return for each phase the pages that each of its look-ups touched."""
+        """Return for each phase the pages touched by each lookup."""
         found = [outcome.pages for outcome in done.job.played.outcomes[len(self.table) :]]
         return [found[start:end] for start, end in zip([0, *self._ends], self._ends, strict=False)]
 
@@ -100,8 +100,9 @@ def _accesses(done: RunResult) -> NDArray[Any]:
 
 
 def _seen(done: RunResult) -> Seen:
-    """Find the touches of a launch in its trace: reads and writes that begin where a page does, without the
-    writes of the empty map. Reads come in the order of operations, and so do writes.
+    """Find the touches of a launch in its trace: reads and writes that begin at a page's address.
+
+    Writes of the empty map are excluded. Reads follow the order of operations, and so do writes.
     """
     config, first = done.job.config, done.addresses[PAGES]
     found = _accesses(done)

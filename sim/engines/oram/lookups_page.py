@@ -1,4 +1,4 @@
-"""One self-contained HTML page of what the host saw of look-ups in the oblivious map."""
+"""A self-contained HTML page of the host's view of lookups in the oblivious map."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from sim.run.result import RunResult
 
 #: Bars of a histogram.
 _BARS = 64
-#: Phases that are workloads: the last ones. Those before are sentences.
+#: The last phases, which are workloads; those before are sentences.
 _WORKLOADS = 2
 
 
 def write_lookups(lookups: Lookups, done: RunResult, word_of: Callable[[int], str], path: Path) -> None:
-    """Write the page; ``word_of`` gives the text of a row.
+    """Write the page; ``word_of`` returns the text of a row.
 
     Raises
     ------
@@ -72,12 +72,12 @@ def _tiles(lookups: Lookups, done: RunResult) -> list[Tile]:
 
 
 def page_counts(config: OramConfig, touches: Seen) -> Int:
-    """Count the touches of pages, as many pages a bar."""
+    """Count the touches of pages, an equal number of pages in each bar."""
     return np.histogram(touches.pages, _BARS, (0, config.host_pages))[0].astype(np.int64)
 
 
 def bus(config: OramConfig, touches: Seen) -> go.Figure:
-    """Draw when each page was read and written."""
+    """Plot the reads and writes of pages over time."""
     figure = go.Figure()
     start = touches.reads[0]
     for page, read, write in zip(*map(np.ndarray.tolist, touches), strict=True):
@@ -106,7 +106,7 @@ def bus(config: OramConfig, touches: Seen) -> go.Figure:
 
 
 def _histograms(title: str, names: Sequence[str], found: Sequence[Int], places: int) -> list[tuple[str, str]]:
-    """Draw a histogram for each workload, all to one scale, and give each with its title."""
+    """Draw a histogram for each workload on one scale, with its title."""
     most = 1.08 * max(int(counts.max()) for counts in found)
     return [
         (f"{title}: {name}", chart(_histogram(counts, places, most), f"{title}{n}".replace(" ", "")))

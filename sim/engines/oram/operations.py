@@ -1,4 +1,4 @@
-"""Files of operations and of what came of them: ``ops.csv``, ``results.csv``, ``labels.csv``."""
+"""Files of operations and of their results: ``ops.csv``, ``results.csv``, ``labels.csv``."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ RESULT_COLUMNS = ("op", "key", "status", "value")
 def read_operations(path: Path, config: OramConfig) -> Operations:
     """Read a file of operations: the columns ``op,key,value``, a line each.
 
-    ``op`` is the name of a `Code` in small letters; a value's lowest byte is its first.  `parse_operations`,
-    which the script of a package has too, knows what is read and what is refused.
+    ``op`` is the name of a `Code` in small letters; a value's lowest byte is its first. `parse_operations`,
+    shared with the package's script, defines the legal forms.
 
     Raises
     ------
     InputError
-        When the file cannot be read or has no operation, or for its first wrong line: the message names file
-        and line.
+        When the file cannot be read, has no operation, or has a wrong line: the first is named.
     """
     check_readable("operations", path)
     names = {code.name.lower(): int(code) for code in Code}
@@ -50,8 +49,9 @@ def read_operations(path: Path, config: OramConfig) -> Operations:
 
 
 def write_results(path: Path, codes: NDArray[np.uint8], results: Results) -> None:
-    """Write a line for each operation: its code, its status, and the value before it where there was one.
-    Of a response whose tag is wrong, nothing but that is written.
+    """Write a line for each operation: its code, its status, and the value before it, if any.
+
+    A response with a wrong tag has only its status.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def write_results(path: Path, codes: NDArray[np.uint8], results: Results) -> Non
 
 
 def _name(kind: type[IntEnum], number: int) -> str:
-    """Name a number as files do; one that has no name stands for itself."""
+    """Return the name of a number in files, or the number if it has none."""
     return kind(number).name.lower() if number in set(kind) else str(number)
 
 

@@ -1,4 +1,4 @@
-"""The map that a launch leaves behind, as its buffers have it and as the golden model has it."""
+"""The map after a launch, from its buffers and from the golden model."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Bytes = NDArray[np.uint8]
 
 
 def golden_state(job: OramJob) -> dict[str, Bytes]:
-    """Return pages [H, P], records [records, record_bytes] and the two tables of buckets [B, 128]; in HBM
-    zeros where a byte says nothing.
+    """Return pages [H, P], records [records, record_bytes] and the two tables of buckets [B, 128];
+    undefined bytes of HBM are zeros.
     """
     config, state = job.config, job.played.state
     images = {name: np.where(care, image, 0) for name, (image, care) in _hbm_images(job).items()}
@@ -28,7 +28,7 @@ def golden_state(job: OramJob) -> dict[str, Bytes]:
 
 
 def state_of(job: OramJob, buffers: Mapping[str, Bytes]) -> dict[str, Bytes]:
-    """Return the same of what lies in the buffers."""
+    """Return the same from the buffers."""
     config = job.config
     found = {"pages": buffers[PAGES].reshape(-1, config.page_bytes)}
     lines = _hbm_lines(config, buffers)
@@ -43,7 +43,7 @@ def _hbm_images(job: OramJob) -> dict[str, tuple[Bytes, NDArray[np.bool_]]]:
 
 
 def _hbm_lines(config: OramConfig, buffers: Mapping[str, Bytes]) -> dict[str, Bytes]:
-    """Return records and tables: each table of the position map lies behind half of its ports."""
+    """Return records and tables; each table of the position map has half of its ports."""
     position, records = hbm_structures(config)
     half = position.ports // 2
     table = replace(position, lines=position.lines // 2, ports=half)

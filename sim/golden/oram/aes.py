@@ -1,4 +1,4 @@
-"""AES-128 encryption of many blocks at once, as FIPS 197 describes it."""
+"""AES-128 encryption of many blocks at once (FIPS 197)."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def _make_sbox() -> Bytes:
     """Section 5.1.1: the multiplicative inverse, then b'[i] = b[i] + b[i+4] + ... + b[i+7] + c[i]."""
     every = np.arange(256, dtype=np.uint8)
     products = _product(every[:, None], every[None, :])
-    inverse = (products == 1).argmax(axis=1)  # 0 for 0, which has none
+    inverse = (products == 1).argmax(axis=1)  # 0 for 0, which has no inverse
     bits = inverse[:, None] >> np.arange(8) & 1
     mapped = sum(np.roll(bits, -n, axis=1) for n in (0, 4, 5, 6, 7)) + (0x63 >> np.arange(8) & 1)
     return np.packbits(mapped % 2 == 1, axis=1, bitorder="little").ravel()
 
 
 SBOX = _make_sbox()
-#: Byte of the state that comes to each place when the rows are shifted: s[r, c] is byte r + 4 c.
+#: Source byte of each byte of the state in ShiftRows: s[r, c] is byte r + 4 c.
 _SHIFTED = np.array([n % 4 + 4 * ((n // 4 + n % 4) % 4) for n in range(16)])
 
 

@@ -1,7 +1,7 @@
 """The map without values and buckets, compiled: for statistics over many millions of operations.
 
-It does to lists, pages and overflow what `sim.golden.oram.map` does, with keys 0, 1, 2 ... that the position
-map finds without fail.
+Lists, pages and overflow behave as in `sim.golden.oram.map`. Keys are 0, 1, 2 ..., and the position map finds
+each of them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from sim.golden.oram.map import ListOverflowError
 
 Int = NDArray[np.int64]
 
-#: What no slot holds.
+#: A key that no slot holds.
 _NO_KEY = -2
 _GET, _PUT, _DELETE, _LOAD = int(Code.GET), int(Code.PUT), int(Code.DELETE), int(Code.LOAD)
 
 
 class Operations(NamedTuple):
-    """What is to be done: codes and keys [n]; the draws as records [n, 1 or 2]; as many pages or -1."""
+    """Input of a run: codes and keys [n]; the draws as records [n, 1 or 2]; as many pages or -1."""
 
     codes: Int
     keys: Int
@@ -42,19 +42,19 @@ class State(NamedTuple):
 
     labels: Int  #: [keys, 1 or 2]: records of each key's labels.
     pages: Int  #: [H, Z]: keys in the slots of each page.
-    #: ``lists``, ``since``: [records, E]: keys in the slots of each list, and the operations that put them
-    #: there.
+    #: ``lists``, ``since``: [records, E]: keys in the slots of each list, and the operations that appended
+    #: them.
     lists: Int
     since: Int
     overflow: Int  #: [entries, 2]: records and keys.
-    moved: Int  #: [entries, 2]: operations that put an entry's item into a list, and its key.
-    #: [4]: operations, LOADs, overflow entries in use, the last operation that put such an item into a list.
+    moved: Int  #: [entries, 2]: operations that moved an entry's item into a list, and its key.
+    #: [4]: operations, LOADs, overflow entries in use, the last operation that moved such an item.
     counters: Int
     peaks: Int  #: [2]: most items in a list, most overflow entries in use.
 
 
 class FastMap:
-    """A map of no keys out of ``keys`` that may come."""
+    """An empty map of ``keys`` possible keys."""
 
     def __init__(self, config: OramConfig, keys: int) -> None:
         self.config = config
@@ -70,7 +70,7 @@ class FastMap:
         )
 
     def run(self, codes: Int, keys: Int, draws: NDArray[np.uint64]) -> tuple[Int, Int]:
-        """Do operations with ``draws`` [n, blocks, 2] as `sim.golden.oram.map.Draws` gives them.
+        """Run operations with ``draws`` [n, blocks, 2] of `sim.golden.oram.map.Draws`.
 
         Returns
         -------
@@ -80,7 +80,7 @@ class FastMap:
         Raises
         ------
         ListOverflowError
-            When there is no place for an item.
+            When an item finds its list and the overflow full.
         """
         config = self.config
         count = config.label_count
@@ -100,9 +100,7 @@ class FastMap:
         return labels, pages
 
     def _records(self, words: NDArray[np.uint64]) -> Int:
-        """Return the records of labels drawn: M and S are powers of two, so that both are bits of the
-        word.
-        """
+        """Return the records of drawn labels: M and S are powers of two, so both are bits of the word."""
         config = self.config
         bits = config.labels.bit_length() - 1
         label = (words >> np.uint64(64 - bits)).astype(np.int64)
@@ -112,7 +110,7 @@ class FastMap:
         return np.where(label < config.hbm_labels, bins, label - config.hbm_labels)
 
     def lengths(self) -> tuple[Int, Int]:
-        """Count the items that wait for each page, and that lie in each HBM bin, overflow included."""
+        """Count the items waiting for each page, and those in each HBM bin, overflow included."""
         overflow = self.state.overflow[:, 0]
         waiting = (self.state.lists >= 0).sum(axis=1)
         np.add.at(waiting, overflow[overflow >= 0], 1)
@@ -121,7 +119,9 @@ class FastMap:
 
 @compiled
 def _run(operations: Operations, state: State, window: int, most: int, revealed: Int, touched: Int) -> bool:
-    """Do the operations, and write what they reveal; False when an item found no place."""
+    """Run the operations, and write the labels and pages that they reveal; False when the overflow is
+    full.
+    """
     hosts, width = len(state.pages), operations.fresh.shape[1]
     counters, labels = state.counters, state.labels
     live = 0
@@ -164,7 +164,7 @@ def _run(operations: Operations, state: State, window: int, most: int, revealed:
 
 @compiled
 def _touch(state: State, number: int, page: int, record: int, key: int, window: int) -> None:
-    """Take ``key`` out of a page (-1 for none) and a list, and fill them."""
+    """Remove ``key`` from a page (-1 for none) and a list, and refill them."""
     items, since, overflow = state.lists[record], state.since[record], state.overflow
     for at in range(len(items)):
         if items[at] == key:
@@ -207,7 +207,7 @@ def _touch(state: State, number: int, page: int, record: int, key: int, window: 
 
 @compiled
 def _append(state: State, number: int, record: int, key: int, window: int) -> bool:
-    """Put an item into a list, or the overflow; False where both are full."""
+    """Append an item to a list, or to the overflow; False when both are full."""
     items, overflow = state.lists[record], state.overflow
     for slot in range(len(items)):
         if items[slot] < 0:
@@ -242,10 +242,10 @@ def _used(slots: Int) -> int:
 
 @compiled
 def fill_buckets(homes: Int, entries: int, removed: Int) -> tuple[Int, int]:
-    """Insert keys into two tables of buckets, the emptier of two, the first of equals.
+    """Insert keys into two tables of buckets: into the emptier bucket, the first of equals.
 
-    ``homes``: int [n, 2]; the bucket of each key in either table. ``removed``: int [n]; key (by its place in
-    ``homes``) that is removed before each is inserted, or -1.
+    ``homes``: int [n, 2]; the bucket of each key in either table. ``removed``: int [n]; index of a key in
+    ``homes`` to remove before each insertion, or -1.
 
     Returns
     -------
@@ -273,13 +273,13 @@ def fill_buckets(homes: Int, entries: int, removed: Int) -> tuple[Int, int]:
 
 @compiled
 def leaky_touches(keys: Int, draws: Int, others: Int, labels: Int) -> Int:
-    """Return the touches of a map that leaks: two labels are drawn, and the one with fewer keys is kept.
+    """Return the touches of a leaky map: of two drawn labels it keeps the one with fewer keys.
 
-    An operation touches the kept label and a random one.  The label depends on loads, and these on what was
-    accessed before: the positive control of `sim.golden.oram.leakage`.
+    An operation touches the kept label and a random one. The label depends on loads, and loads on earlier
+    accesses: the positive control of `sim.golden.oram.leakage`.
 
-    ``keys``: [n]; keys accessed. ``draws``, ``others``: [n, 2], [n]; labels drawn, and labels touched beside.
-    ``labels``: [keys]; label of each key at first; changed.
+    ``keys``: [n]; keys accessed. ``draws``, ``others``: [n, 2], [n]; labels drawn, and random labels touched
+    too. ``labels``: [keys]; first label of each key; changed.
 
     Returns
     -------

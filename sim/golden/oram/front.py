@@ -15,7 +15,7 @@ ROUNDS = 4
 
 
 class MapKeys(NamedTuple):
-    """The keys under which pages are sealed, keys permuted and labels drawn, 16 bytes each."""
+    """The keys of pages, of the permutation and of draws, 16 bytes each."""
 
     page: bytes
     permutation: bytes
@@ -23,7 +23,7 @@ class MapKeys(NamedTuple):
 
 
 def map_keys(seed: bytes) -> MapKeys:
-    """Return the keys of a map whose seed is given, 16 bytes: the blocks 1, 2 and 3 encrypted under it."""
+    """Return the keys of a map from its seed, 16 bytes: the blocks 1, 2 and 3 encrypted under it."""
     blocks = np.zeros((len(MapKeys._fields), 16), np.uint8)
     blocks[:, 0] = np.arange(1, 1 + len(blocks))
     return MapKeys(*(block.tobytes() for block in encrypt(expand_key(seed), blocks)))
@@ -32,9 +32,8 @@ def map_keys(seed: bytes) -> MapKeys:
 def permute(round_keys: Bytes, keys: Keys, *, key_bits: int) -> Keys:
     """Permute ``keys`` of ``key_bits`` (32 or 64): a balanced Feistel network of four rounds.
 
-    With the key's high half L and its low half R, round r makes R and L ^ F(r, R) of them, where F encrypts
-    the block with R in its first bytes, the lowest first, r in byte 15 and zeros between, and gives the
-    first bytes of the result.
+    With high half L and low half R, round r yields R and L ^ F(r, R). F encrypts a block with R in its first
+    bytes, the lowest first, r in byte 15 and zeros between. Its value is the first bytes of the result.
     """
     left, right = _halves(keys, key_bits)
     for number in range(ROUNDS):
@@ -53,8 +52,8 @@ def unpermute(round_keys: Bytes, permuted: Keys, *, key_bits: int) -> Keys:
 def draw(round_keys: Bytes, operations: Keys, *, draws: int) -> Bytes:
     """Return the ``draws`` blocks of random bits of each operation, [..., draws, 16].
 
-    AES in counter mode (SP 800-90A, section 10.2.1, without its updates, since a key serves one session):
-    draw d of operation n encrypts the block with n in bytes 0 to 7, the lowest first, and d in byte 8.
+    AES in counter mode (SP 800-90A, section 10.2.1). Its updates are omitted, since a key serves one session.
+    Draw d of operation n encrypts a block with n in bytes 0 to 7, the lowest first, and d in byte 8.
     """
     blocks = np.zeros((*operations.shape, draws, 16), np.uint8)
     blocks[..., :8] = operations.astype("<u8")[..., None, None].view(np.uint8)

@@ -1,4 +1,4 @@
-"""Galois/Counter Mode of many messages of one length at once, as NIST SP 800-38D describes it.
+"""Galois/Counter Mode of many messages of one length at once (NIST SP 800-38D).
 
 Messages have no additional data, and initialization vectors of 96 bits.
 """
@@ -40,7 +40,7 @@ def multiply(x: Bytes, y: Bytes) -> Bytes:
 
 
 def _times_x(v: Blocks) -> Blocks:
-    """Shift right by one, and add R where a one falls out."""
+    """Shift right by one, and add R if the last bit was one."""
     high, low = v[..., 0], v[..., 1]
     return np.stack([high >> _ONE ^ (low & _ONE) * _R, low >> _ONE ^ high << np.uint64(63)], axis=-1)
 
@@ -72,7 +72,7 @@ def ghash(hash_key: Bytes, blocks: Bytes) -> Bytes:
 class Gcm:
     """AES-128-GCM with one key.
 
-    ``key``: 16 bytes. ``tag_bytes``: bytes of a tag that count: the first of 16.
+    ``key``: 16 bytes. ``tag_bytes``: bytes of a tag in use: the first of 16.
     """
 
     def __init__(self, key: bytes, *, tag_bytes: int = 16) -> None:
@@ -83,20 +83,20 @@ class Gcm:
     def seal(self, ivs: Bytes, plaintexts: Bytes) -> tuple[Bytes, Bytes]:
         """Encrypt ``plaintexts`` [..., 16 n] under ``ivs`` [..., 12].
 
-        Gives the ciphertexts, and the tags [..., tag_bytes] (section 7.1, algorithm 4).
+        Return the ciphertexts, and the tags [..., tag_bytes] (section 7.1, algorithm 4).
         """
         keystream = self._keystream(ivs, plaintexts.shape[-1])
         ciphertexts = plaintexts ^ keystream[..., 16:]
         return ciphertexts, self._tags(ciphertexts, keystream[..., :16])
 
     def open(self, ivs: Bytes, ciphertexts: Bytes, tags: Bytes) -> tuple[Bytes, NDArray[np.bool_]]:
-        """Undo `seal`: give the plaintexts, and which tags are right (section 7.2, algorithm 5)."""
+        """Undo `seal`: return the plaintexts, and whether each tag is right (section 7.2, algorithm 5)."""
         keystream = self._keystream(ivs, ciphertexts.shape[-1])
         right = (self._tags(ciphertexts, keystream[..., :16]) == tags).all(axis=-1)
         return ciphertexts ^ keystream[..., 16:], right
 
     def _keystream(self, ivs: Bytes, length: int) -> Bytes:
-        """Encrypt the counter blocks: J0, for the tag, and one for each block of ``length`` bytes."""
+        """Encrypt the counter blocks: J0 for the tag, and one for each block of ``length`` bytes."""
         if length % 16:
             raise ValueError(f"messages have whole blocks, not {length} bytes")
         count = length // 16 + 1
@@ -115,10 +115,10 @@ class Gcm:
 
 
 def seal_pages(gcm: Gcm, pages: NDArray[np.uint64], versions: NDArray[np.uint64], content: Bytes) -> Bytes:
-    """Seal pages as they lie in the host's memory: 16 bytes with the tag, then the ciphertext.
+    """Seal pages of the host's memory: 16 bytes with the tag, then the ciphertext.
 
-    ``pages``, ``versions``: number and version of each page, below 2^48; the initialization vector is the
-    two, 6 bytes each, the lowest first. ``content``: [..., P - 16]: what is behind the tag.
+    ``pages``, ``versions``: number and version of each page, below 2^48; both form the initialization vector,
+    6 bytes each, the lowest first. ``content``: [..., P - 16]: the plain text.
     """
     ciphertexts, tags = gcm.seal(page_ivs(pages, versions), content)
     padding = np.zeros((*tags.shape[:-1], 16 - tags.shape[-1]), np.uint8)
@@ -128,7 +128,7 @@ def seal_pages(gcm: Gcm, pages: NDArray[np.uint64], versions: NDArray[np.uint64]
 def open_pages(
     gcm: Gcm, pages: NDArray[np.uint64], versions: NDArray[np.uint64], sealed: Bytes
 ) -> tuple[Bytes, NDArray[np.bool_]]:
-    """Undo `seal_pages`: give what is behind the tag, and which pages are genuine to the last bit."""
+    """Undo `seal_pages`: return the plain text, and whether each page is genuine to the last bit."""
     tag_bytes = gcm.tag_bytes
     tags, padding = sealed[..., :tag_bytes], sealed[..., tag_bytes:16]
     content, right = gcm.open(page_ivs(pages, versions), sealed[..., 16:], tags)

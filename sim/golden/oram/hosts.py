@@ -1,4 +1,4 @@
-"""What the host's memory does to a bus: as it likes, steadily, or as it was seen."""
+"""Times of the host's memory on the bus: the interface, and a recorded host."""
 
 from __future__ import annotations
 
@@ -8,51 +8,51 @@ from typing import Protocol
 
 
 class HostTimes(Protocol):
-    """What the host's memory does, by port; asked in the order of bursts on each channel of a port."""
+    """Cycles of the host's handshakes, by port, queried in the order of bursts on each channel."""
 
     def address_handshake(self, port: str, write: bool, valid: int) -> int:
-        """Return the cycle of the handshake of an address that is valid from cycle ``valid`` on."""
+        """Return the cycle in which an address valid from cycle ``valid`` on is taken."""
 
     def read_handshakes(self, port: str, accepted: int, beats: int) -> Sequence[int]:
-        """Return the cycles of the handshakes of a read burst's beats."""
+        """Return the cycles of a read burst's beats."""
 
     def write_handshake(self, port: str, valid: int) -> int:
-        """Return the cycle of the handshake of a beat that is valid from cycle ``valid`` on."""
+        """Return the cycle in which a beat valid from cycle ``valid`` on is taken."""
 
     def write_answer(self, port: str, accepted: int, last: int) -> int:
-        """Return the cycle of the handshake of a write burst's response."""
+        """Return the cycle of a write burst's response."""
 
     def has_command(self, number: int, accepted: int) -> bool:
-        """Tell whether a read of command ``number`` finds it written."""
+        """Return whether a read of command ``number`` finds it written."""
 
 
 @dataclass
 class RecordedHost:
-    """A host as it was seen on the bus: what it did, without what the engine did."""
+    """A recorded host: its delays on the bus, without the engine's actions."""
 
-    #: By port and whether it writes: cycles each address was valid before its handshake.
+    #: By port and direction: cycles that each address waited.
     address_waits: dict[tuple[str, bool], Iterator[int]]
-    data: dict[str, Iterator[Sequence[int]]]  #: By port: cycles of the handshakes of each read burst's beats.
-    beat_waits: dict[str, Iterator[int]]  #: By port: cycles each written beat was valid before its handshake.
-    answers: dict[str, Iterator[int]]  #: By port: cycles of the handshakes of write responses.
-    found: Iterator[bool]  #: For each read of a command whether it was written, in order.
+    data: dict[str, Iterator[Sequence[int]]]  #: By port: cycles of each read burst's beats.
+    beat_waits: dict[str, Iterator[int]]  #: By port: cycles that each written beat waited.
+    answers: dict[str, Iterator[int]]  #: By port: cycles of write responses.
+    found: Iterator[bool]  #: For each read of a command, in order: whether it was written.
 
     def address_handshake(self, port: str, write: bool, valid: int) -> int:
-        """As long after it became valid as it was."""
+        """Add the recorded wait."""
         return valid + next(self.address_waits[port, write])
 
     def read_handshakes(self, port: str, accepted: int, beats: int) -> Sequence[int]:
-        """When they were."""
+        """Return the recorded cycles."""
         return next(self.data[port])
 
     def write_handshake(self, port: str, valid: int) -> int:
-        """As long after it became valid as it was."""
+        """Add the recorded wait."""
         return valid + next(self.beat_waits[port])
 
     def write_answer(self, port: str, accepted: int, last: int) -> int:
-        """When it was."""
+        """Return the recorded cycle."""
         return next(self.answers[port])
 
     def has_command(self, number: int, accepted: int) -> bool:
-        """As it was."""
+        """Return the recorded result."""
         return next(self.found)

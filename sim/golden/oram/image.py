@@ -1,6 +1,6 @@
-"""The map's state as bytes, and the way back: pages of host memory, records and buckets in HBM.
+"""The map's state as bytes and back: pages of host memory, records and buckets in HBM.
 
-Where what lies is said in docs/oram.md, Formats.
+The layouts are in docs/oram.md, Formats.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NUMBER = 8
 
 
 def page_contents(state: ObliviousMap, pages: Iterable[int]) -> Bytes:
-    """Return what is behind the tag of each page, [n, P - 16]."""
+    """Return the plain text of each page, [n, P - 16]."""
     config = state.config
     rows = []
     for page in pages:
@@ -38,7 +38,7 @@ def page_contents(state: ObliviousMap, pages: Iterable[int]) -> Bytes:
 
 
 def sealed_pages(state: ObliviousMap, gcm: Gcm, pages: Sequence[int]) -> Bytes:
-    """Return pages as they lie in host memory, [n, P]: sealed under their versions."""
+    """Return the pages in host memory, [n, P]: sealed under their versions."""
     versions = np.array([1 + state.writes.get(page, 0) for page in pages], np.uint64)
     return seal_pages(gcm, np.array(pages, np.uint64), versions, page_contents(state, pages))
 
@@ -61,7 +61,7 @@ def open_page(config: OramConfig, gcm: Gcm, page: int, version: int, sealed: Byt
 
 
 def record_images(state: ObliviousMap, records: Iterable[int]) -> tuple[Bytes, NDArray[np.bool_]]:
-    """Return records as they lie in HBM, [n, record_bytes], and which of their bytes say something."""
+    """Return records in HBM, [n, record_bytes], and a mask of their defined bytes."""
     config = state.config
     rows, cares = [], []
     for record in records:
@@ -92,7 +92,7 @@ def parse_record(config: OramConfig, image: Bytes) -> tuple[int, int, Slots]:
 
 
 def bucket_images(state: ObliviousMap, table: int, buckets: Iterable[int]) -> tuple[Bytes, NDArray[np.bool_]]:
-    """Return buckets of a table as they lie in HBM, [n, 128], and which of their bytes say something."""
+    """Return buckets of a table in HBM, [n, 128], and a mask of their defined bytes."""
     config, position = state.config, state.position
     rows, cares = [], []
     size = config.entry_bytes

@@ -1,4 +1,4 @@
-"""What holds of the map's state before and after every operation."""
+"""Invariants of the map's state before and after every operation."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from sim.golden.oram.map import ObliviousMap
 
 
 def check_invariants(state: ObliviousMap, writes: Counter[int] | None = None) -> None:
-    """Check that nothing is lost, doubled or in a place where it would not be found.
+    """Check that no item is lost, doubled or in a wrong place.
 
-    ``writes``: how often each page was touched so far, if known: versions are to say the same.
+    ``writes``: number of touches of each page so far, if known: versions must agree.
 
     Raises
     ------
     ValueError
-        Which names what does not hold.
+        Names the violated invariant.
     """
     _check_position(state)
     places = _places(state)
@@ -35,7 +35,7 @@ def check_invariants(state: ObliviousMap, writes: Counter[int] | None = None) ->
         if places[key][0] not in entry.records:
             raise ValueError(f"key {key:#x} lies with {places[key][0]}, and its labels say {entry.records}")
     for record, _ in filter(None, state.overflow):
-        # A touch moves one item at most, so that room in a list does not contradict its overflow.
+        # A touch moves one item at most: a list with room may have items in the overflow.
         if not 0 <= record < state.config.records:
             raise ValueError(f"overflow of record {record}, which there is not")
     if writes is not None and +Counter(state.writes) != +writes:
@@ -43,7 +43,7 @@ def check_invariants(state: ObliviousMap, writes: Counter[int] | None = None) ->
 
 
 def _check_position(state: ObliviousMap) -> None:
-    """Every entry is where its key is looked up, once, and names records that exist."""
+    """Check that every entry is in its key's bucket, once, and names existing records."""
     position = state.position
     found: dict[int, int] = {}
     for number, table in enumerate(position.tables):
@@ -69,7 +69,7 @@ def _check_position(state: ObliviousMap) -> None:
 
 
 def _places(state: ObliviousMap) -> dict[int, list[int]]:
-    """Return for each key the records in whose page, list or overflow it is."""
+    """Return for each key the records whose page, list or overflow holds it."""
     config = state.config
     places: defaultdict[int, list[int]] = defaultdict(list)
     for what, stored, slots, end in (

@@ -1,8 +1,8 @@
-"""Statistics that would show a leak, if revealed pages were not what they should be: independent and uniform.
+"""Statistics that detect revealed pages which are not independent and uniform.
 
-Every test gives a p-value, by normal approximations good for the counts that occur here, and its power: the
-smallest effect that it would find nine times of ten.  A smaller leak would not be found, and a trace that
-passes has shown no more than that.
+Every test returns a p-value, by normal approximations adequate for its counts. It also returns its power: the
+smallest effect that it detects nine times in ten. A smaller leak stays undetected, and a passing trace proves
+no more than that.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from numpy.typing import NDArray
 
 Int = NDArray[np.int64]
 
-#: Probability that traces without a leak fail any of the tests; those that a leak is found with.
+#: `FAMILY`: probability that traces without a leak fail any test. `POWER`: probability of detecting a leak.
 FAMILY = 1e-6
 POWER = 0.9
 _NORMAL = NormalDist()
 
 
 class Finding(NamedTuple):
-    """What a test found."""
+    """Result of a test."""
 
     name: str  #: Of the test.
-    p: float  #: How probable as much or more is without a leak.
-    effect: float  #: What was found, relative to what is expected without a leak.
-    least: float  #: The effect that would be found with the probability `POWER`.
+    p: float  #: Probability of the same effect or more without a leak.
+    effect: float  #: The measured effect, relative to its expectation without a leak.
+    least: float  #: The effect that is detected with the probability `POWER`.
 
 
 def leaks(findings: Sequence[Finding]) -> list[Finding]:
-    """Return those that are too improbable, by Bonferroni's correction for as many tests."""
+    """Return the significant findings, by Bonferroni's correction for their number."""
     return [finding for finding in findings if finding.p < FAMILY / len(findings)]
 
 
 def detectable(tests: int) -> float:
-    """Return the z-score that is found with the probability `POWER`, among as many two-sided tests."""
+    """Return the z-score detected with the probability `POWER`, among ``tests`` two-sided tests."""
     return -_NORMAL.inv_cdf(FAMILY / tests / 2) + _NORMAL.inv_cdf(POWER)
 
 
@@ -47,7 +47,7 @@ def _two_sided(z: float) -> float:
 
 
 def histogram(pages: Int, count: int, tests: int) -> Finding:
-    """Compare how often each of ``count`` pages is touched with uniform (chi-squared; Wilson, Hilferty)."""
+    """Compare the touches of each of ``count`` pages with uniform ones (chi-squared; Wilson, Hilferty)."""
     seen = np.bincount(pages.ravel(), minlength=count)
     expected = seen.sum() / count
     freedom = count - 1
@@ -55,15 +55,15 @@ def histogram(pages: Int, count: int, tests: int) -> Finding:
     spread = 2 / (9 * freedom)
     z = ((chi2 / freedom) ** (1 / 3) - (1 - spread)) / math.sqrt(spread)
     p = 0.5 * math.erfc(z / math.sqrt(2))
-    # The non-centrality n w^2 that shifts chi-squared by so many of its deviations (Cohen's effect size w).
+    # The non-centrality n w^2 that shifts chi-squared by as many deviations (Cohen's effect size w).
     least = math.sqrt(detectable(tests) * math.sqrt(2 * freedom) / seen.sum())
     return Finding("histogram", p, math.sqrt(max(0.0, chi2 - freedom) / seen.sum()), least)
 
 
 def overlaps(pages: Int, count: int, lags: int = 64) -> list[Finding]:
-    """Count touches of a page that was touched 1 ... ``lags`` operations before.
+    """Count repeated touches of a page 1 ... ``lags`` operations apart.
 
-    ``pages``: [n, touches]. ``count``: pages there are.
+    ``pages``: [n, touches]. ``count``: pages of the host.
     """
     touches = pages.shape[1]
     findings = []
@@ -80,7 +80,7 @@ def overlaps(pages: Int, count: int, lags: int = 64) -> list[Finding]:
 
 
 def serial_correlation(pages: Int, tests: int) -> Finding:
-    """Correlate the number of each operation's first page with that of the operation before."""
+    """Correlate the first page of each operation with that of the previous one."""
     numbers = pages[:, 0] - pages[:, 0].mean()
     found = float((numbers[1:] * numbers[:-1]).sum() / (numbers**2).sum())
     size = math.sqrt(len(numbers))
@@ -94,7 +94,7 @@ def same_distribution(one: NDArray[np.generic], other: NDArray[np.generic], test
     shares = [np.searchsorted(sample, points, side="right") / len(sample) for sample in ordered]
     distance = float(np.abs(shares[0] - shares[1]).max())
     size = math.sqrt(len(ordered[0]) * len(ordered[1]) / len(points))
-    # What it takes by Massart's bound, and once more what the samples may hide of it.
+    # The effect needed by Massart's bound, and as much again for the samples' own deviation.
     takes, hides = math.sqrt(math.log(2 * tests / FAMILY) / 2), math.sqrt(math.log(1 / (1 - POWER)) / 2)
     least = (takes + hides) / size
     return Finding(
@@ -118,7 +118,7 @@ def same_mean(one: NDArray[np.generic], other: NDArray[np.generic], tests: int) 
 
 
 def page_findings(pages: Int, count: int) -> list[Finding]:
-    """Do all tests of one sequence of touches, [operations, touches] of ``count`` pages."""
+    """Run all tests on a sequence of touches, [operations, touches] of ``count`` pages."""
     lags = overlaps(pages, count)
     tests = len(lags) + 2
     return [histogram(pages, count, tests), serial_correlation(pages, tests), *lags]

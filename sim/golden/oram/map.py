@@ -1,9 +1,9 @@
-"""The oblivious map as its specification has it: what every operation answers, touches and leaves behind.
+"""The oblivious map as specified: the response, touches and state after every operation.
 
-A key has a label drawn at random, of which K lie in HBM and each other is a page of host memory.  Every
-operation reveals the label of its key, or a fresh one where there is none, touches that page, and draws
-another label under which the item waits in HBM until its page is touched (one choice; with two labels this is
-BOLT's remapping, arXiv 2509.01742).
+A key has a random label: K of them lie in HBM, each other is a page of host memory. Every operation reveals
+the label of its key, or a fresh one if it has none, and touches that page. It draws another label, under
+which the item waits in HBM until its page is touched. This is one choice; with two labels it is BOLT's
+remapping (arXiv 2509.01742).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from sim.golden.oram.front import draw, permute
 from sim.golden.oram.position import MapEntry, PositionMap
 
 Words = NDArray[np.uint64]
-#: Gives for operations [n] their draws [n, `OramConfig.draws`, 2], as low and high 64 bits.
+#: Maps operations [n] to their draws [n, `OramConfig.draws`, 2], as low and high 64 bits.
 Draws = Callable[[Words], Words]
-#: Gives keys [n] permuted.
+#: Permutes keys [n].
 Permute = Callable[[Words], Words]
 
 _WORD_BITS = 64
@@ -37,7 +37,7 @@ class ListOverflowError(Exception):
 
 
 class Command(NamedTuple):
-    """An operation as it is asked for; ``rejected`` where its tag was wrong."""
+    """A requested operation; ``rejected`` if its tag was wrong."""
 
     code: int
     key: int = 0
@@ -46,7 +46,7 @@ class Command(NamedTuple):
 
 
 class Item(NamedTuple):
-    """A key and its value; in a list with the number of the operation that put it there."""
+    """A key and its value; in a list with the number of the operation that appended it."""
 
     key: int
     value: bytes
@@ -54,15 +54,15 @@ class Item(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What an operation answers and shows."""
+    """The response of an operation, and the labels and touches that it reveals."""
 
     #: ``status``, ``key``, ``value``: the response.
     status: Status
     key: int
     value: bytes
-    labels: tuple[int, ...]  #: What it revealed: labels, none for a LOAD.
-    drawn: int  #: Number of the operation that drew these labels: its own where its key was not there.
-    #: For each touch: whether and which page, and whether and which record.
+    labels: tuple[int, ...]  #: Labels revealed; none for a LOAD.
+    drawn: int  #: Number of the operation that drew these labels: its own for an unknown key.
+    #: For each touch: its page or None, and its record or None.
     touches: tuple[tuple[int | None, int | None], ...]
 
     @property
@@ -81,30 +81,30 @@ class ObliviousMap:
         self.config = config
         self._draws, self._permute = draws, permute
         self.position = PositionMap(config)
-        #: Slots of each page that was touched: an item or None.
+        #: Slots of each touched page: an item or None.
         self.pages: defaultdict[int, list[Item | None]] = defaultdict(lambda: [None] * config.slots)
-        #: How often a page was written since it was sealed empty; its version is one more.
+        #: Writes of a page since it was sealed empty; its version is one more.
         self.writes: defaultdict[int, int] = defaultdict(int)
-        #: Slots of each list and bin that was touched.
+        #: Slots of each touched list and bin.
         self.records: defaultdict[int, list[Item | None]] = defaultdict(lambda: [None] * config.list_slots)
         #: Entries on chip: a record and its item, or None.
         self.overflow: list[tuple[int, Item] | None] = [None] * config.overflow_entries
-        #: For each entry the operation that put its item into a list, and its key: for a window the entry
-        #: stays taken, since it tells where the item is, unless the item leaves the list.
+        #: For each entry the operation that moved its item into a list, and the item's key. It stays taken
+        #: for a window, since it holds the item's place, unless the item leaves the list.
         self.moved: dict[int, tuple[int, int]] = {}
-        #: ``count``, ``loads``: operations, and LOADs among them, so far.
+        #: ``count``, ``loads``: operations so far, and LOADs among them.
         self.count = 0
         self.loads = 0
-        # Both are asked for at every touch.
+        # Cached: every touch uses both.
         self._window, self._pages = config.window, config.host_pages
 
     def run(self, commands: Iterable[Command]) -> list[Outcome]:
-        """Do one operation after the other.
+        """Run operations in order.
 
         Raises
         ------
         ListOverflowError
-            When there is no place for an item; the state is that of the engine as it stops.
+            When the overflow is full; the state is that of the stopped engine.
         """
         commands = list(commands)
         blocks = self._draws(np.arange(self.count, self.count + len(commands), dtype=np.uint64)).tolist()
@@ -120,9 +120,7 @@ class ObliviousMap:
         return found
 
     def record_of(self, word: int) -> int:
-        """Return the record of a label drawn as 64 random bits: the label's own, or one of its bins in
-        HBM.
-        """
+        """Return the record of a label drawn as 64 random bits: its page's record, or one of its bins."""
         product = word * self.config.labels
         label, below = product >> _WORD_BITS, product & _WORD
         in_host = label - self.config.hbm_labels
@@ -173,7 +171,7 @@ class ObliviousMap:
         return Outcome(status, key, before, labels, drawn, touches)
 
     def _change_position(self, command: Command, code: int, entry: MapEntry | None, new: MapEntry) -> Status:
-        """Do what the position map does, and tell how the operation ends."""
+        """Change the position map, and return the operation's status."""
         if command.rejected:
             return Status.REJECTED
         if code == Code.NOP:
@@ -196,7 +194,7 @@ class ObliviousMap:
     def _touches(
         self, shown: Sequence[int], hit: bool, words: Sequence[int]
     ) -> tuple[tuple[int | None, int | None], ...]:
-        """Return the pages and records that go with the revealed labels' records."""
+        """Return the pages and records of the revealed labels' records."""
         touches: list[tuple[int | None, int | None]] = []
         for record, word in zip(shown, words, strict=True):
             in_host = record < self._pages
@@ -210,7 +208,7 @@ class ObliviousMap:
         return tuple(touches)
 
     def _load_touches(self, words: Sequence[int]) -> tuple[tuple[int | None, int | None], ...]:
-        """Return the touches of a LOAD: the next page; for a second label no page, or one at random."""
+        """Return the touches of a LOAD: the next page; for a second label no page, or a random one."""
         page = self.loads % self._pages
         self.loads += 1
         none = (None, None)
@@ -222,7 +220,7 @@ class ObliviousMap:
 
     @property
     def _padded(self) -> bool:
-        """Whether a label has a touch for its record and one for a page: see `OramConfig.items`."""
+        """Return whether a label has a touch for its record and one for a page: see `OramConfig.items`."""
         return self.config.items > self.config.label_count
 
     def _dummy(self, word: int) -> tuple[int, int]:
@@ -230,7 +228,7 @@ class ObliviousMap:
         return page, page
 
     def _touch(self, number: int, page: int | None, record: int | None, key: int | None) -> Item | None:
-        """Take the item of ``key`` out, fill the page from its list, and the list from the overflow."""
+        """Remove the item of ``key``, fill the page from its list, and the list from the overflow."""
         if record is None:
             return None
         items = self.records[record]
@@ -278,9 +276,7 @@ class ObliviousMap:
 
 
 def keyed_map(config: OramConfig, *, permutation_key: bytes, draw_key: bytes) -> ObliviousMap:
-    """Return an empty map whose keys are permuted and whose labels are drawn by AES, as the engine does
-    it.
-    """
+    """Return an empty map with AES for its permutation and draws, as in the engine."""
     permutation, drawing = expand_key(permutation_key), expand_key(draw_key)
     return ObliviousMap(
         config,

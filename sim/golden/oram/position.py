@@ -1,8 +1,8 @@
-"""The position map: where each key's label is kept, by two tables of buckets (d-left hashing).
+"""The position map: the label of each key, in two tables of buckets (d-left hashing).
 
-A key goes to the one of its two buckets that has fewer entries, the first table's if both have as many
-(Vöcking, "How asymmetry helps load balancing", 2003).  Buckets are bits of the permuted key, and the bits
-that are left identify the key exactly.
+A key goes to the emptier of its two buckets, to the first table's if they are equal (Vöcking, "How asymmetry
+helps load balancing", 2003). Buckets are bits of the permuted key, and the other bits identify the key
+exactly.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from hw.oram.config import OramConfig
 
 @dataclass(slots=True)
 class MapEntry:
-    """What is known of a key."""
+    """The entry of a key."""
 
     permuted: int  #: u, the permuted key.
     records: tuple[int, ...]  #: The record of each of its labels.
-    drawn: int  #: Number of the operation that drew them; for audits, not in the engine.
+    drawn: int  #: Number of the operation that drew them: for audits, not in the engine.
 
 
 class PositionMap:
-    """Entries by permuted key; ``tables[t][bucket]`` has a slot for each entry, None where free."""
+    """Entries by permuted key; ``tables[t][bucket]`` has a slot for each entry, None if free."""
 
     def __init__(self, config: OramConfig) -> None:
         self.config = config
@@ -45,7 +45,7 @@ class PositionMap:
         return permuted & mask, permuted >> self.config.bucket_bits & mask
 
     def tag(self, table: int, permuted: int) -> int:
-        """Return the bits of a permuted key that its bucket in ``table`` does not tell."""
+        """Return the bits of a permuted key without its bucket's number in ``table``."""
         width = self.config.bucket_bits
         if table == 0:
             return permuted >> width
@@ -63,7 +63,7 @@ class PositionMap:
         return self.entries.get(permuted)
 
     def insert(self, entry: MapEntry) -> bool:
-        """Put a key that is not there into the lowest free slot; False where both buckets are full."""
+        """Insert a new key into the lowest free slot; False if both buckets are full."""
         slots = [
             table[bucket] for table, bucket in zip(self.tables, self.buckets(entry.permuted), strict=True)
         ]

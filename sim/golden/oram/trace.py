@@ -1,7 +1,7 @@
-"""The bus trace as a function of what is public: revealed pages, the host, constants of the engine.
+"""The bus trace as a function of public values: revealed pages, the host, constants of the engine.
 
-Nothing here knows of keys, values, kinds of operations, or of what HBM does.  `Gates` say when commands are
-accepted, and touches are issued and turn; what the bus shows of it follows after constants.
+Nothing here depends on keys, values, codes, or HBM. `Admission` computes the cycles of acceptance, issue and
+admission; bursts follow them by constants.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PAGES, RING = "host0", "host1"
 
 
 class Burst(NamedTuple):
-    """A burst: cycle of its address' handshake, port, whether it writes, address, bytes."""
+    """A burst: cycle of its address handshake, port, direction, address, bytes."""
 
     cycle: int
     port: str
@@ -34,39 +34,39 @@ class Burst(NamedTuple):
 class Latencies:
     """Constants of the engine, in cycles."""
 
-    #: ``position_cycles``, ``touch_cycles``: deadlines of the gates: those of the configuration, and
-    #: constants of what is on the way besides HBM.
+    #: ``position_cycles``, ``touch_cycles``: deadlines of issue and admission: HBM's, and the latency of all
+    #: other parts on the path.
     position_cycles: int
     touch_cycles: int
-    #: ``command_arrived``, ``page_arrived``, ``page_left``, ``page_written``, ``response_written``: from what the
-    #: bus shows to the pulse at the gates: after the last beat of a command, of a page that is read, of a
-    #: page that is written; after the answer to a page's write, and to a response's.
+    #: ``command_arrived`` to ``response_written``: cycles from an event on the bus to its pulse. The events
+    #: are the last beat of a command, of a page read and of a page written, and the answers to a page's and a
+    #: response's write.
     command_arrived: int = 3
     page_arrived: int = 1
     page_left: int = 1
     page_written: int = 1
     response_written: int = 3
-    #: ``read_address``, ``write_address``, ``response_address``: from issue to the address of the page's
-    #: read, from the sealed page's last beat to that of its write, and from the cycle in which responses go
-    #: to that of theirs.
+    #: ``read_address``, ``write_address``, ``response_address``: cycles to an address on the bus: of a page's
+    #: read from its issue, of its write from the last sealed beat, of responses from their departure.
     read_address: int = 8
     write_address: int = 3
     response_address: int = 8
-    #: ``seal``, ``response``: from turn to the last beat of the sealed page, and of the operation's response.
+    #: ``seal``, ``response``: from admission to the last beat of the sealed page, and of the operation's
+    #: response.
     seal: int
     response: int
-    response_wait: int = 128  #: That a response waits for others at most.
-    command_address: int = 7  #: From the request of commands to their address on the bus.
-    command_seen: int = 2  #: From a beat of a command on the bus until it is compared with what is expected.
-    #: ``command_spacing``, ``command_return``: from a request to the next at least; from when all that is
-    #: dropped was seen, and the time between two looks is over, to the second look.
+    response_wait: int = 128  #: Most cycles that a response waits for others.
+    command_address: int = 7  #: From a request of commands to its address on the bus.
+    command_seen: int = 2  #: From a command's beat on the bus to its comparison.
+    #: ``command_spacing``: least cycles between requests. ``command_return``: from the later of the last
+    #: dropped beat and the end of ``poll`` to the retry.
     command_spacing: int = 3
     command_return: int = 5
 
 
 @dataclass(frozen=True, kw_only=True)
 class BusLaunch:
-    """Arguments of a launch that a bus sees."""
+    """Public arguments of a launch."""
 
     #: ``pages``, ``commands``, ``responses``: addresses.
     pages: int
@@ -75,20 +75,22 @@ class BusLaunch:
     slots: int  #: Of the rings of commands and responses, a power of two.
     first: int = 0  #: Sequence number of the first operation.
     start: int = 0  #: Cycle of the first request for a command.
-    poll: int = 0  #: Cycles from a command that was not written yet to the next look at it, at least.
-    #: The launch ends by a record that says so, behind the last command, not after as many operations.
+    poll: int = 0  #: Least cycles from the read of an unwritten command to the next.
+    #: The launch ends at a stop record behind the last command, not after a number of operations.
     endless: bool = False
 
 
 class Trace(NamedTuple):
-    """What happens in a launch: on the bus, in order of cycles, and at the gates."""
+    """A launch's bursts in order of cycles, and the cycles of its actions."""
 
     accesses: list[Burst]
     times: Admission
 
 
 class _BurstWriter:
-    """Writes blocks as bursts: addresses when the block is there, beats no earlier than their address."""
+    """Writes blocks as bursts: an address when the whole block is ready, beats no earlier than their
+    address.
+    """
 
     def __init__(self, host: HostTimes, port: str, accesses: list[Burst]) -> None:
         self._host, self._port, self._accesses = host, port, accesses
@@ -116,7 +118,7 @@ class _BurstReader:
         self._address = -1
 
     def read(self, valid: int, address: int, size: int) -> list[tuple[int, int]]:
-        """Return for each beat the cycles of the handshakes of its burst's address, and of itself."""
+        """Return for each beat the cycles of its burst's address and of itself."""
         beats = []
         for start, bytes_ in bursts(address, size):
             self._address = self._host.address_handshake(self._port, False, max(valid, self._address + 1))
@@ -127,7 +129,7 @@ class _BurstReader:
 
 
 def bursts(address: int, size: int) -> Iterator[tuple[int, int]]:
-    """Cut a block at multiples of `BURST_BYTES`: give addresses and bytes."""
+    """Cut a block at multiples of `BURST_BYTES`: yield addresses and bytes."""
     end = address + size
     while address < end:
         stop = min(end, (address // BURST_BYTES + 1) * BURST_BYTES)
@@ -136,15 +138,13 @@ def bursts(address: int, size: int) -> Iterator[tuple[int, int]]:
 
 
 def _following(config: OramConfig, launch: BusLaunch, number: int) -> int:
-    """Return how many records lie behind that of ``number`` in its group, which does not go around the
-    ring.
-    """
+    """Return the number of records behind ``number`` in its group, which ends with the ring."""
     slot = (launch.first + number) % launch.slots
     return -(slot + 1) % min(config.ring_group, launch.slots)
 
 
 class _CommandRing:
-    """Requests commands ahead; one that is not written is asked for again, alone, until it is."""
+    """Prefetches commands; an unwritten one is read again, alone, until it is written."""
 
     def __init__(
         self,
@@ -158,13 +158,13 @@ class _CommandRing:
         self._timing, self._launch, self._host, self._reader = timing, launch, host, reader
         self._config, self._accepted = times.config, times.accepted
         self._operations = operations
-        self._next = 0  # the first that is not asked for
-        self._earliest = launch.start  # cycle of the request for it, if there is room
-        self._beats: deque[tuple[int, int]] = deque()  # of what is asked for: cycles of address and beat
-        self._seen = -1  # cycle in which the one that is awaited was compared
+        self._next = 0  # the first that is not requested
+        self._earliest = launch.start  # cycle of its request, if there is room
+        self._beats: deque[tuple[int, int]] = deque()  # of requested records: cycles of address and beat
+        self._seen = -1  # cycle in which the awaited record was compared
 
     def arrival(self, number: int) -> int:
-        """Return the cycle of the last beat of command ``number``, whose forerunners were accepted."""
+        """Return the cycle of the last beat of command ``number``; earlier ones are accepted."""
         seen = self._timing.command_seen
         if number == self._next:
             self._ahead(None)
@@ -177,16 +177,16 @@ class _CommandRing:
             self._next = number
             self._ask(max(self._seen + self._launch.poll, dropped) + self._timing.command_return, 1)
             found, last = self._await(number)
-            self._earliest = last + seen + self._timing.command_spacing  # others, once it is known
+            self._earliest = last + seen + self._timing.command_spacing  # the next request, once it matched
         return last
 
     def end(self) -> None:
-        """Read the record that ends an endless launch, and what was asked for before it came."""
+        """Read the stop record of an endless launch, and records prefetched before it arrived."""
         self.arrival(self._operations)
         self._ahead(self._seen)
 
     def _ahead(self, until: int | None) -> None:
-        """Make the next request, or all those up to cycle ``until``."""
+        """Make the next request, or all requests up to cycle ``until``."""
         while self._launch.endless or self._next < self._operations:
             following = _following(self._config, self._launch, self._next)
             if not self._launch.endless:
@@ -202,7 +202,7 @@ class _CommandRing:
                 break
 
     def _room(self, number: int) -> int | None:
-        """Return the cycle from which there is room: after the command so many before went to be opened."""
+        """Return the cycle from which there is room: when an earlier command has left for the opener."""
         holder = number - self._config.command_records
         if holder < 0:
             return self._launch.start
@@ -211,7 +211,7 @@ class _CommandRing:
         return self._accepted[holder] + self._config.command_bytes // BEAT_BYTES + 2
 
     def _ask(self, request: int, count: int) -> None:
-        """Ask for so many records, the next first."""
+        """Request ``count`` records from the next one on."""
         size = self._config.command_bytes
         slot = (self._launch.first + self._next) % self._launch.slots
         valid = request + self._timing.command_address
@@ -220,7 +220,7 @@ class _CommandRing:
         self._earliest = request + self._timing.command_spacing
 
     def _await(self, number: int) -> tuple[bool, int]:
-        """Take the command that is next: tell whether it is written, and the cycle of its last beat."""
+        """Take the next command: return whether it is written, and the cycle of its last beat."""
         beats = [self._beats.popleft() for _ in range(self._config.command_bytes // BEAT_BYTES)]
         accepted, first = beats[0]
         self._seen = first + self._timing.command_seen
@@ -228,14 +228,16 @@ class _CommandRing:
 
 
 class _ResponseRing:
-    """Writes responses when the last of a group or of all is there, or the first waited long enough."""
+    """Writes responses at the end of a group, after the last command, or when the first has waited long
+    enough.
+    """
 
     def __init__(self, timing: Latencies, launch: BusLaunch, writer: _BurstWriter, times: Admission) -> None:
         self._timing, self._launch, self._writer, self._times = timing, launch, writer, times
-        self._waiting: list[tuple[int, int]] = []  # number, and cycle of its last beat
+        self._waiting: list[tuple[int, int]] = []  # numbers, and cycles of their last beats
 
     def put(self, number: int, last: int) -> None:
-        """Take response ``number``, whose last beat comes in cycle ``last``."""
+        """Add response ``number``, with its last beat in cycle ``last``."""
         if self._waiting and last > self._due:
             self._go(self._due)
         self._waiting.append((number, last))
@@ -243,7 +245,7 @@ class _ResponseRing:
             self._go(last)
 
     def proceed(self, there: int) -> None:
-        """Go on to when the next command is there, or, with none, to the end."""
+        """Advance to the arrival of the next command, or, without one, to the end."""
         if self._waiting and self._waiting[-1][1] < there:
             self._go(self._waiting[-1][1])
 
@@ -252,7 +254,7 @@ class _ResponseRing:
         return self._waiting[0][1] + self._timing.response_wait
 
     def _go(self, cycle: int) -> None:
-        """Write those that wait."""
+        """Write the waiting responses."""
         size, count = self._times.config.command_bytes, len(self._waiting)
         slot = (self._launch.first + self._waiting[0][0]) % self._launch.slots
         address = self._launch.responses + slot * size
@@ -271,7 +273,7 @@ def simulate(
     host: HostTimes,
     touched: Sequence[Sequence[int | None]],
 ) -> Trace:
-    """Return the trace of a launch of operations that touch, in order, pages or none.
+    """Return the trace of a launch whose operations touch pages or None, in order.
 
     Every operation has `OramConfig.items` touches.
     """
