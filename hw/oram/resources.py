@@ -21,7 +21,7 @@ _PAGES, _COMMANDS, _KEYS = (7200, 6800), (7900, 6000), (5300, 9600)
 _POSITION, _POSITION_OPERATION = (6400, 4800), (31, 43)
 #: The stage, an operation of its window, and an item of its overflow store.
 _STAGE, _STAGE_OPERATION, _STAGE_ITEM = (19500, 16000), (82, 132), (110, 119)
-_GATES = (5800, 7400)
+_ADMISSION = (5800, 7400)
 #: Ports to HBM of the position map and of records, and the logic around them.
 _BUCKETS, _BUCKET_PORT = (6700, 9000), (1140, 2200)
 _RECORDS, _RECORD_PORT = (6500, 4400), (1480, 2820)
@@ -61,7 +61,7 @@ def blocks(config: OramConfig) -> dict[str, Resources]:
             (labels * config.overflow_entries, _STAGE_ITEM),
             ram=stage_ram,
         ),
-        "gates": _sum((labels, _GATES), ram=labels * _SMALL),
+        "admission of touches": _sum((labels, _ADMISSION), ram=labels * _SMALL),
         "buckets in HBM": _sum((1, _BUCKETS), (config.position_ports, _BUCKET_PORT)),
         "records in HBM": _sum(
             (1, _RECORDS),

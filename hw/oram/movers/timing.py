@@ -31,7 +31,7 @@ _QUIET_EXTRA = 32
 
 
 class PathTiming:
-    """Times of `docs/oram.md`, section "Time, and what the host sees"."""
+    """Times of `docs/oram.md`, section "Time"."""
 
     def __init__(self, config: OramConfig) -> None:
         self._config = config

@@ -61,7 +61,7 @@ PARTS = {
     "keys": {"keys": 1, "gf_products": 2},
     "position map": {"position": 1},
     "stage": {"stage": 1},
-    "gates": {"touch": 1},
+    "admission of touches": {"touch": 1},
     "buckets in HBM": {"buckets": 1, "bucket_read_port": 8, "bucket_write_port": 8},
     "records in HBM": {"records": 1, "record_read_port": 8, "record_write_port": 8},
     "ports to the host": {"loomwork_oram": 1},
