@@ -37,6 +37,17 @@ class PixelWords(NamedTuple):
     bypass: int
 
 
+def room_pixels(config: ConvConfig, words: PixelWords) -> int:
+    """Count the pixels that half a buffer has room for; raises `InputError` for none."""
+    room = min(config.block_pixels, config.block_words // max(words.source, words.result))
+    if words.bypass:
+        room = min(room, config.bypass_words // words.bypass)
+    if not room:
+        legal = f"of no more words than buffers have: {config.block_words}, as bypass {config.bypass_words}"
+        raise InputError("pixel", tuple(words), legal)
+    return room
+
+
 def plan_blocks(
     config: ConvConfig,
     size: tuple[int, int],
@@ -58,12 +69,7 @@ def plan_blocks(
         When not even a pixel, or a row, finds room.
     """
     rows, columns = size
-    room = min(config.block_pixels, config.block_words // max(words.source, words.result))
-    if words.bypass:
-        room = min(room, config.bypass_words // words.bypass)
-    if not room:
-        legal = f"of no more words than buffers have: {config.block_words}, as bypass {config.bypass_words}"
-        raise InputError("pixel", tuple(words), legal)
+    room = room_pixels(config, words)
     if most is not None:
         if most < 1:
             raise InputError("most_pixels", most, "at least 1")

@@ -20,6 +20,10 @@ class MapPlace:
     #: Its rows are those of one half of a map whose rows are split: there is as much between them.
     half: bool = False
 
+    def fields(self, side: str) -> dict[str, int]:
+        """Return the addresses of a map of ``side``: "in", "bypass" or "out"."""
+        return {f"{side}_address_{port}": address for port, address in enumerate(self.addresses)}
+
 
 def source_fields(config: ConvConfig, route: Route, blocks: Blocks | None, place: MapPlace) -> dict[str, int]:
     """Return the fields of the map that is read: row by row, or in ``blocks``."""
@@ -64,7 +68,6 @@ def result_fields(config: ConvConfig, route: Route, place: MapPlace) -> dict[str
     }
     for port, units in enumerate(place.form.units(config)):
         values |= {
-            f"out_address_{port}": place.addresses[port],
             f"out_pitch_{port}": parts * units * (2 if place.half else 1),
             f"out_bytes_{port}": parts * units,
             f"out_units_{port}": units,
@@ -82,7 +85,6 @@ def _read_fields(
     for port, units in enumerate(place.form.units(config)):
         pixel = parts * units
         values |= {
-            f"{side}_address_{port}": place.addresses[port],
             f"{side}_pitch_{port}": columns * pixel * (2 if place.half else 1),
             f"{side}_bytes_{port}": chunks.pixels * pixel,
             f"{side}_last_bytes_{port}": chunks.last_pixels * pixel,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from hw.conv.config import OFFSET_BITS, ConvConfig
 from hw.conv.core.layouts import Offsets
@@ -32,14 +32,34 @@ class Places:
     tiles: int = 0
     offsets: int = 0
 
+    @property
+    def at_zero(self) -> Places:
+        """The same maps, everything at address 0."""
+        zeros = (0,) * len(self.source.addresses)
+        return Places(
+            source=replace(self.source, addresses=zeros),
+            result=replace(self.result, addresses=zeros),
+            bypass=None if self.bypass is None else replace(self.bypass, addresses=zeros),
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """The fields of a descriptor, and the way they are for; blocks only with a pointwise layer."""
+    """The fields of a descriptor, and the route they are for; blocks only with a pointwise layer."""
 
     route: Route
     blocks: Blocks | None
-    fields: dict[str, int]
+    fields: Mapping[str, int]
+
+    def at(self, places: Places) -> Job:
+        """Return the job with its tensors at ``places``, whose maps have the forms it was planned for."""
+        values = dict(self.fields) | places.source.fields("in") | places.result.fields("out")
+        if places.bypass is not None:
+            values |= places.bypass.fields("bypass")
+        for name, size in (("weights", "weight_bytes"), ("tiles", "tile_bytes"), ("offsets", "offset_bytes")):
+            if size in values:
+                values[name] = getattr(places, name)
+        return replace(self, fields=values)
 
 
 def plan_job(
@@ -67,15 +87,15 @@ def plan_job(
         For layers or maps that do not follow each other, or that this configuration cannot do.
     """
     _check_places(config, places, rearrangement)
-    route = plan_route(config, layers, places.source.form, places.result.form, rearrangement)
+    route = plan_route(config, tuple(layers), places.source.form, places.result.form, rearrangement)
     values = {"flags": _flags(route) | (descriptor.AFTER if after else 0)}
     blocks = None
     if route.tap is not None:
-        values |= _tap_fields(config, route.tap, places, beat_bits)
+        values |= _tap_fields(config, route.tap, beat_bits)
     if route.point is not None:
         beats = [tile_beats(config, beat_bits, first=tile.first) for tile in route.point.tiles]
         blocks = _blocks(config, route, route.point, places, most_pixels, beats)
-        values |= _point_fields(config, route, route.point, blocks, places, sum(beats) * beat_bits // 8)
+        values |= _point_fields(config, route, route.point, blocks, sum(beats) * beat_bits // 8)
         if places.bypass is not None:
             values |= bypass_fields(config, route.point, blocks, places.bypass)
     if route.tap is not None and route.point is not None:
@@ -83,7 +103,7 @@ def plan_job(
         values["middle_total_words"] = route.first.out_size[0] * route.first.out_size[1] * words
     values |= source_fields(config, route, None if route.tap_first else blocks, places.source)
     values |= result_fields(config, route, places.result)
-    return Job(route=route, blocks=blocks, fields=values)
+    return Job(route=route, blocks=blocks, fields=values).at(places)
 
 
 def _check_places(config: ConvConfig, places: Places, rearrangement: Rearrangement) -> None:
@@ -124,7 +144,7 @@ def _flags(route: Route) -> int:
     return sum(flag for flag, on in given.items() if on)
 
 
-def _tap_fields(config: ConvConfig, tap: TapSide, places: Places, beat_bits: int) -> dict[str, int]:
+def _tap_fields(config: ConvConfig, tap: TapSide, beat_bits: int) -> dict[str, int]:
     layer, buffer = tap.layer, tap.buffer
     values = {
         name: getattr(buffer, name)
@@ -162,12 +182,11 @@ def _tap_fields(config: ConvConfig, tap: TapSide, places: Places, beat_bits: int
             "offset_high": most if bound is None else bound,
         }
         if not layer.dot:
-            values["offsets"] = places.offsets
             values["offset_bytes"] = 2 * pixels * buffer.entries * buffer.entry_units
     weights = packets(config, tap.layer, buffer)
     if weights:
         beats = sum(packet_beats(records, beat_bits) for _, records in weights)
-        values |= {"weights": places.weights, "weight_bytes": beats * beat_bits // 8}
+        values["weight_bytes"] = beats * beat_bits // 8
     return values
 
 
@@ -223,7 +242,7 @@ def _blocks(
 
 
 def _point_fields(
-    config: ConvConfig, route: Route, point: PointSide, blocks: Blocks, places: Places, tile_bytes: int
+    config: ConvConfig, route: Route, point: PointSide, blocks: Blocks, tile_bytes: int
 ) -> dict[str, int]:
     layer = point.layer
     # Blocks that are no whole rows have pixels for rows.
@@ -243,7 +262,6 @@ def _point_fields(
         "drain_words": point.form.part_words(config),
         "drain_parts": point.form.parts,
         "part_words": route.result.part_words(config),
-        "tiles": places.tiles,
         "tile_bytes": tile_bytes,
         "tile_repeats": blocks.blocks,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -16,7 +16,7 @@ from hw.conv.driver.layer import ConvLayer, Kind
 from hw.conv.driver.layout import gathered, offset_entries, spread
 from hw.conv.driver.maps import MapPlace
 from hw.conv.driver.plan import Job, Places
-from hw.conv.driver.route import Rearrangement
+from hw.conv.driver.route import Rearrangement, Route, plan_route
 from hw.conv.driver.weight_streams import ChannelParameters, DotTensors, tap_stream, tile_stream
 from hw.conv.driver.workload import ConvJob, ConvWorkload
 from hw.conv.movers.descriptor import pack_descriptor
@@ -64,7 +64,7 @@ class Step:
     most_pixels: int | None = None
     after: bool = False
 
-    @property
+    @cached_property
     def job(self) -> ConvJob:
         """The job without its tensors."""
         return ConvJob(
@@ -153,17 +153,9 @@ class Program:
         weights, offsets = _Arena(), _Arena()
         jobs = []
         for step in self.steps:
-            places = Places(
-                source=self.maps[step.source.name].place(self.config, step.source.part),
-                result=self.maps[step.result].place(self.config, None),
-                bypass=None
-                if step.bypass is None
-                else self.maps[step.bypass.name].place(self.config, step.bypass.part),
-            )
-            planned = step.job.plan(self.config, beat_bits=self.beat_bits, places=places)
-            streams = self._streams(step, planned)
+            streams = self._streams(step, self.route(step))
             places = replace(
-                places,
+                self._places(step),
                 weights=weights.add(streams.get("weights", _EMPTY)),
                 tiles=weights.add(streams.get("tiles", _EMPTY)),
                 offsets=offsets.add(self._offsets(step)),
@@ -171,9 +163,24 @@ class Program:
             jobs.append(step.job.plan(self.config, beat_bits=self.beat_bits, places=places))
         return jobs, weights.content, offsets.content
 
-    def _streams(self, step: Step, planned: Job) -> dict[str, Bytes]:
+    def _places(self, step: Step) -> Places:
+        """Return the places of a step's maps."""
+        return Places(
+            source=self.maps[step.source.name].place(self.config, step.source.part),
+            result=self.maps[step.result].place(self.config, None),
+            bypass=None
+            if step.bypass is None
+            else self.maps[step.bypass.name].place(self.config, step.bypass.part),
+        )
+
+    def route(self, step: Step) -> Route:
+        """Return the route of a step, which is the same for ports of any width."""
+        job, places = step.job, self._places(step)
+        return plan_route(self.config, job.layers, places.source.form, places.result.form, job.rearrangement)
+
+    def _streams(self, step: Step, route: Route) -> dict[str, Bytes]:
         """Return the weights of a job, by the fields of `Places`."""
-        route, streams = planned.route, {}
+        streams = {}
         for tensors in step.layers:
             if tensors.layer.kind is Kind.DEPTHWISE or tensors.layer.dot:
                 assert route.tap is not None
@@ -260,6 +267,24 @@ class Program:
             )
         ]
         return gathered(self.config, found.form, slices, found.size, split=found.split)
+
+
+def in_order(steps: Sequence[Step]) -> list[Step]:
+    """Say of each job whether it has to wait for those before it: it reads what one of them wrote.
+
+    What waits for other reasons goes on doing so.
+    """
+    written = {step.result: n for n, step in enumerate(steps)}
+    complete = -1
+    ordered = []
+    for n, step in enumerate(steps):
+        names = [step.source.name] + ([step.bypass.name] if step.bypass is not None else [])
+        needed = max((written.get(name, -1) for name in names), default=-1)
+        after = step.after or needed > complete
+        ordered.append(replace(step, after=after))
+        if after:
+            complete = n - 1
+    return ordered
 
 
 class _Arena:

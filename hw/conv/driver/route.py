@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from hw.conv.config import MASK_BITS, TAP_SUM_BITS, ConvConfig
 from hw.conv.core.layouts import Offsets
+from hw.conv.driver.blocks import PixelWords, room_pixels
 from hw.conv.driver.buffer import BufferPlan, plan_buffer, sample_digits
 from hw.conv.driver.form import MapForm
 from hw.conv.driver.layer import ConvLayer, Kind
@@ -84,10 +86,16 @@ class Route:
         """Samples of one layer go from unit to unit."""
         return self.first.kind is Kind.SAMPLES
 
+    def sum_bits(self, config: ConvConfig, layer: ConvLayer) -> int:
+        """Count the fraction bits of the sums of one of its layers."""
+        tap = self.tap
+        return sum_shift(config, layer, tap.buffer if tap is not None and tap.layer == layer else None)
 
+
+@lru_cache(maxsize=256)
 def plan_route(
     config: ConvConfig,
-    layers: Sequence[ConvLayer],
+    layers: tuple[ConvLayer, ...],
     source: MapForm,
     result: MapForm,
     rearrangement: Rearrangement,
@@ -121,9 +129,13 @@ def plan_route(
     if sampled is not None:
         buffer = plan_buffer(config, sampled, middle, in_memory=sampled is first)
         tap = TapSide(layer=sampled, buffer=buffer)
+    point = None if pointwise is None else _point_side(config, pointwise, source, result)
+    if point is not None:
+        words = point.form.words(config)
+        room_pixels(config, PixelWords(point.words, words, words if rearrangement.shuffle else 0))
     return Route(
         tap=tap,
-        point=None if pointwise is None else _point_side(config, pointwise, source, result),
+        point=point,
         tap_first=sampled is first,
         first=first,
         last=last,

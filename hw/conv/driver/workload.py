@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from hw.conv.config import ConvConfig
 from hw.conv.driver.form import MapForm
 from hw.conv.driver.layer import ConvLayer, Kind
 from hw.conv.driver.maps import MapPlace
 from hw.conv.driver.plan import Job, Places, plan_job
-from hw.conv.driver.route import Rearrangement
+from hw.conv.driver.route import Rearrangement, plan_route
 from hw.errors import InputError
 
 _PLAIN = Rearrangement()
@@ -45,26 +47,43 @@ class ConvJob:
         return layer.offset_group if layer is sampled else 1
 
     def plan(self, config: ConvConfig, *, beat_bits: int, places: Places | None = None) -> Job:
-        """Plan the job; without ``places`` every tensor lies at 0."""
-        if places is None:
-            nowhere = (0,) * config.ports
-            bypass = MapForm(channels=self.layers[-1].outputs)
-            places = Places(
-                source=MapPlace(form=self.source_form, addresses=nowhere, half=self.source_half),
-                result=MapPlace(form=self.result_form, addresses=nowhere),
-                bypass=MapPlace(form=bypass, addresses=nowhere, half=self.bypass_half)
-                if self.rearrangement.shuffle
-                else None,
-            )
-        return plan_job(
-            config,
-            self.layers,
-            places,
-            beat_bits=beat_bits,
-            rearrangement=self.rearrangement,
-            most_pixels=self.most_pixels,
-            after=self.after,
+        """Plan the job; without ``places`` every tensor lies at 0.
+
+        Addresses do not change a plan, so that equal jobs are planned once, wherever their tensors lie.
+        """
+        if places is not None:
+            return plan_at_zero(config, self, beat_bits, places.at_zero).at(places)
+        nowhere = (0,) * config.ports
+        bypass = MapForm(channels=self.layers[-1].outputs)
+        at_zero = Places(
+            source=MapPlace(form=self.source_form, addresses=nowhere, half=self.source_half),
+            result=MapPlace(form=self.result_form, addresses=nowhere),
+            bypass=MapPlace(form=bypass, addresses=nowhere, half=self.bypass_half)
+            if self.rearrangement.shuffle
+            else None,
         )
+        return plan_at_zero(config, self, beat_bits, at_zero)
+
+
+@lru_cache(maxsize=256)
+def plan_at_zero(config: ConvConfig, job: ConvJob, beat_bits: int, places: Places) -> Job:
+    """Plan a job whose tensors lie at 0; equal jobs share one plan."""
+    return plan_job(
+        config,
+        job.layers,
+        places,
+        beat_bits=beat_bits,
+        rearrangement=job.rearrangement,
+        most_pixels=job.most_pixels,
+        after=job.after,
+    )
+
+
+def busy_cycles(config: ConvConfig, layers: Sequence[ConvLayer]) -> int:
+    """Return the cycles of the slower unit in a job of ``layers``, stalls not counted."""
+    job = ConvJob(layers=tuple(layers))
+    route = plan_route(config, job.layers, job.source_form, job.result_form, job.rearrangement)
+    return max(side.cycles for side in (route.tap, route.point) if side is not None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 
 from hw.board import Board
 from hw.conv.config import ConvConfig
-from hw.conv.driver.layer import ConvLayer
-from hw.conv.driver.workload import ConvJob, ConvWorkload
+from hw.conv.driver.workload import ConvWorkload
 from hw.conv.model.launch import predict_launch
 from hw.conv.model.traffic import traffic
 from hw.conv.movers.movers import side_port
@@ -58,9 +56,3 @@ def predict(workload: ConvWorkload, config: ConvConfig, board: Board) -> Predict
         open_ended=any(job.route.tap is not None and job.route.tap.buffer.gather for job in jobs),
         details={"jobs": len(jobs)},
     )
-
-
-def busy_cycles(config: ConvConfig, layers: Sequence[ConvLayer]) -> int:
-    """Return the cycles of the slower unit in a job of ``layers``, were there nothing to wait for."""
-    route = ConvJob(layers=tuple(layers)).plan(config, beat_bits=256).route
-    return max(side.cycles for side in (route.tap, route.point) if side is not None)

@@ -11,16 +11,15 @@ from numpy.typing import NDArray
 
 from hw.board import Board
 from hw.conv.config import ConvConfig
+from hw.conv.driver.network import build
+from hw.conv.driver.table import Row, read_table
 from hw.conv.driver.workload import ConvWorkload
 from hw.errors import InputError
 from hw.launch import Buffer, Launch, Tensor
 from sim.engines.conv.cases import regression
 from sim.engines.conv.demo import conv_demo
 from sim.engines.conv.execute import execute
-from sim.engines.conv.job import LayerJob, NetworkJob
-from sim.engines.conv.network import build
-from sim.engines.conv.table import Row, read_table
-from sim.engines.conv.tensors import read_layer
+from sim.engines.conv.job import LayerJob, NetworkJob, layer_job
 from sim.run.adapter import NETWORK, UNWRITTEN, Case, Demo, EngineAdapter
 
 #: Name of the array that chooses a network's weights, offsets and first map.
@@ -39,9 +38,9 @@ class ConvAdapter(EngineAdapter):
         return as_network(read_table(path))
 
     def job(self, tensors: Mapping[str, Tensor], config: ConvConfig) -> Job:
-        """See `read_layer`; a network has no other tensor than a ``seed``, 0 if left out."""
+        """See `read_tensors`; a network has no other tensor than a ``seed``, 0 if left out."""
         if NETWORK not in tensors:
-            return read_layer(tensors, config)
+            return layer_job(tensors, config)
         for name in tensors:
             if name not in (NETWORK, SEED):
                 raise InputError("tensor name", name, f"{SEED}: a network has no other tensors")

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.conv.config import ConvConfig
+from hw.conv.driver.table import Row, square
 from hw.launch import Tensor
-from sim.engines.conv.table import Row, square
 from sim.run.adapter import NETWORK, Case
 
 #: Whatever a configuration can switch on, at a size that builds in seconds: one simulator for all launches.

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
 from hw.conv.driver.layer import ConvLayer
-from hw.conv.driver.plan import Job
 from hw.conv.driver.program import LayerTensors, MapName, Program, Step
-from hw.conv.driver.route import sum_shift
+from hw.conv.driver.route import Route
 from sim.golden.conv.attributes import Attributes
 from sim.golden.conv.formats import computed_offsets, raw_bytes, requantized
 from sim.golden.conv.model import Deformation, accumulators
@@ -24,17 +23,17 @@ Int8 = NDArray[np.int8]
 def execute(program: Program) -> dict[str, Int8]:
     """Run every step; gives the maps by the names of results, ``[C, H, W]``."""
     maps: dict[str, Int8] = dict(program.inputs)
-    for step, job in zip(program.steps, program.jobs, strict=True):
-        maps[step.result] = _run(step, job, maps, program.config)
+    for step in program.steps:
+        maps[step.result] = _run(step, program.route(step), maps, program.config)
     return {step.result: maps[step.result] for step in program.steps}
 
 
-def sums(tensors: LayerTensors, x: Int8, config: ConvConfig, job: Job) -> Int:
-    """Return the sums of a layer of ``job`` as the gates have them, ``[Cout, oH, oW]``, bias included."""
+def sums(tensors: LayerTensors, x: Int8, config: ConvConfig, route: Route) -> Int:
+    """Return the sums of a layer of ``route`` as the gates have them, ``[Cout, oH, oW]``, bias included."""
     layer, bias = tensors.layer, tensors.parameters.bias
     if layer.offsets is Offsets.NONE:
         plain = accumulators(x, tensors.w, attributes(layer), zero=layer.zero)
-        return (plain << sum_bits(config, layer, job)) + bias.reshape(-1, 1, 1)
+        return (plain << route.sum_bits(config, layer)) + bias.reshape(-1, 1, 1)
     offset = tensors.offset if tensors.dot is None else _offsets(tensors, x)
     assert offset is not None
     deformation = Deformation(
@@ -56,12 +55,6 @@ def _offsets(tensors: LayerTensors, x: Int8) -> NDArray[np.int16]:
     return offset[0] if layer.offsets is Offsets.SQUARE else offset
 
 
-def sum_bits(config: ConvConfig, layer: ConvLayer, job: Job) -> int:
-    """Count the fraction bits of a layer's sums."""
-    tap = job.route.tap
-    return sum_shift(config, layer, None if tap is None or tap.layer is not layer else tap.buffer)
-
-
 def attributes(layer: ConvLayer) -> Attributes:
     """Return the attributes of a layer as the golden model has them."""
     return Attributes(
@@ -73,10 +66,10 @@ def attributes(layer: ConvLayer) -> Attributes:
     )
 
 
-def _run(step: Step, job: Job, maps: Mapping[str, Int8], config: ConvConfig) -> Int8:
+def _run(step: Step, route: Route, maps: Mapping[str, Int8], config: ConvConfig) -> Int8:
     x = _part(maps, step.source)
     for tensors in step.layers:
-        x = _results(tensors, x, config, job)
+        x = _results(tensors, x, config, route)
     leaving = step.rearrangement
     if leaving.shuffle:
         assert step.bypass is not None
@@ -95,9 +88,9 @@ def _part(maps: Mapping[str, Int8], name: MapName) -> Int8:
     return x[name.part * half : (name.part + 1) * half]
 
 
-def _results(tensors: LayerTensors, x: Int8, config: ConvConfig, job: Job) -> Int8:
+def _results(tensors: LayerTensors, x: Int8, config: ConvConfig, route: Route) -> Int8:
     layer, parameters = tensors.layer, tensors.parameters
-    total = sums(tensors, x, config, job)
+    total = sums(tensors, x, config, route)
     if layer.raw:
         return raw_bytes(total, parameters.shift.reshape(-1, 1, 1)).view(np.int8)
     return requantized(

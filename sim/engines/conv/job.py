@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hw.conv.config import ConvConfig
+from hw.conv.driver.formats import quantized_map
 from hw.conv.driver.program import Program
+from hw.conv.driver.tensors import RESULT, joined_sums, read_tensors
 from hw.launch import Tensor
+from sim.engines.conv.execute import sums
 
 Int8 = NDArray[np.int8]
-#: Name of a layer's result, and of the maps of the bytes of its sums.
-RESULT, SUMS = "y", "acc_byte_"
 #: Name of the sums, and of what they are in units of ``w (x - x_zero)``.
 TOTAL, TOTAL_SCALE = "acc", "acc_scale"
 
@@ -56,11 +58,7 @@ class LayerJob:
         """Return ``y`` int8, and ``acc`` int64 if it was asked for."""
         found: dict[str, Tensor] = {RESULT: maps[RESULT]}
         if self.bytes:
-            # All bytes count but the last one, which has the sign.
-            total = maps[f"{SUMS}{self.bytes - 1}"].astype(np.int64)
-            for n in reversed(range(self.bytes - 1)):
-                total = (total << 8) | maps[f"{SUMS}{n}"].view(np.uint8)
-            found[TOTAL] = total
+            found[TOTAL] = joined_sums(maps, self.bytes)
         return found
 
     def results(self, integers: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -77,3 +75,22 @@ class LayerJob:
     def _reals(self, integers: Mapping[str, Tensor]) -> NDArray[np.float64]:
         reals: NDArray[np.float64] = (integers[RESULT].astype(np.float64) - self.y_zero) * self.y_scale
         return reals
+
+
+def layer_job(tensors: Mapping[str, Tensor], config: ConvConfig) -> LayerJob:
+    """Read a layer; without a ``y_scale`` its golden sums say the range of the result.
+
+    Raises `InputError`, as `read_tensors`.
+    """
+    given = read_tensors(tensors, config)
+    total = sums(given.layer, given.x, config, given.route)
+    exact = total * given.sum_unit.reshape(-1, 1, 1)
+    y_scale, y_zero = given.result_scale or quantized_map(exact)[1:]
+    return LayerJob(
+        program=given.program(y_scale, y_zero),
+        bytes=given.sum_bytes,
+        sum_bits=given.sum_bits,
+        y_scale=y_scale,
+        y_zero=y_zero,
+        exact=exact,
+    )

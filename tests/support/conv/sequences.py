@@ -8,13 +8,12 @@ import numpy as np
 from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
 from hw.conv.driver.form import MapForm
+from hw.conv.driver.formats import channel_scales
 from hw.conv.driver.layer import ConvLayer, Kind
-from hw.conv.driver.program import LayerTensors, MapName, Program, Step
+from hw.conv.driver.program import LayerTensors, MapName, Program, Step, in_order
 from hw.conv.driver.route import Rearrangement, sum_shift
 from hw.conv.driver.weight_streams import ChannelParameters, DotTensors
 from hw.errors import InputError
-from sim.engines.conv.network import in_order
-from sim.golden.conv.formats import channel_scales
 
 #: Kinds of jobs; those of two layers name both.
 MODES = (

@@ -17,7 +17,7 @@ from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
 from hw.conv.driver.form import MapForm
 from hw.conv.driver.layer import ConvLayer, Kind
-from hw.conv.model.predict import busy_cycles
+from hw.conv.driver.workload import busy_cycles
 from sim.engines.conv.baselines.memory import Port
 from sim.engines.conv.baselines.work import Cost, Offset, Work, useful_macs
 

@@ -14,6 +14,7 @@ from hw.config import config_dict
 from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
 from hw.conv.driver.layer import Kind
+from hw.conv.driver.network import build
 from hw.conv.driver.workload import ConvJob, ConvWorkload
 from hw.conv.engine import ConvEngine
 from sim.compare.simulated import CoSimulation, dumped
@@ -22,7 +23,6 @@ from sim.engines.conv.baselines.codenet import CLOCK_MHZ, PUBLISHED, codenet
 from sim.engines.conv.baselines.gather import gather
 from sim.engines.conv.baselines.work import Cost, Work
 from sim.engines.conv.compare.operations import ARRAY, network_rows
-from sim.engines.conv.network import build
 from sim.report.text import MISSING, percent, sized, times, whole
 
 #: Value of ``format`` in the comparison's JSON.

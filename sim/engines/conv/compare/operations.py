@@ -7,10 +7,10 @@ from pathlib import Path
 from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
 from hw.conv.driver.layer import ConvLayer
+from hw.conv.driver.network import BOUND, row_layer
+from hw.conv.driver.table import Row, read_table
 from hw.errors import InputError
 from sim.engines.conv.baselines.work import Work
-from sim.engines.conv.network import BOUND, row_layer
-from sim.engines.conv.table import Row, read_table
 
 #: An engine with CoDeNet's 16 x 16 array, weights of 4 bits, and 64 depthwise multipliers for its 144.
 ARRAY = ConvConfig(lanes=64, taps=1, strip=False, inputs=16, outputs=16, weight_bits=4, block_pixels=64)

@@ -11,26 +11,25 @@ own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
+from hw.conv.driver.blocked import blocked_map, blocked_weights, in_blocks
 from hw.conv.driver.layer import ConvLayer
-from hw.conv.driver.program import LayerTensors, MapName, Program, Step
+from hw.conv.driver.program import LayerTensors, MapName, Program, Step, in_order
 from hw.conv.driver.route import Rearrangement
-from hw.conv.driver.weight_streams import ChannelParameters, DotTensors
-from hw.conv.model.predict import busy_cycles
+from hw.conv.driver.seeded import SeededTensors
+from hw.conv.driver.table import Row
+from hw.conv.driver.workload import busy_cycles
 from hw.errors import InputError
-from sim.engines.conv.table import Row
 
 Int8 = NDArray[np.int8]
 #: Offsets of a network are clamped to so many pixels, as CoDeNet bounds them.
 BOUND = 6
-#: Spread that maps are made to have: most of int8, and some of it clamped.
-_SPREAD = 48.0
 
 
 def build(rows: Sequence[Row], config: ConvConfig, *, seed: int = 0) -> Program:
@@ -65,7 +64,7 @@ class _Builder:
     blocked: set[str] = field(default_factory=set)  # inputs that lie in blocks
 
     def __post_init__(self) -> None:
-        self.rng = np.random.default_rng(self.seed)
+        self.seeded = SeededTensors(self.config, self.seed)
 
     def run(self, rows: Sequence[Row]) -> Program:
         units: list[tuple[str, list[Row]]] = []
@@ -113,8 +112,8 @@ class _Builder:
             if (found.channels, found.size, found.split) == (row.channels, row.size, False):
                 return found
         name = f"(input of {row.name})"
-        x = self.rng.integers(-128, 128, (row.channels, *row.size), dtype=np.int8)
-        if _blocked(row):
+        x = self.seeded.map(row.channels, row.size)
+        if in_blocks(row):
             self.blocked.add(name)
             x = blocked_map(x, row.stride[0], row.pads[:2])
         self.inputs[name] = x
@@ -163,16 +162,16 @@ class _Builder:
 
     def _groups(self, layers: list[ConvLayer]) -> list[list[int]]:
         """Pair neighbours of different units so that the sum of the slower ones' cycles is least."""
+        cycles = [busy_cycles(self.config, (layer,)) for layer in layers]
         best: list[tuple[int, list[list[int]]]] = [(0, [])]
         for n in range(len(layers)):
             cost, groups = best[n]
-            found = (cost + busy_cycles(self.config, (layers[n],)), [*groups, [n]])
+            found = (cost + cycles[n], [*groups, [n]])
             if n and {layers[n - 1].kind.value, layers[n].kind.value} == {"depthwise", "pointwise"}:
                 cost, groups = best[n - 1]
-                pair = (layers[n - 1], layers[n])
                 found = min(
                     found,
-                    (cost + busy_cycles(self.config, pair), [*groups, [n - 1, n]]),
+                    (cost + max(cycles[n - 1 : n + 1]), [*groups, [n - 1, n]]),
                     key=lambda option: (option[0], len(option[1])),
                 )
             best.append(found)
@@ -188,98 +187,10 @@ class _Builder:
             busy_cycles(self.config, (layer,))
         except InputError as error:
             raise row.error(error.field, error.value, error.legal) from error
-        deformed, dot = layer.offsets is not Offsets.NONE, layer.dot
-        top = 7 if self.config.weight_bits == 4 else 127
-        shape = (row.outputs, row.channels // row.group, *row.kernel)
-        w = self.rng.integers(-top, top + 1, shape, dtype=np.int8)
+        w = self.seeded.weights((row.outputs, row.channels // row.group, *row.kernel))
         if blocked:
             w = blocked_weights(w, row.stride[0])
-        offset = None
-        if deformed and not dot:
-            reach = BOUND << self.config.fraction_bits
-            offset = self.rng.integers(-reach, reach + 1, layer.out_size, dtype=np.int16)
-        return LayerTensors(
-            layer=layer,
-            w=w,
-            parameters=self._parameters(layer, w),
-            offset=offset,
-            dot=self._dot(layer) if dot else None,
-        )
-
-    def _parameters(self, layer: ConvLayer, w: Int8) -> ChannelParameters:
-        """Scale sums, whose spread grows with the root of the products, to the spread of a map."""
-        count = len(w)
-        products = max(1.0, float(np.square(w.astype(np.float64)).sum(axis=(1, 2, 3)).mean()))
-        bits = 0 if layer.offsets is Offsets.NONE else 2 * self.config.fraction_bits
-        shift = 15
-        while True:
-            multiplier = _SPREAD / 74.0 / products**0.5 / 2.0**bits * 2.0**shift
-            if multiplier >= 1 << 14:
-                break
-            shift += 1
-        return ChannelParameters(
-            bias=np.zeros(count, np.int64),
-            multiplier=np.full(count, round(multiplier)),
-            shift=np.full(count, shift),
-            post=self.rng.integers(-8, 9, count),
-        )
-
-    def _dot(self, layer: ConvLayer) -> DotTensors:
-        """Offsets of a few pixels, for each pixel of the result one, or one for each tap and axis."""
-        numbers = 1 if layer.offsets is Offsets.SQUARE else 2 * layer.taps
-        w = self.rng.integers(-127, 128, (numbers, layer.channels), dtype=np.int8)
-        spread = 74.0 * 74.0 * layer.channels**0.5
-        shift = 24
-        multiplier = 3.0 * 2.0**self.config.fraction_bits / spread * 2.0**shift
-        while multiplier >= 1 << 16:
-            shift, multiplier = shift - 1, multiplier / 2
-        return DotTensors(
-            w=w,
-            bias=np.zeros(numbers, np.int64),
-            multiplier=np.full(numbers, round(multiplier)),
-            shift=np.full(numbers, shift),
-        )
-
-
-def blocked_map(x: Int8, stride: int, pad: tuple[int, int]) -> Int8:
-    """Return a map [C, H, W] as one of ``stride`` x ``stride`` pixels a pixel, [S S C, H / S, W / S].
-
-    The first block begins ``pad`` rows above and columns left of the map, where pixels are 0.
-    """
-    above, left = pad
-    channels, *size = x.shape
-    rows, columns = (-(-side // stride) for side in size)
-    padded = np.zeros((channels, rows * stride, columns * stride), np.int8)
-    inside = x[:, : rows * stride - above, : columns * stride - left]
-    padded[:, above : above + inside.shape[1], left : left + inside.shape[2]] = inside
-    blocks = padded.reshape(channels, rows, stride, columns, stride).transpose(2, 4, 0, 1, 3)
-    return blocks.reshape(-1, rows, columns)
-
-
-def blocked_weights(w: Int8, stride: int) -> Int8:
-    """Return weights [M, C, K, K] as those of a 1 x 1 convolution of a `blocked_map`, K up to ``stride``."""
-    outputs, channels, *kernel = w.shape
-    block = np.zeros((outputs, channels, stride, stride), np.int8)
-    block[:, :, : kernel[0], : kernel[1]] = w
-    return block.transpose(0, 2, 3, 1).reshape(outputs, -1, 1, 1)
-
-
-def _blocked(row: Row) -> bool:
-    """Say whether the windows of a layer have no pixel in common: the host lays its map out in blocks.
-
-    Then it is a 1 x 1 convolution, and takes a word where a stem of three channels would take one for each
-    pixel.
-    """
-    stride = row.stride[0]
-    return (
-        row.kind == "conv"
-        and row.group == 1
-        and row.stride == (stride, stride)
-        and max(row.kernel) <= stride > 1
-        and row.dilation == (1, 1)
-        and row.out_size == (-(-row.rows // stride), -(-row.columns // stride))
-        and max(row.pads[:2]) < stride
-    )
+        return self.seeded.layer(layer, w)
 
 
 def row_layer(row: Row, offsets: Row | None = None, *, blocked: bool = False) -> ConvLayer:
@@ -369,21 +280,3 @@ def _shuffles(rows: Sequence[Row]) -> bool:
     ends = [row.name.rpartition(".")[2] for row in rows]
     stage = rows[0].name[:1] == "s" and rows[0].name[1:2].isdigit() if rows else False
     return stage and (ends == ["pw1", "dw", "pw2"] or _branches(rows))
-
-
-def in_order(steps: Sequence[Step]) -> list[Step]:
-    """Say of each job whether it has to wait for those before it: it reads what one of them wrote.
-
-    What waits for other reasons goes on doing so.
-    """
-    written = {step.result: n for n, step in enumerate(steps)}
-    complete = -1
-    ordered = []
-    for n, step in enumerate(steps):
-        names = [step.source.name] + ([step.bypass.name] if step.bypass is not None else [])
-        needed = max((written.get(name, -1) for name in names), default=-1)
-        after = step.after or needed > complete
-        ordered.append(replace(step, after=after))
-        if after:
-            complete = n - 1
-    return ordered

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,7 @@ from numpy.typing import NDArray
 
 from hw.conv.config import MASK_BITS, TAP_SUM_BITS, ConvConfig
 from hw.conv.core.layouts import Offsets
-from hw.conv.driver.layer import ConvLayer
-from hw.conv.driver.program import LayerTensors, MapName, Program, Step
-from hw.conv.driver.weight_streams import ChannelParameters
-from hw.errors import InputError
-from sim.engines.conv.execute import sum_bits, sums
-from sim.engines.conv.job import RESULT, SUMS, LayerJob
-from sim.golden.conv.formats import (
+from hw.conv.driver.formats import (
     channel_scales,
     check_weights,
     quantized_bias,
@@ -26,14 +20,78 @@ from sim.golden.conv.formats import (
     quantized_offsets,
     quantized_weights,
 )
+from hw.conv.driver.layer import ConvLayer
+from hw.conv.driver.program import LayerTensors, MapName, Program, Step
+from hw.conv.driver.route import Route
+from hw.conv.driver.weight_streams import ChannelParameters
+from hw.errors import InputError
 
 Tensor = NDArray[Any]
 #: Tensors of a layer; attributes are arrays of whole numbers.
 TENSORS = ("x", "w", "offset", "mask", "bias", "x_scale", "x_zero", "w_scale", "y_scale", "y_zero")
 ATTRIBUTES = ("group", "offset_group", "pads", "strides", "dilations", "bound", "accumulators")
+#: Name of a layer's result, and of the maps of the bytes of its sums.
+RESULT, SUMS = "y", "acc_byte_"
 
 
-def read_layer(tensors: Mapping[str, Tensor], config: ConvConfig) -> LayerJob:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class QuantizedLayer:
+    """A layer as the engine computes it, but for the scale of its results."""
+
+    config: ConvConfig
+    x: NDArray[np.int8]
+    layer: LayerTensors  #: Its parameters hold the bias alone.
+    unit: NDArray[np.float64]  #: For each output channel the real value of 1 in ``w (x - x_zero)``.
+    #: Fraction bits of the sums: of samples and masks, none where samples are pixels.
+    sum_bits: int
+    #: Fraction bits that the gates add to those on routes on which no sample has a fraction.
+    extra_bits: int
+    #: ``result_scale``: scale and zero point of the result, None if they are to follow from its range.
+    result_scale: tuple[float, int] | None
+    accumulators: bool  #: The sums are asked for.
+
+    @property
+    def route(self) -> Route:
+        """The layer's route through the units."""
+        program = self._program((_step(self.layer),))
+        return program.route(program.steps[0])
+
+    @property
+    def sum_unit(self) -> NDArray[np.float64]:
+        """For each output channel the real value of 1 in the gates' sums."""
+        return self.unit / 2.0 ** (self.sum_bits + self.extra_bits)
+
+    @property
+    def sum_bytes(self) -> int:
+        """Bytes of the sums that leave; 0 if they are not asked for."""
+        if not self.accumulators:
+            return 0
+        width = _sum_width(self.layer, self.sum_bits + self.extra_bits)
+        return -(-(width - self.extra_bits) // 8)
+
+    def program(self, y_scale: float, y_zero: int) -> Program:
+        """Return the launch: the layer, then the layer again for each byte of its sums."""
+        outputs, shape = len(self.layer.w), self.layer.layer
+        multiplier, shift = channel_scales(self.sum_unit / y_scale)
+        parameters = replace(
+            self.layer.parameters,
+            multiplier=multiplier,
+            shift=shift,
+            post=np.full(outputs, y_zero, np.int64),
+        )
+        steps = [_step(replace(self.layer, parameters=parameters))]
+        for n in range(self.sum_bytes):
+            shifts = np.full(outputs, 8 * n + self.extra_bits, np.int64)
+            of_byte = replace(self.layer.parameters, shift=shifts)
+            raw = replace(self.layer, layer=replace(shape, raw=True), parameters=of_byte)
+            steps.append(replace(_step(raw), name=f"sums {n}", result=f"{SUMS}{n}"))
+        return self._program(tuple(steps))
+
+    def _program(self, steps: tuple[Step, ...]) -> Program:
+        return Program(config=self.config, inputs={"x": self.x}, steps=steps)
+
+
+def read_tensors(tensors: Mapping[str, Tensor], config: ConvConfig) -> QuantizedLayer:
     """Check and quantize a layer.
 
     ``tensors``: ``x [C, H, W]`` and ``w [Cout, C / group, kH, kW]``, int8 or real; ``offset`` and ``mask`` as
@@ -68,45 +126,33 @@ def read_layer(tensors: Mapping[str, Tensor], config: ConvConfig) -> LayerJob:
         shift=np.zeros(outputs, np.int64),
         post=np.zeros(outputs, np.int64),
     )
-    layer = LayerTensors(layer=shape, w=w, parameters=neutral, offset=offset, mask=mask)
-    program = _program({"x": x}, (_step(layer),), config)
-    job = program.jobs[0]
-    # Fraction bits of the sums, and those that the gates add, on some ways, where no sample has a fraction.
-    known = 0 if offset is None else 2 * config.fraction_bits + (MASK_BITS if mask is not None else 0)
-    bits = known if offset is not None else sum_bits(config, shape, job)
-    bias = _bias(tensors, outputs, unit, known) << bits - known
-    layer = replace(layer, parameters=replace(neutral, bias=bias))
-    total = sums(layer, x, config, job)
-    exact = total * (unit / 2.0**bits).reshape(-1, 1, 1)
-    y_scale, y_zero = _result_scale(tensors, exact)
-    multiplier, shift = channel_scales(unit / 2.0**bits / y_scale)
-    parameters = replace(
-        layer.parameters, multiplier=multiplier, shift=shift, post=np.full(outputs, y_zero, np.int64)
+    sum_bits = 0 if offset is None else 2 * config.fraction_bits + (MASK_BITS if mask is not None else 0)
+    found = QuantizedLayer(
+        config=config,
+        x=x,
+        layer=LayerTensors(layer=shape, w=w, parameters=neutral, offset=offset, mask=mask),
+        unit=unit,
+        sum_bits=sum_bits,
+        extra_bits=0,
+        result_scale=_result_scale(tensors),
+        accumulators=bool(_numbers(tensors, "accumulators", (1,), 1, 0, 1)[0]),
     )
-    layer = replace(layer, parameters=parameters)
-    steps = [_step(layer)]
-    wanted = bool(_numbers(tensors, "accumulators", (1,), 1, 0, 1)[0])
-    count = -(-(_sum_width(layer, bits) - bits + known) // 8) if wanted else 0
-    for n in range(count):
-        of_byte = replace(neutral, bias=bias, shift=np.full(outputs, 8 * n + bits - known, np.int64))
-        raw = replace(layer, layer=replace(shape, raw=True), parameters=of_byte)
-        steps.append(replace(_step(raw), name=f"sums {n}", result=f"{SUMS}{n}"))
-    return LayerJob(
-        program=_program({"x": x}, tuple(steps), config),
-        bytes=count,
-        sum_bits=known,
-        y_scale=y_scale,
-        y_zero=y_zero,
-        exact=exact,
-    )
+    extra_bits = found.route.sum_bits(config, shape) if offset is None else 0
+    bias = _bias(tensors, outputs, unit, sum_bits) << extra_bits
+    layer = replace(found.layer, parameters=replace(neutral, bias=bias))
+    return replace(found, layer=layer, extra_bits=extra_bits)
+
+
+def joined_sums(maps: Mapping[str, NDArray[np.int8]], count: int) -> NDArray[np.int64]:
+    """Join the ``count`` bytes of sums that a launch wrote; the last one has the sign."""
+    total = maps[f"{SUMS}{count - 1}"].astype(np.int64)
+    for n in reversed(range(count - 1)):
+        total = (total << 8) | maps[f"{SUMS}{n}"].view(np.uint8)
+    return total
 
 
 def _step(layer: LayerTensors) -> Step:
     return Step(name="layer", layers=(layer,), source=MapName(name="x"), result=RESULT)
-
-
-def _program(inputs: Mapping[str, NDArray[np.int8]], steps: tuple[Step, ...], config: ConvConfig) -> Program:
-    return Program(config=config, inputs=inputs, steps=steps)
 
 
 def _sum_width(layer: LayerTensors, bits: int) -> int:
@@ -256,13 +302,12 @@ def _bias(
     return quantized_bias(bias, unit / 2.0**bits)
 
 
-def _result_scale(tensors: Mapping[str, Tensor], reals: NDArray[np.float64]) -> tuple[float, int]:
-    """Return scale and zero point of the result: the user's, or those that its range needs."""
-    if "y_scale" in tensors:
-        zero = int(_numbers(tensors, "y_zero", (1,), 0, -128, 127)[0])
-        return _number(tensors, "y_scale", 1.0), zero
-    _, scale, zero = quantized_map(reals)
-    return scale, zero
+def _result_scale(tensors: Mapping[str, Tensor]) -> tuple[float, int] | None:
+    """Read scale and zero point of the result, if they are given."""
+    if "y_scale" not in tensors:
+        return None
+    zero = int(_numbers(tensors, "y_zero", (1,), 0, -128, 127)[0])
+    return _number(tensors, "y_scale", 1.0), zero
 
 
 def _number(tensors: Mapping[str, Tensor], name: str, default: float) -> float:

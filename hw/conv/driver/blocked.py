@@ -1,0 +1,51 @@
+"""Maps in blocks: the host makes a layer whose windows have no pixel in common a 1 x 1 convolution."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.conv.driver.table import Row
+
+Int8 = NDArray[np.int8]
+
+
+def blocked_map(x: Int8, stride: int, pad: tuple[int, int]) -> Int8:
+    """Return a map [C, H, W] as one of ``stride`` x ``stride`` pixels a pixel, [S S C, H / S, W / S].
+
+    The first block begins ``pad`` rows above and columns left of the map, where pixels are 0.
+    """
+    above, left = pad
+    channels, *size = x.shape
+    rows, columns = (-(-side // stride) for side in size)
+    padded = np.zeros((channels, rows * stride, columns * stride), np.int8)
+    inside = x[:, : rows * stride - above, : columns * stride - left]
+    padded[:, above : above + inside.shape[1], left : left + inside.shape[2]] = inside
+    blocks = padded.reshape(channels, rows, stride, columns, stride).transpose(2, 4, 0, 1, 3)
+    return blocks.reshape(-1, rows, columns)
+
+
+def blocked_weights(w: Int8, stride: int) -> Int8:
+    """Return weights [M, C, K, K] as those of a 1 x 1 convolution of a `blocked_map`, K up to ``stride``."""
+    outputs, channels, *kernel = w.shape
+    block = np.zeros((outputs, channels, stride, stride), np.int8)
+    block[:, :, : kernel[0], : kernel[1]] = w
+    return block.transpose(0, 2, 3, 1).reshape(outputs, -1, 1, 1)
+
+
+def in_blocks(row: Row) -> bool:
+    """Say whether the windows of a layer have no pixel in common: the host lays its map out in blocks.
+
+    Then it is a 1 x 1 convolution, and takes a word where a stem of three channels would take one for each
+    pixel.
+    """
+    stride = row.stride[0]
+    return (
+        row.kind == "conv"
+        and row.group == 1
+        and row.stride == (stride, stride)
+        and max(row.kernel) <= stride > 1
+        and row.dilation == (1, 1)
+        and row.out_size == (-(-row.rows // stride), -(-row.columns // stride))
+        and max(row.pads[:2]) < stride
+    )
