@@ -190,7 +190,9 @@ class _Walk:
     def _point(self, job: Job, side: PointSide, accepted: int) -> PointJob:
         config, fields, route = self._config, job.fields, job.route
         reverse = route.tap is not None and not route.tap_first
-        beat_bits = 8 * self._ports.width_bytes
+        beats = {
+            first: tile_beats(config, 8 * self._ports.width_bytes, first=first) for first in (False, True)
+        }
         found = PointJob(
             config,
             self.latency,
@@ -200,7 +202,7 @@ class _Walk:
             fields,
             known=accepted,
             words=fields["middle_total_words" if reverse else "out_total_words"],
-            tiles=[tile_beats(config, beat_bits, first=tile.first) for tile in side.tiles],
+            tiles=[beats[tile.first] for tile in side.tiles],
             bypass=route.rearrangement.shuffle,
         )
         if found.bypass is not None:

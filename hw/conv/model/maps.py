@@ -90,6 +90,13 @@ class MapSource:
         self._token = token
         self._words = fields[f"{side}_in_words" if side == "bypass" else "in_words"]
         self._units = [fields[f"{side}_units_{port}"] for port in range(config.ports)]
+        #: Of each port that has bytes of the map: their number in a pixel, the first address, and the bytes
+        #: from row to row and from chunk to chunk.
+        self._slices = [
+            (size, *(fields[f"{side}_{name}_{port}"] for name in ("address", "pitch", "bytes")))
+            for port, size in enumerate(self._units)
+            if size
+        ]
         # Any of the channels may be at a refresh when a chunk is asked for.
         self._refresh = ports.refresh * min(sum(size > 0 for size in self._units), ports.channels)
         self._beat = ports.beat_of(config, fields)
@@ -172,13 +179,9 @@ class MapSource:
         fields, side, width = self._fields, self._side, self._ports.width_bytes
         pixels = fields[f"{side}_pixels" if n < self._of_row - 1 else f"{side}_last_pixels"]
         beats, first_beats = 1, 1
-        for port, size in enumerate(self._units):
-            if size:
-                begin, pitch, step = (
-                    fields[f"{side}_{name}_{port}"] for name in ("address", "pitch", "bytes")
-                )
-                skipped = (begin + row * pitch + n * step) % width
-                first = min(pixels * size, -(-min(self._part_bytes, size) // width) * width)
-                beats = max(beats, -(-(skipped + pixels * size) // width))
-                first_beats = max(first_beats, -(-(skipped + first) // width))
+        for size, begin, pitch, step in self._slices:
+            skipped = (begin + row * pitch + n * step) % width
+            first = min(pixels * size, -(-min(self._part_bytes, size) // width) * width)
+            beats = max(beats, -(-(skipped + pixels * size) // width))
+            first_beats = max(first_beats, -(-(skipped + first) // width))
         return _Chunk(pixels * self._words, beats, first_beats)

@@ -10,8 +10,11 @@ from hw.conv.core.pointwise.cell import PointwiseCell
 from hw.conv.core.pointwise.drain import Drain
 from hw.conv.model.flow import Piece, Source, behind
 from hw.conv.model.latency import Latency
-from hw.conv.model.supply import Weights
+from hw.conv.model.supply import Tiles, Weights
 from hw.conv.model.waits import BUSY, INPUT, OUTPUT, WEIGHT, Activity
+
+#: Fewest tiles that are worth being swept at once.
+_MANY = 128
 
 
 class PointState:
@@ -102,7 +105,7 @@ class PointJob:
         bypass: bool,
     ) -> None:
         self._latency, self._activity, self._state, self._weights = latency, activity, state, weights
-        self._fields, self._tiles = fields, tiles
+        self._fields, self._tiles, self._beats = fields, tiles, Tiles(tiles)
         self._least = PointwiseCell.least_sweep(config)
         self._active = known + latency.active
         pixels = fields["blocks"] * fields["block"] - fields["block"] + fields["last_block"]
@@ -156,20 +159,52 @@ class PointJob:
         cycles = max(pixels, self._least)
         full = self.fill.next() + latency.sweep
         room = state.results[-2] + latency.freed_half
-        begin = 0
-        for n, beats in enumerate(self._tiles):
-            tile = self._weights.tile(beats, free=state.reload) + latency.tile
-            begin = max(tile, state.pixel, self._active)
-            if not n:
-                begin = max(begin, full, room)
-            idle = max(state.pixel, self._active)
-            for cause, until in ((WEIGHT, tile), (INPUT, full), (OUTPUT, room)):
-                if cause == WEIGHT or not n:
-                    activity.add(cause, idle, min(until, begin))
-            activity.add(BUSY, begin, begin + pixels)
-            state.pixel, state.reload = begin + cycles, begin + latency.reload
+        tile = self._weights.tile(self._tiles[0], free=state.reload) + latency.tile
+        idle = max(state.pixel, self._active)
+        begin = max(tile, idle, full, room)
+        for cause, until in ((WEIGHT, tile), (INPUT, full), (OUTPUT, room)):
+            activity.add(cause, idle, min(until, begin))
+        activity.add(BUSY, begin, begin + pixels)
+        n = 1
+        while n < len(self._tiles):
+            rest = len(self._tiles) - n
+            steady = 0
+            if rest >= _MANY and cycles > self._tiles[-1]:
+                steady = self._steady(n, begin, pixels, cycles)
+            n, begin = n + steady, begin + steady * cycles
+            if not steady:
+                count = min(rest, _MANY) if cycles > self._tiles[-1] else rest
+                begin = self._swept(self._tiles[n : n + count], begin, pixels, cycles)
+                n += count
+        state.pixel, state.reload = begin + cycles, begin + latency.reload
         state.blocks.released.append(begin)
         result = begin + latency.result
         if self.bypass is not None:
             result = max(result, self.bypass.next() + latency.bypass)
         return result
+
+    def _swept(self, tiles: Sequence[int], begin: int, pixels: int, cycles: int) -> int:
+        """Sweep tiles behind the one that began at ``begin``; returns when the last of them began."""
+        latency, activity = self._latency, self._activity
+        begins = self._weights.sweeps(tiles, begin, pitch=cycles, reload=latency.reload, ready=latency.tile)
+        if begins[-1] == begin + len(tiles) * cycles:
+            activity.add_even(BUSY, begin + cycles, pixels, pitch=cycles, count=len(tiles))
+            return begins[-1]
+        for each in begins:
+            activity.add(WEIGHT, begin + cycles, each)
+            activity.add(BUSY, each, each + pixels)
+            begin = each
+        return begin
+
+    def _steady(self, n: int, begin: int, pixels: int, cycles: int) -> int:
+        """Sweep tiles from ``n`` on that wait for nothing but the pixels before; returns their number.
+
+        ``begin``: of the tile before them.
+        """
+        latency = self._latency
+        room = cycles - latency.reload - latency.tile
+        free = begin + latency.reload
+        count = self._weights.steady(self._beats, n, free=free, pitch=cycles, room=room)
+        if count:
+            self._activity.add_even(BUSY, begin + cycles, pixels, pitch=cycles, count=count)
+        return count

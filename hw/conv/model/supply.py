@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+import numpy as np
 
 from hw.conv.config import ConvConfig
 from hw.conv.core.depthwise.offset_store import OffsetStore
@@ -13,6 +15,17 @@ from hw.conv.model.flow import Passed, Piece
 from hw.conv.model.latency import Latency
 from hw.conv.model.maps import Ports
 from hw.lib.dma.read import ReadDMA
+
+#: More than sums of cycles are off by rounding, and less than a cycle.
+_ROUNDING = 1e-3
+
+
+class Tiles:
+    """The beats of each tile of a layer's block."""
+
+    def __init__(self, beats: Sequence[int]) -> None:
+        self.beats = np.array(beats, np.int64)
+        self.ends = np.cumsum(self.beats)  #: Beats up to the end of each tile.
 
 
 class Weights:
@@ -34,6 +47,79 @@ class Weights:
     def tile(self, beats: int, *, free: int) -> int:
         """Return when the last beat of the next tile is taken by a loader that is free from ``free`` on."""
         return self._take(beats, free, beats - 1)
+
+    def sweeps(self, tiles: Sequence[int], begin: int, *, pitch: int, reload: int, ready: int) -> list[int]:
+        """Return when the sweep of each tile begins: ``pitch`` cycles after the one before, or later.
+
+        ``begin``: of the tile before.  A tile loads from ``reload`` cycles after that on, and is ready for
+        its sweep ``ready`` cycles after its last beat.  As calls of `tile`, with its state in local names:
+        most of a prediction's time goes here.
+        """
+        beat, delay, taken = self._beat, self._latency.weights, self._taken
+        arrives, count, last = self._arrives, self._count, self._last
+        found = []
+        for beats in tiles:
+            count += beats
+            rest = (beats - 1) * beat
+            while taken and taken[0][0] <= count - ReadDMA.FIFO_BEATS:
+                asked = taken.popleft()[1] + delay - rest
+                if asked > arrives:
+                    arrives = asked
+            first = begin + reload
+            if last + 2 > first:
+                first = last + 2
+            if arrives > first:
+                first = math.ceil(arrives)
+            last = first + beats - 1
+            if arrives + rest > last:
+                last = math.ceil(arrives + rest)
+            arrives += beats * beat
+            taken.append((count, last))
+            begin += pitch
+            if last + ready > begin:
+                begin = last + ready
+            found.append(begin)
+        self._arrives, self._count, self._last = arrives, count, last
+        return found
+
+    def steady(self, tiles: Tiles, start: int, *, free: int, pitch: int, room: int) -> int:
+        """Take tiles from number ``start`` on as long as none is late; returns how many were taken.
+
+        The loader is free for the first of them from ``free`` on, for each of the others ``pitch`` cycles
+        later; the last beat of a tile is late ``room`` cycles after that.  The state is that after as many
+        calls of `tile`: where rounding may decide, tiles are left to it.
+        """
+        beats = tiles.beats[start:]
+        ends = tiles.ends[start:] - tiles.ends[start - 1]
+        frees = free + pitch * np.arange(len(beats))
+        taken = frees + beats - 1
+        in_time = beats - 1 <= room
+        in_time[0] &= self._last + 2 <= free
+        in_time[1:] &= beats[:-1] + 1 <= pitch
+        # Each tile may be asked for when the reader's queue has room: when an earlier one was taken.
+        before = np.array(self._taken, np.int64).reshape(-1, 2)
+        counts = np.concatenate([before[:, 0], self._count + ends])
+        times = np.concatenate([before[:, 1], taken])
+        left = np.searchsorted(counts, self._count + ends - ReadDMA.FIFO_BEATS, side="right")
+        leaves = np.diff(left, prepend=0) > 0
+        asked = np.where(leaves, times[left - 1] + self._latency.weights - (beats - 1) * self._beat, -np.inf)
+        earlier = (ends - beats) * self._beat
+        arrives = np.maximum.accumulate(np.maximum(asked - earlier, self._arrives)) + earlier
+        in_time &= arrives < frees - _ROUNDING
+        in_time &= arrives + (beats - 1) * self._beat < taken - _ROUNDING
+        count = len(beats) if in_time.all() else int(np.argmin(in_time))
+        if not count:
+            return 0
+        # From the last tile that certainly waited for room: those behind it are added up as `_take` does.
+        ready = np.concatenate([[self._arrives], (arrives + beats * self._beat)[:-1]])
+        certain = np.flatnonzero(asked[:count] > ready[:count] + _ROUNDING)
+        for n in range(certain[-1] if certain.size else 0, count):
+            self._arrives = max(self._arrives, float(asked[n])) + float(beats[n] * self._beat)
+        self._count += int(ends[count - 1])
+        self._last = int(taken[count - 1])
+        alive = slice(int(left[count - 1]), len(before) + count)
+        self._taken = deque(zip(counts[alive].tolist(), times[alive].tolist(), strict=True))
+        return count
 
     def packet(self, records: int, *, free: int) -> int:
         """Return when the last record of the next packet of the depthwise unit is taken."""

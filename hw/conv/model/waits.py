@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 #: In order of precedence.
 BUSY, WEIGHT, INPUT, OUTPUT = range(4)
@@ -16,15 +17,24 @@ class Activity:
 
     def __init__(self) -> None:
         self._intervals: list[tuple[int, int, int]] = []
+        self._even: list[NDArray[np.int64]] = []
 
     def add(self, cause: int, start: int, end: int) -> None:
         """Add an interval; an empty one is none."""
         if end > start:
             self._intervals.append((start, end, cause))
 
+    def add_even(self, cause: int, start: int, length: int, *, pitch: int, count: int) -> None:
+        """Add ``count`` intervals of one length, ``pitch`` cycles apart."""
+        if length == pitch:
+            self.add(cause, start, start + count * pitch)
+        else:
+            starts = start + pitch * np.arange(count)
+            self._even.append(np.stack([starts, starts + length, np.full(count, cause)], axis=1))
+
     def counts(self, cycles: int) -> Mapping[str, int]:
         """Return the cycles of each counter, of 0 ... ``cycles`` - 1: each cycle counts once."""
-        found = np.array([*self._intervals, (0, cycles, _IDLE)], np.int64)
+        found = np.concatenate([np.array([*self._intervals, (0, cycles, _IDLE)], np.int64), *self._even])
         bounds = np.unique(np.clip(found[:, :2], 0, cycles))
         lengths = np.diff(bounds)
         cause = np.full(len(lengths), _IDLE)
