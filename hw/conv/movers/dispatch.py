@@ -174,82 +174,65 @@ class Dispatch(wiring.Component):
         return Mux(middle, field["middle_total_words"], field["in_total_words"])
 
     def _units(self, m: Module, field: Any, has: Any, reverse: Any, depthwise: Any, pointwise: Any) -> None:
-        """Return the core's units their commands."""
-        tap, fill = self.tap.payload, self.tap.payload.fill
-        same = [
+        """Drive the commands of the core's units."""
+        tap, offset = self.tap.payload, self.offset.payload
+        block, sweep, drain = self.block.payload, self.sweep.payload, self.drain.payload
+        bypass, cut = self.bypass_block.payload, self.bypass_cut.payload
+        same = (
             *("out_rows", "out_columns", "kernel_rows", "kernel_columns", "stride_rows", "stride_columns"),
             *("dilation_rows", "dilation_columns", "pad_rows", "pad_columns", "steps", "first_need"),
             *("first_free", "group_slices", "digits"),
-        ]
-        block, sweep, drain = self.block.payload, self.sweep.payload, self.drain.payload
-        bypass = self.bypass_block.payload
+        )
         m.d.comb += [
-            *(tap[name].eq(field[name]) for name in same),
-            *(
-                fill[name].eq(field[name])
-                for name in ("rows", "columns", "words", "slots", "row_words", "split")
-            ),
-            fill.strip.eq(has(d.STRIP)),
-            fill.asked.eq(~(pointwise & reverse)),
+            *_copied(tap, field, same),
+            *_copied(tap.fill, field, ("rows", "columns", "words", "slots", "row_words", "split")),
+            tap.fill.strip.eq(has(d.STRIP)),
+            tap.fill.asked.eq(~(pointwise & reverse)),
             tap.offsets.eq(Mux(has(d.FREE), Offsets.FREE, Mux(has(d.SQUARE), Offsets.SQUARE, Offsets.NONE))),
             tap.masked.eq(has(d.MASKED)),
             tap.gather.eq(has(d.GATHER)),
-            tap.entries.eq(field["offset_entries"]),
+            *_copied(tap, field, ("entries",), "offset_"),
             tap.samples.eq(has(d.SAMPLES)),
             tap.dot.eq(has(d.DOT)),
-            tap.passes.eq(field["offset_passes"]),
-            tap.settings.zero.eq(field["tap_zero"]),
-            tap.settings.low.eq(field["tap_low"]),
-            tap.settings.high.eq(field["tap_high"]),
+            *_copied(tap, field, ("passes",), "offset_"),
+            *_copied(tap.settings, field, ("zero", "low", "high"), "tap_"),
             tap.settings.raw.eq(has(d.TAP_RAW)),
-            self.offset.payload.pixels.eq(field["offset_pixels"]),
-            self.offset.payload.entries.eq(field["offset_entries"]),
-            self.offset.payload.low.eq(field["offset_low"]),
-            self.offset.payload.high.eq(field["offset_high"]),
-            self.offset.payload.dot.eq(has(d.DOT)),
-            *(block[name].eq(field[name]) for name in ("block", "last_block", "blocks")),
-            block.words.eq(field["block_words"]),
+            *_copied(offset, field, ("pixels", "entries", "low", "high"), "offset_"),
+            offset.dot.eq(has(d.DOT)),
+            *_copied(block, field, ("block", "last_block", "blocks")),
+            *_copied(block, field, ("words",), "block_"),
             block.asked.eq(~depthwise | reverse),
             sweep.blocks.eq(block),
-            sweep.out_words.eq(field["out_words"]),
+            *_copied(sweep, field, ("out_words",)),
             sweep.settings.zero.eq(0),
-            sweep.settings.low.eq(field["point_low"]),
-            sweep.settings.high.eq(field["point_high"]),
+            *_copied(sweep.settings, field, ("low", "high"), "point_"),
             sweep.settings.raw.eq(has(d.POINT_RAW)),
-            drain.blocks.eq(field["blocks"]),
-            drain.rows.eq(field["drain_rows"]),
-            drain.last_rows.eq(field["drain_last_rows"]),
-            drain.columns.eq(field["drain_columns"]),
-            drain.words.eq(field["drain_words"]),
-            drain.parts.eq(field["drain_parts"]),
+            *_copied(drain, field, ("blocks",)),
+            *_copied(drain, field, ("rows", "last_rows", "columns", "words", "parts"), "drain_"),
             drain.split.eq(has(d.SPLIT)),
             drain.double.eq(has(d.DOUBLE)),
             drain.shuffle.eq(has(d.BYPASS)),
-            drain.part_words.eq(field["part_words"]),
-            *(bypass[name].eq(field[name]) for name in ("block", "last_block", "blocks")),
-            bypass.words.eq(field["bypass_words"]),
+            *_copied(drain, field, ("part_words",)),
+            *_copied(bypass, field, ("block", "last_block", "blocks")),
+            *_copied(bypass, field, ("words",), "bypass_"),
             bypass.asked.eq(1),
-            self.bypass_cut.payload.pixels.eq(field["bypass_total_pixels"]),
-            self.bypass_cut.payload.parts.eq(field["bypass_parts"]),
-            self.bypass_cut.payload.channels.eq(field["bypass_channels"]),
+            cut.pixels.eq(field["bypass_total_pixels"]),
+            *_copied(cut, field, ("parts", "channels"), "bypass_"),
         ]
 
     def _movers(self, m: Module, field: Any, has: Any) -> None:
-        """Return the movers theirs; addresses of maps count from the port's base."""
+        """Drive the commands of the movers; addresses of maps count from the port's base."""
         config, bases = self._config, self.bases
         for side, taker, words in (
             ("in", self.read, "in_words"),
             ("bypass", self.bypass_read, "bypass_in_words"),
         ):
             job = taker.payload
+            sizes = ("rows", "chunks", "pixels", "last_pixels", "token_chunks")
             m.d.comb += [
-                *(
-                    job[name].eq(field[f"{side}_{name}"])
-                    for name in ("rows", "chunks", "pixels", "last_pixels")
-                ),
-                job.token_chunks.eq(field[f"{side}_token_chunks"]),
+                *_copied(job, field, sizes, f"{side}_"),
                 job.words.eq(field[words]),
-                job.total_words.eq(field[f"{side}_total_words"]),
+                *_copied(job, field, ("total_words",), f"{side}_"),
             ]
             for p in range(config.ports):
                 port = job.ports[p]
@@ -264,16 +247,11 @@ class Dispatch(wiring.Component):
             gather = self.gather.payload
             m.d.comb += [self.offset.payload.tap.eq(self.tap.payload), gather.words.eq(field["in_words"])]
             for p in range(config.ports):
-                m.d.comb += [
-                    gather.ports[p][name].eq(self.read.payload.ports[p][name])
-                    for name in ("address", "pitch", "units")
-                ]
+                m.d.comb += _copied(
+                    gather.ports[p], self.read.payload.ports[p], ("address", "pitch", "units")
+                )
         write = self.write.payload
-        m.d.comb += [
-            write.rows.eq(field["out_map_rows"]),
-            write.parts.eq(field["out_map_parts"]),
-            write.words.eq(field["out_map_words"]),
-        ]
+        m.d.comb += _copied(write, field, ("rows", "parts", "words"), "out_map_")
         for p in range(config.ports):
             port = write.ports[p]
             m.d.comb += [
@@ -285,11 +263,16 @@ class Dispatch(wiring.Component):
             weights.address.eq(bases.weights + field["weights"]),
             weights.bytes.eq(field["weight_bytes"]),
             weights.tiles.eq(bases.weights + field["tiles"]),
-            weights.tile_bytes.eq(field["tile_bytes"]),
+            *_copied(weights, field, ("tile_bytes",)),
             weights.repeats.eq(field["tile_repeats"]),
             offsets.address.eq(bases.offsets + field["offsets"]),
-            offsets.bytes.eq(field["offset_bytes"]),
+            *_copied(offsets, field, ("bytes",), "offset_"),
             offsets.entries.eq(field["offset_total_entries"]),
-            offsets.units.eq(field["offset_units"]),
+            *_copied(offsets, field, ("units",), "offset_"),
             offsets.fields.eq(Mux(has(d.SQUARE), 1, Mux(has(d.MASKED), 3, 2))),
         ]
+
+
+def _copied(target: Any, source: Any, names: tuple[str, ...], prefix: str = "") -> list[Any]:
+    """Assign the fields of ``source`` to those of ``target`` that are called so without ``prefix``."""
+    return [target[name].eq(source[prefix + name]) for name in names]

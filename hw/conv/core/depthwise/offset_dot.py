@@ -140,6 +140,16 @@ class OffsetDot(wiring.Component):
         valid = delay(m, "summing", go, summed)
         first = delay(m, "first", word == 0, summed, reset=False)
         complete = delay(m, "complete", begins, summed + 1)
+        numbers = self._numbers(m, dots, at, first=first, valid=valid)
+
+        # Offsets of T taps.
+        arrived = delay(m, "arrived", complete, REQUANTIZE_LATENCY)
+        ends = delay(m, "ends", last_pass, summed + 1 + REQUANTIZE_LATENCY, reset=False)
+        self._entries(m, entries.i, numbers, kept, arrived=arrived, ends=ends)
+        return m
+
+    def _numbers(self, m: Module, dots: list[Any], at: Any, *, first: Any, valid: Any) -> list[Any]:
+        """Add the products of a pixel's words up, and scale the sums: two numbers a pass."""
         numbers = []
         for n, dot in enumerate(dots):
             ram = uninitialised(width=SUM_BITS, depth=64, ram_style="distributed")
@@ -166,27 +176,28 @@ class OffsetDot(wiring.Component):
                     names=(f"product_{n}", f"halves_{n}", f"number_{n}"),
                 )
             )
+        return numbers
 
-        # Offsets of T taps.
-        arrived = delay(m, "arrived", complete, REQUANTIZE_LATENCY)
-        ends = delay(m, "ends", last_pass, summed + 1 + REQUANTIZE_LATENCY, reset=False)
-        entry = entries.i.payload
-        if config.taps == 1:
-            m.d.comb += [entry[0].dy.eq(numbers[0]), entry[0].dx.eq(numbers[1]), entries.i.valid.eq(arrived)]
-            return m
+    def _entries(
+        self, m: Module, entries: Any, numbers: list[Any], kept: Signal, *, arrived: Any, ends: Any
+    ) -> None:
+        """Join the numbers of T taps to an entry; those of its first tap are ``kept`` for the second."""
+        entry = entries.payload
+        if self._config.taps == 1:
+            m.d.comb += [entry[0].dy.eq(numbers[0]), entry[0].dx.eq(numbers[1]), entries.valid.eq(arrived)]
+            return
         odd = Signal()
         held = Signal(data.ArrayLayout(signed(OFFSET_BITS), 2), reset_less=True)
         with m.If(arrived):
             m.d.sync += [odd.eq(~odd & ~ends), held[0].eq(numbers[0]), held[1].eq(numbers[1])]
         m.d.comb += [
-            entries.i.valid.eq(arrived & (odd | ends)),
+            entries.valid.eq(arrived & (odd | ends)),
             entry[0].dy.eq(Mux(odd, held[0], numbers[0])),
             entry[0].dx.eq(Mux(odd, held[1], numbers[1])),
             entry[1].dy.eq(numbers[0]),
             entry[1].dx.eq(numbers[1]),
             kept.eq(arrived & ~(odd | ends)),
         ]
-        return m
 
     def _weights(self, m: Module, address: Signal) -> Signal:
         """Return the weights of a word and two numbers, `_RAM` cycles after their address: int8 pairs."""

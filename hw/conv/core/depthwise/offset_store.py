@@ -102,14 +102,7 @@ class OffsetStore(wiring.Component):
         clamped, write, arrived = Signal(offset_entry(config)), Signal(), Signal()
         put, ends = Signal(), Signal()
         m.d.sync += [put.eq(taken), ends.eq(pixel_ends)]
-        for tap in range(config.taps):
-            source, target = self.i.payload[tap], clamped[tap]
-            m.d.sync += target.mask.eq(source.mask)
-            for name in ("dy", "dx"):
-                value = source[name]
-                m.d.sync += target[name].eq(
-                    Mux(value < command.low, command.low, Mux(value > command.high, command.high, value))
-                )
+        self._clamp(m, command, clamped)
         entry: Any = clamped
         beside: Any = Cat()  # what the first generator's entries have besides
         if config.gather_words:
@@ -153,6 +146,25 @@ class OffsetStore(wiring.Component):
         # `free` is a cycle late.
         m.d.sync += room.eq((free > self.LATE_ENTRIES) & ~full)
 
+        self._rams(m, entry, beside, write=write, place=place, first=first)
+        return m
+
+    def _clamp(self, m: Module, command: Any, clamped: Any) -> None:
+        """Clamp an entry to the bounds of its layer."""
+        for tap in range(self._config.taps):
+            source, target = self.i.payload[tap], clamped[tap]
+            m.d.sync += target.mask.eq(source.mask)
+            for name in ("dy", "dx"):
+                value = source[name]
+                m.d.sync += target[name].eq(
+                    Mux(value < command.low, command.low, Mux(value > command.high, command.high, value))
+                )
+
+    def _rams(
+        self, m: Module, entry: Any, beside: Any, *, write: Signal, place: Signal, first: Signal
+    ) -> None:
+        """Write an entry to every copy of the ring, and read each copy for its generator."""
+        config, depth = self._config, self._config.offset_entries
         for g in range(config.generators):
             written = Cat(entry.as_value(), beside if g == 0 else Cat())
             ram = uninitialised(
@@ -175,4 +187,3 @@ class OffsetStore(wiring.Component):
             m.d.sync += [address.eq(first + self.entry[g]), held.eq(read.data)]
             if config.gather_words and g == 0:
                 m.d.comb += Cat(self.misses, self.place).eq(held[len(self.o[g].as_value()) :])
-        return m

@@ -102,8 +102,9 @@ class Sampler(wiring.Component):
         m.submodules.tables = tables = LayerTables(config)
         m.submodules.store = store = OffsetStore(config)
         walkers: list[Any] = [taps]
-        if config.strip:
-            m.submodules.strips = strips = StripWalker(config)
+        strips = StripWalker(config) if config.strip else None
+        if strips is not None:
+            m.submodules.strips = strips
             walkers.append(strips)
         connect(m, flipped(self.i), fill.i)
         connect(m, fill.token, flipped(self.token))
@@ -118,7 +119,7 @@ class Sampler(wiring.Component):
         left = Signal(range(drain + 1))
         m.d.comb += [
             self.command.ready.eq(~self.busy),
-            done.eq(taps.done | (strips.done if config.strip else 0)),
+            done.eq(taps.done | (strips.done if strips is not None else 0)),
             self.release.eq(drained & self._has_weights(job)),
         ]
         m.d.sync += [start.eq(self.command.valid & ~self.busy), drained.eq(left == 1)]
@@ -145,22 +146,10 @@ class Sampler(wiring.Component):
             ]
             waits = waits | walker.waits
         m.d.sync += self.waits.eq(Cat(waits, self.busy & ~self.loaded & self._has_weights(job)))
-        # Rows are free when what was read of them has left the banks.
-        freed = delay(m, "freed", taps.o.free_row, self.LATENCY, reset=False)
-        if config.strip:
-            strip_freed = delay(m, "strip_freed", strips.row, self.LATENCY, reset=False)
-            freed = Mux(job.fill.strip, strip_freed, freed)
-        # What the walker said of the layer before has passed the delay when this count is over.
-        late = TapWalker.LATENCY + self.LATENCY
-        running = Signal(range(late + 1))
-        with m.If(start):
-            m.d.sync += running.eq(late)
-        with m.Elif(running != 0):
-            m.d.sync += running.eq(running - 1)
-        m.d.comb += fill.freed.eq(Mux(running == 0, freed, 0))
+        m.d.comb += fill.freed.eq(self._freed(m, start, job, taps, strips))
 
         begins = taps.o.valid & taps.o.first
-        if config.strip:
+        if strips is not None:
             begins = begins | (strips.o.valid & strips.o.last)
         m.d.comb += self.begins.eq(begins)
         addresses, points = self._coordinates(m, job, taps.o, tables, store)
@@ -177,8 +166,36 @@ class Sampler(wiring.Component):
                 )
             ),
         ]
+        bank_words = self._banks(m, fill, strips, addresses)
+        self._control(m, job, half, taps.o, strips.o if strips is not None else None)
+        if config.gather_words:
+            self._gather(m, job, taps.o, store, points, bank_words)
+        else:
+            for t in range(config.taps):
+                m.d.comb += [self.points[t][g].eq(points[t][g]) for g in range(config.generators)]
+                m.d.comb += [self.words[t][n].eq(bank_words[t][n]) for n in range(4)]
+        return m
 
-        # The banks, a copy for each tap, in slices for each generator.
+    def _freed(self, m: Module, start: Signal, job: Any, taps: TapWalker, strips: StripWalker | None) -> Any:
+        """Return the first row that is still needed, of which no word is on its way from the banks."""
+        freed = delay(m, "freed", taps.o.free_row, self.LATENCY, reset=False)
+        if strips is not None:
+            strip_freed = delay(m, "strip_freed", strips.row, self.LATENCY, reset=False)
+            freed = Mux(job.fill.strip, strip_freed, freed)
+        # What the walker said of the layer before has passed the delay when this count is over.
+        late = TapWalker.LATENCY + self.LATENCY
+        running = Signal(range(late + 1))
+        with m.If(start):
+            m.d.sync += running.eq(late)
+        with m.Elif(running != 0):
+            m.d.sync += running.eq(running - 1)
+        return Mux(running == 0, freed, 0)
+
+    def _banks(
+        self, m: Module, fill: Fill, strips: StripWalker | None, addresses: list[list[Any]]
+    ) -> list[list[Signal]]:
+        """Make the banks, a copy for each tap, in slices for each generator; returns the words read."""
+        config = self._config
         copies, slices = config.taps, config.generators
         slice_bits = config.word_bits // slices
         m.submodules.banks = banks = BankedMemory(
@@ -192,7 +209,7 @@ class Sampler(wiring.Component):
         bank_words = [
             [Signal(config.word_bits, name=f"words_{t}_{n}") for n in range(4)] for t in range(copies)
         ]
-        if config.strip:
+        if strips is not None:
             strip_read = delay(m, "strip_valid", strips.o.valid, _READ - 1)
             strip_addresses = delay(m, "strip", strips.o.addresses, _READ - 1, reset=False)
         for t in range(copies):
@@ -206,7 +223,7 @@ class Sampler(wiring.Component):
                         range(config.bank_words), name=f"address_{t}_{g}_{bank}", reset_less=True
                     )
                     chosen = addresses[t][g][bank]
-                    if config.strip and t == 0:
+                    if strips is not None and t == 0:
                         chosen = Mux(strip_read, strip_addresses[bank], chosen)
                     m.d.sync += address.eq(chosen)
                     m.d.comb += [
@@ -217,14 +234,7 @@ class Sampler(wiring.Component):
                         write.addr.eq(fill.address),
                         write.data.eq(fill.word.word_select(g, slice_bits)),
                     ]
-        self._control(m, job, half, taps.o, strips.o if config.strip else None)
-        if config.gather_words:
-            self._gather(m, job, taps.o, store, points, bank_words)
-        else:
-            for t in range(copies):
-                m.d.comb += [self.points[t][g].eq(points[t][g]) for g in range(slices)]
-                m.d.comb += [self.words[t][n].eq(bank_words[t][n]) for n in range(4)]
-        return m
+        return bank_words
 
     @staticmethod
     def _has_weights(job: Any) -> Any:

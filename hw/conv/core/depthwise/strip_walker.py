@@ -133,9 +133,19 @@ class StripWalker(wiring.Component):
             m.d.sync += [ended.eq(0), complete.eq(0), ends.eq(one_word), last_result.eq(one_result)]
         with m.If(starting):
             m.d.sync += [phase.eq(first), active.eq(1), at_row.eq(1)]
+        self._point(m, column, word, go=go, result=result, begin=gate.begin)
+        self._addresses(m, places, offset, gate.begin)
+        return m
 
-        # Which columns of the kernel are in the map: those of this column, and one and two dilations before.
-        columns = job.fill.columns
+    def _point(
+        self, m: Module, column: Signal, word: Signal, *, go: Signal, result: Signal, begin: Any
+    ) -> None:
+        """Drive the word, and the columns of the kernel that are in the map.
+
+        They are those of this column, and one and two dilations before.
+        """
+        job, o = self.job, self.o
+        dilation, columns = job.dilation_columns, job.fill.columns
         span = Signal(range(self._config.strip_words + 1))
         m.d.sync += span.eq(dilation * job.fill.words)
         m.d.sync += [
@@ -150,10 +160,12 @@ class StripWalker(wiring.Component):
                 )
             ),
             o.point.span.eq(span),
-            o.point.begins.eq(gate.begin),
+            o.point.begins.eq(begin),
         ]
-        # The places of the row of results at hand; they themselves go on to those of the next.
-        begin = gate.begin
+
+    def _addresses(self, m: Module, places: list[_Place], offset: Signal, begin: Any) -> None:
+        """Hold the places of this row of results, while ``places`` step to the next, and drive addresses."""
+        o = self.o
         banks = [Signal(2, name=f"bank_{n}") for n in range(3)]
         bases = [Signal.like(offset, name=f"base_{n}") for n in range(3)]
         inside = Signal(3)
@@ -168,7 +180,6 @@ class StripWalker(wiring.Component):
             upper, middle = (inside[n] & (banks[n] == bank) for n in range(2))
             base = Mux(upper, bases[0], Mux(middle, bases[1], bases[2]))
             m.d.sync += o.addresses[bank].eq(base + offset)
-        return m
 
     def _place(self, m: Module, n: int, step: Any) -> _Place:
         """Keep where row n of the three of the next row of results lies.
