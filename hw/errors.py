@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
+
+#: How a legal range begins that lists names.
+_ONE_OF = "one of "
 
 
 class LoomworkError(Exception):
@@ -14,16 +18,35 @@ class InputError(LoomworkError, ValueError):
 
     ``field``: the name the user knows the value by (a YAML key, a tensor, an option). ``legal``: the legal
     range, as a phrase that completes "must be ...". ``where``: file and line, when the value came from a
-    file.
+    file. ``known``: the legal names, where ``legal`` does not list them as "one of a, b"; the message ends
+    with the one nearest to the value.
     """
 
-    def __init__(self, field: str, value: Any, legal: str, *, where: str | None = None) -> None:
+    def __init__(
+        self, field: str, value: Any, legal: str, *, where: str | None = None, known: Iterable[str] = ()
+    ) -> None:
         self.field = field
         self.value = value
         self.legal = legal
         self.where = where
         place = f"{where}: " if where else ""
-        super().__init__(f"{place}{field} must be {legal}, not {value!r}")
+        names = [*known] or (legal.removeprefix(_ONE_OF).split(", ") if legal.startswith(_ONE_OF) else [])
+        close = nearest(value, names) if isinstance(value, str) else ""
+        hint = f"; did you mean {close!r}?" if close else ""
+        super().__init__(f"{place}{field} must be {legal}, not {value!r}{hint}")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return the known name that a name, or the last part of a dotted one, is likely misspelt for; else
+    nothing.
+    """
+    from difflib import get_close_matches
+
+    by_lower = {each.lower(): each for each in known}
+    for text in (name, name.rpartition(".")[2]):
+        if close := get_close_matches(text.lower(), by_lower, 1):
+            return by_lower[close[0]]
+    return ""
 
 
 class ToolError(LoomworkError):

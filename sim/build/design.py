@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import hw
@@ -30,10 +32,14 @@ def kernel_design(
     """Return what `hw.verilog.generate` gives of an engine, with source lines of Python or without, with its
     data cells or without.
 
-    It is generated only when configuration, board, the text of any file in ``hw`` or Amaranth have changed.
+    It is generated only when configuration, board, the text of any file in ``hw``, of an engine outside
+    of it, or Amaranth have changed.
     """
     kind = f"design{' with sources' * sources}{' of control' * control_only}"
-    key = key_of([kind, config_hash(engine.name, config, board), source_digest(hw), version("amaranth")])
+    sources_of = [hw, *_own_packages(engine)]
+    key = key_of(
+        [kind, config_hash(engine.name, config, board), source_digest(*sources_of), version("amaranth")]
+    )
 
     def generate_into(folder: Path) -> None:
         from hw.verilog import generate
@@ -45,3 +51,9 @@ def kernel_design(
     entry, _ = BuildCache("designs").get(key, generate_into)
     design: Design = pickle.loads((entry / _DESIGN).read_bytes())
     return design
+
+
+def _own_packages(engine: Engine[Any, Any]) -> tuple[ModuleType, ...]:
+    """Return the package of an engine that is none of ``hw``."""
+    package = type(engine).__module__.rpartition(".")[0]
+    return () if package.split(".")[0] == hw.__name__ or not package else (import_module(package),)

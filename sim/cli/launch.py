@@ -3,47 +3,34 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from hw.board import Board
-from hw.engine import Engine
 from sim.cli.simulate import print_result, work_directory
 from sim.host.paths import check_directory, check_distinct, check_writable
 from sim.report.page import render
 from sim.report.report import save
 from sim.run.card import replay, verify, write_launch
-from sim.run.given import Given
 from sim.run.launch_folder import (
     BOARD,
     GOLDEN,
-    INPUT_FILES,
     MANIFEST,
     PAGE,
     REPORT,
     RESULTS,
     read_manifest,
 )
-from sim.run.run import find_adapter
+from sim.run.run import Target, find_adapter
 
 
-def write(
-    engine: Engine[Any, Any],
-    board: Board,
-    config: Any,
-    board_file: Path,
-    given: Given,
-    directory: Path,
-    *,
-    seed: int,
-) -> None:
+def write(target: Target, board_file: Path, given: Mapping[str, Path], directory: Path, *, seed: int) -> None:
     """Write a launch folder, and say what to do with it."""
     check_directory("--output", directory)
-    manifest = write_launch(engine.name, config, board, board_file, given, directory, seed=seed)
+    manifest = write_launch(target, board_file, given, directory, seed=seed)
     placed = sum(entry.size_bytes for entry in manifest.pointers if entry.given)
     whole = sum(entry.size_bytes for entry in manifest.pointers)
     print(f"{directory}: {placed:,} bytes of input in {whole:,} bytes of buffers")
-    print(f"for a {manifest.kernel} of configuration {manifest.config_hash} on {board.title}")
+    print(f"for a {manifest.kernel} of configuration {manifest.config_hash} on {target.board.title}")
     folder = shlex.quote(str(directory))
     print(f"next: python3 host.py {folder}, with the host.py of the package; then loomwork verify {folder}")
 
@@ -60,8 +47,10 @@ def run_verify(directory: Path, *, output_path: Path | None, report_path: Path |
 
     The report is written to ``report_path``, and to the folder with its page.
     """
-    kept = [directory / name for name in (MANIFEST, GOLDEN, BOARD, *INPUT_FILES.values(), REPORT, PAGE)]
-    kept += [path for folder in ("buffers", RESULTS) for path in sorted((directory / folder).glob("*"))]
+    kept = [directory / name for name in (MANIFEST, GOLDEN, BOARD, REPORT, PAGE)]
+    kept += [
+        path for folder in ("inputs", "buffers", RESULTS) for path in sorted((directory / folder).glob("*"))
+    ]
     written_paths = (("--output", output_path), ("--report", report_path))
     check_distinct(*(("the launch folder's own", path) for path in kept), *written_paths)
     for name, path in written_paths:

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from hw.errors import InputError, LoomworkError
-from hw.registry import ENGINES, simulation_side
+from hw.registry import ENGINES, known_engines, simulation_side
 from sim.cli.cache import app as cache
+from sim.cli.engine_files import InputCommand, RunCommand, files_of, named_files
 from sim.cli.report import report
 from sim.cli.sweep import sweep
 from sim.host.process import Terminated
@@ -27,6 +28,7 @@ from sim.host.process import Terminated
 if TYPE_CHECKING:
     from hw.board import Board
     from hw.engine import Engine
+    from sim.run.run import Target
 
 #: Exit statuses: outputs differ from the golden model; the user can mend it; Ctrl-C; SIGTERM.
 EXIT_MISMATCH, EXIT_USER, EXIT_INTERRUPT, EXIT_TERMINATED = 1, 2, 130, 143
@@ -97,16 +99,6 @@ ConfigOption = Annotated[
 ]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of everything random.")]
 
-InputOption = Annotated[Path | None, typer.Option("--input", help="Tensors, .npz; an engine may do without.")]
-PlanOption = Annotated[
-    Path | None, typer.Option("--plan", help="Plan to execute, .json, for an engine that executes plans.")
-]
-NetworkOption = Annotated[
-    Path | None, typer.Option("--network", help="Table of layers to run, .csv, for an engine that runs such.")
-]
-OpsOption = Annotated[
-    Path | None, typer.Option("--ops", help="Operations, .csv, for an engine that does such.")
-]
 MemoryOption = Annotated[
     Literal["model", "fast", "jitter"], typer.Option("--memory", help="Memory behaviour.")
 ]
@@ -152,6 +144,16 @@ def _setup(
     return engine, board, config
 
 
+def _target(
+    engine_name: str, board_name: str, config_path: Path | None, *written: tuple[str, Path | None]
+) -> Target:
+    """Do the same for a command that simulates."""
+    from sim.run.run import Target
+
+    engine, board, config = _setup(engine_name, board_name, config_path, *written)
+    return Target(engine=engine, config=config, board=board)
+
+
 @app.command()
 def verilog(
     board: BoardOption = DEFAULT_BOARD,
@@ -185,13 +187,10 @@ def verilog(
         _exit_unless(not said)
 
 
-@app.command()
+@app.command(cls=RunCommand)
 def sim(
+    ctx: typer.Context,
     engine: EngineArgument,
-    input: InputOption = None,
-    plan: PlanOption = None,
-    network: NetworkOption = None,
-    ops: OpsOption = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Results to write, .npz; of operations .csv.")
     ] = None,
@@ -200,9 +199,6 @@ def sim(
     report: Annotated[Path | None, typer.Option("--report", help="Report of the run, .json.")] = None,
     trace: Annotated[
         Path | None, typer.Option("--trace", help="Every access to the host's memory, .csv.")
-    ] = None,
-    labels: Annotated[
-        Path | None, typer.Option("--labels", help="Labels that operations reveal, .csv.")
     ] = None,
     waves: Annotated[bool, typer.Option("--waves", help="Record waveforms beside the output.")] = False,
     seed: SeedOption = 0,
@@ -214,17 +210,15 @@ def sim(
 ) -> None:
     """Run an engine's gates on tensors and compare every output bit with the golden model."""
     from sim.cli.simulate import simulate
-    from sim.run.given import Given
 
-    written = (("--output", output), ("--report", report), ("--trace", trace), ("--labels", labels))
+    written = (("--output", output), ("--report", report), ("--trace", trace))
     _exit_unless(
         simulate(
-            *_setup(engine, board, config, *written),
-            given=Given(input=input, plan=plan, network=network, ops=ops),
+            _target(engine, board, config, *named_files(ctx), *written),
+            files=files_of(ctx),
             output_path=output,
             report_path=report,
             trace_path=trace,
-            labels_path=labels,
             waves=waves,
             seed=seed,
             memory_mode=memory,
@@ -234,14 +228,11 @@ def sim(
     )
 
 
-@app.command()
+@app.command(cls=InputCommand)
 def launch(
+    ctx: typer.Context,
     engine: EngineArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="Launch folder to write.")],
-    input: InputOption = None,
-    plan: PlanOption = None,
-    network: NetworkOption = None,
-    ops: OpsOption = None,
     board: BoardOption = DEFAULT_BOARD,
     config: ConfigOption = None,
     seed: SeedOption = 0,
@@ -249,10 +240,8 @@ def launch(
     """Write a launch for a card: buffers, registers and golden results, for host.py of the package."""
     from hw.board.files import find_board
     from sim.cli.launch import write
-    from sim.run.given import Given
 
-    given = Given(input=input, plan=plan, network=network, ops=ops)
-    write(*_setup(engine, board, config), find_board(board), given, output, seed=seed)
+    write(_target(engine, board, config), find_board(board), files_of(ctx), output, seed=seed)
 
 
 @app.command()
@@ -301,7 +290,7 @@ def engines() -> None:
     from hw.registry import find_engine
     from sim.host.console import print_table
 
-    rows = [(name, find_engine(name).summary) for name in sorted(ENGINES)]
+    rows = [(name, find_engine(name).summary) for name in sorted(known_engines())]
     print_table("Engines", ("engine", "what it does"), rows)
 
 
@@ -349,10 +338,11 @@ def resources(
     from sim.host.paths import check_distinct
 
     configs = names or []
-    if configs and configs[0] in ENGINES:
+    known = known_engines() if configs else {}
+    if configs and configs[0] in known:
         engine, *configs = configs
     elif configs and not (Path(configs[0]).suffix or Path(configs[0]).exists()):
-        raise InputError("engine", configs[0], f"one of {', '.join(sorted(ENGINES))}, or a YAML file")
+        raise InputError("engine", configs[0], f"one of {', '.join(sorted(known))}, or a YAML file")
     paths: list[Path | None] = [Path(config) for config in configs] or [None]
     for path in paths:
         check_distinct(("configs", path), ("--output", output))

@@ -6,32 +6,27 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from hw.board import Board
-from hw.engine import Engine
 from hw.errors import InputError
 from sim.host.paths import check_distinct, check_writable
 from sim.host.process import undone_when_terminated
 from sim.memory.trace import read_trace, write_bus_trace
-from sim.run.adapter import SATURATED
-from sim.run.given import Given
+from sim.run.adapter import SATURATED, EngineAdapter
+from sim.run.files import OutputFile
 from sim.run.memories import is_host_port
 from sim.run.result import RunResult
+from sim.run.run import Target, run
 
 
 def simulate(
-    engine: Engine[Any, Any],
-    board: Board,
-    config: Any,
+    target: Target,
     *,
-    given: Given,
+    files: Mapping[str, Path],
     output_path: Path | None,
     report_path: Path | None,
     trace_path: Path | None,
-    labels_path: Path | None,
     waves: bool,
     seed: int,
     memory_mode: str,
@@ -40,16 +35,16 @@ def simulate(
 ) -> bool:
     """Run one launch from a tensor file to a tensor file, print figures, and say whether it was bit-exact.
 
-    The output file is written whatever the verdict: what differs is best looked at.  It holds what
-    `sim.run.adapter.EngineAdapter.results` gives, and the golden model's integers as ``golden_int``;
-    waveforms lie beside it under its name.  Without an input file no tensor is given, without a plan an
-    engine that executes plans takes its own, a network is a table of layers for an engine that runs such, and
-    operations are a file for an engine that does such: it reads them, and writes the output file its own way.
-    The bus trace has every access to the host's memory, the labels what operations reveal; without its path
-    none of these files is written. A control-only simulation has neither output nor labels nor waveforms.
-    See `sim.run.run.run` for the rest.  Raises `InputError` before any work,
-    when a file cannot be read or written or holds what the engine cannot use.
+    ``files``: the engine's own files by their options, read and written: see `EngineAdapter.input_files` and
+    `output_files`. The output file is written even where it differs from the golden model. It holds
+    `EngineAdapter.results` and the golden model's integers as ``golden_int``; waveforms lie beside it under
+    its name. The bus trace has every access to the host's memory. A control-only simulation writes no output,
+    no file of the engine's and no waveforms. See `sim.run.run.run` for the rest.
+
+    Raises `InputError` before any work, when a file cannot be read or written, or the engine cannot use it.
     """
+    engine, board, config, adapter = target.engine, target.board, target.config, target.adapter
+    given, further = _by_direction(adapter, files)
     for name, wanted, what in (
         ("--report", report_path, "cycles"),
         ("--waves", waves, "waveforms"),
@@ -59,12 +54,14 @@ def simulate(
         if wanted and backend == "golden":
             legal = f"left out with --backend golden: only gates have {what}"
             raise InputError(name, wanted if wanted is True else str(wanted), legal)
-    for name, given_one in (("--output", output_path), ("--labels", labels_path), ("--waves", waves or None)):
+    own_paths = [(f"--{kind.option}", path) for kind, path in further]
+    for name, given_one in (("--output", output_path), *own_paths, ("--waves", waves or None)):
         if control_only and given_one is not None:
             raise InputError(name, str(given_one), "left out with --no-data: nothing is computed")
-    if labels_path is not None and given.ops is None:
-        raise InputError("--labels", str(labels_path), "left out without --ops: operations reveal labels")
-    host_ports = [port for port in engine.arguments(config, board).ports if is_host_port(port)]
+    for kind, path in further:
+        if kind.needs not in given:
+            raise InputError(f"--{kind.option}", str(path), f"left out without --{kind.needs}")
+    host_ports = [port for port in target.table.ports if is_host_port(port)]
     if trace_path is not None and not host_ports:
         legal = f"left out: the engine {engine.name} has no port to the host's memory"
         raise InputError("--trace", str(trace_path), legal)
@@ -77,13 +74,10 @@ def simulate(
         ("--output", output_path),
         ("--report", report_path),
         ("--trace", trace_path),
-        ("--labels", labels_path),
+        *own_paths,
     )
-    check_distinct(*((f"--{name}", path) for name, path in given.paths.items()), *written_paths)
-    from sim.run.run import find_adapter, run
-
-    adapter = find_adapter(engine.name)
-    tensors = given.read(adapter, config, seed=seed)
+    check_distinct(*((f"--{name}", path) for name, path in given.items()), *written_paths)
+    tensors = adapter.read_files(given, config, seed=seed)
     for name, path in written_paths:
         if path is not None:
             check_writable(name, path)
@@ -101,6 +95,7 @@ def simulate(
             traces={board.host.name: directory / "bus.trace"} if trace_path and board.host else None,
             backend=backend,
             control_only=control_only,
+            target=target,
         )
         if trace_path is not None:
             write_bus_trace(trace_path, read_trace(directory / "bus.trace"), host_ports)
@@ -108,9 +103,9 @@ def simulate(
     if output_path is not None:
         adapter.write_results(output_path, result.outputs, result.golden)
         written.append(output_path)
-    if labels_path is not None:
-        adapter.write_labels(labels_path, result.job)
-        written.append(labels_path)
+    for kind, path in further:
+        kind.write(path, result.job)
+        written.append(path)
     if result.measured is not None and report_path is not None:
         from sim.report.report import save
 
@@ -120,6 +115,17 @@ def simulate(
         written.append(result.waves)
     print_result(result, written)
     return not result.mismatches
+
+
+def _by_direction(
+    adapter: EngineAdapter, files: Mapping[str, Path]
+) -> tuple[dict[str, Path], list[tuple[OutputFile, Path]]]:
+    """Part the files of an engine into those to read, by option, and those to write."""
+    outputs = {kind.option: kind for kind in adapter.output_files}
+    given = {name: path for name, path in files.items() if name not in outputs}
+    for name, path in given.items():
+        adapter.input_file(name, str(path))
+    return given, [(outputs[name], path) for name, path in files.items() if name in outputs]
 
 
 def print_result(result: RunResult, written: Sequence[Path]) -> None:

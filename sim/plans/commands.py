@@ -22,6 +22,9 @@ from hw.scheduler.plan.problem import Problem
 from hw.scheduler.plan_model import load_fused
 from sim.host.console import print_table
 
+#: Name of the plan among the tensors of a launch: an array of no dimension that holds it.
+PLAN = "(plan)"
+
 
 def parse_dimensions(texts: Sequence[str]) -> dict[str, int]:
     """Parse ``NAME=VALUE`` into numbers by name; `InputError` for another form or a duplicate name."""

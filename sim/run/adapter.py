@@ -15,16 +15,14 @@ from hw.board import Board
 from hw.errors import InputError
 from hw.launch import Launch, Tensor, Tensors
 from hw.lib.arguments import STATUS
+from sim.host.paths import check_readable
+from sim.run.files import TENSOR_FILE, InputFile, OutputFile
 from sim.run.result import RunResult
 from sim.run.tensors import save_results
 
 #: Of launches by their names.
 Results = Mapping[str, RunResult]
 
-#: Name of the plan among the tensors of an engine that executes plans: see `EngineAdapter.read_plan`.
-PLAN = "(plan)"
-#: Name of a table of layers among the tensors of an engine that runs such: see `EngineAdapter.read_network`.
-NETWORK = "(network)"
 #: Name of the memory that a launch must leave as it is, among the integers that are compared.
 UNWRITTEN = "(unwritten memory)"
 #: What became of a launch that a memory's error ended.
@@ -120,6 +118,30 @@ class EngineAdapter(abc.ABC):
     """
 
     name: ClassVar[str]
+    #: Files that a launch can be made of. A new kind of file is declared here and nowhere else.
+    input_files: tuple[InputFile, ...] = (TENSOR_FILE,)
+    output_files: tuple[OutputFile, ...] = ()  #: Files written after a run, beside results and report.
+
+    def read_files(self, files: Mapping[str, Path], config: Any, *, seed: int) -> dict[str, Tensor]:
+        """Read a user's files, by their options, into tensors as `job` takes them; ``seed`` is the run's.
+
+        Raises `InputError` when the engine has no such option, or a file cannot be read or used.
+        """
+        tensors: dict[str, Tensor] = {}
+        for option, path in files.items():
+            kind = self.input_file(option, str(path))
+            check_readable(f"--{option}", path)
+            tensors |= kind.read(path, config, seed)
+        return tensors
+
+    def input_file(self, option: str, value: str) -> InputFile:
+        """Return the kind of input file behind an option; refuse another engine's option and its ``value``
+        with `InputError`.
+        """
+        for kind in self.input_files:
+            if kind.option == option:
+                return kind
+        raise InputError(f"--{option}", value, f"left out: the engine {self.name} has no such option")
 
     @abc.abstractmethod
     def job(self, tensors: Mapping[str, Tensor], config: Any) -> Any:
@@ -173,37 +195,9 @@ class EngineAdapter(abc.ABC):
         """
         raise InputError("shape", "given", f"left out: the engine {self.name} takes workloads as files")
 
-    def read_plan(self, path: Path) -> Tensor:
-        """Read a plan to execute: what `job` takes among the tensors under the name `PLAN`.
-
-        Raises `InputError` when it is none, or the engine executes no plans.
-        """
-        raise InputError("--plan", str(path), f"left out: the engine {self.name} executes no plans")
-
-    def read_network(self, path: Path) -> Tensor:
-        """Read a table of layers: what `job` takes among the tensors under the name `NETWORK`.
-
-        Raises `InputError` when it is none, or the engine runs no tables.
-        """
-        raise InputError("--network", str(path), f"left out: the engine {self.name} runs no tables of layers")
-
-    def read_operations(self, path: Path, config: Any, *, seed: int) -> Tensors:
-        """Read operations to do, a line each: tensors as `job` takes them; ``seed`` is the run's.
-
-        Raises `InputError` when they are none, or the engine does none.
-        """
-        raise InputError("--ops", str(path), f"left out: the engine {self.name} does no operations")
-
     def write_results(self, path: Path, results: Tensors, golden: Tensors) -> None:
         """Write the user's output file: what `results` gave, and the golden model's integers."""
         save_results(path, results, {name: golden[name] for name in golden if name != UNWRITTEN})
-
-    def write_labels(self, path: Path, job: Any) -> None:
-        """Write the labels that the operations of a job reveal, a line each.
-
-        Raises `InputError` when the engine reveals none.
-        """
-        raise InputError("--labels", str(path), f"left out: the engine {self.name} reveals no labels")
 
     def trace_mismatches(
         self, job: Any, config: Any, trace: Path, addresses: Mapping[str, int]

@@ -57,8 +57,7 @@ def _main() -> None:
     with contextlib.suppress(Terminated), undone_when_terminated():
         while True:
             name, config, board = wanted.get()
-            engine = find_engine(name)
-            build_kernel(kernel_design(engine, config, board), engine.arguments(config, board), board)
+            build_kernel(kernel_design(find_engine(name), config, board))
 
 
 def _listen(wanted: queue.SimpleQueue[tuple[str, Any, Board]]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,11 @@ from hw.lib.arguments import Kind, Register
 from hw.registry import find_engine
 from hw.verilog import kernel_name
 from sim.run import launch_folder as folder
-from sim.run.given import Given
+from sim.run.adapter import EngineAdapter
 from sim.run.launch_folder import Manifest, Record
 from sim.run.memories import memory_of_port, uncounted_traffic
 from sim.run.result import RunResult
-from sim.run.run import Measured, Prepared, compare, find_adapter, measured, prepare
+from sim.run.run import Measured, Prepared, Target, compare, find_adapter, measured
 from sim.run.tensors import load_tensors
 
 #: The fastest clock that global buffers of these devices distribute (UltraScale+, speed grade 3): a kernel
@@ -36,23 +36,29 @@ _AS_INPUTS = "as the folder's inputs make it; make the launch again"
 
 
 def write_launch(
-    engine_name: str, config: Any, board: Board, board_file: Path, given: Given, directory: Path, *, seed: int
+    target: Target,
+    board_file: Path,
+    given: Mapping[str, Path],
+    directory: Path,
+    *,
+    seed: int,
 ) -> Manifest:
     """Make a launch folder of a user's files.
 
-    ``board_file``: where ``board`` is from. ``seed``: of everything random in the inputs.
+    ``board_file``: the target board's. ``given``: the user's files by their options. ``seed``: of everything
+    random in the inputs.
 
-    Raises `InputError` when a value is illegal, the engine does not fit the board, the directory holds
-    anything but an earlier launch, or cannot be written.
+    Raises `InputError` when a value is illegal, the directory holds anything but an earlier launch, or cannot
+    be written.
     """
     folder.check_replaceable(directory)
-    adapter = find_adapter(engine_name)
-    prepared = prepare(engine_name, config, board, given.read(adapter, config, seed=seed))
-    launch = adapter.launch(prepared.job, config, board)
-    manifest = _manifest(prepared, launch, seed=seed, inputs=tuple(given.paths))
+    adapter, config = target.adapter, target.config
+    prepared = target.prepare(adapter.read_files(given, config, seed=seed))
+    launch = adapter.launch(prepared.job, config, target.board)
+    manifest = _manifest(prepared, launch, seed=seed, inputs=tuple(given))
     golden = io.BytesIO()
     np.savez(golden, allow_pickle=False, **adapter.golden(prepared.job, config))
-    files = {folder.INPUT_FILES[name]: path for name, path in given.paths.items()}
+    files = {_copy_name(adapter, name): path for name, path in given.items()}
     folder.write_launch(directory, manifest, launch, {**files, folder.BOARD: board_file}, golden.getvalue())
     return manifest
 
@@ -171,6 +177,11 @@ def _place(register: Register, board: Board) -> dict[str, Any]:
     return place
 
 
+def _copy_name(adapter: EngineAdapter, option: str) -> str:
+    """Return where a launch folder keeps the user's file of an option."""
+    return adapter.input_file(option, option).copy_name
+
+
 def _prepared(directory: Path, manifest: Manifest) -> Prepared:
     """Make the job of a launch folder again, of the files it keeps."""
     # A board is called as its file is.
@@ -182,6 +193,7 @@ def _prepared(directory: Path, manifest: Manifest) -> Prepared:
     if digest != manifest.config_hash:
         legal = f"{digest}, which is its configuration's: make the launch again with this Loomwork"
         raise InputError(f"config_hash of {directory}", manifest.config_hash, legal)
-    given = Given(**{name: directory / folder.INPUT_FILES[name] for name in manifest.inputs})
-    tensors = given.read(find_adapter(engine.name), config, seed=manifest.seed)
-    return prepare(engine.name, config, board, tensors)
+    adapter = find_adapter(engine.name)
+    given = {name: directory / _copy_name(adapter, name) for name in manifest.inputs}
+    tensors = adapter.read_files(given, config, seed=manifest.seed)
+    return Target.of(engine.name, config, board).prepare(tensors)

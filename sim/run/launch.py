@@ -14,7 +14,6 @@ from hw.board import Board
 from hw.design import Design
 from hw.errors import InputError
 from hw.launch import Launch
-from hw.lib.arguments import ArgumentTable
 from sim.bench.plan import PROGRESS_FILE, Answer, Plan
 from sim.bench.top import TOP, bench_top
 from sim.build.simulator import Built, SimulationError, build, run
@@ -41,22 +40,20 @@ class Simulated:
     waves: Path | None  #: The waveform file, when one was asked for.
 
 
-def build_kernel(kernel: Design, table: ArgumentTable, board: Board, *, trace: bool = False) -> Built:
+def build_kernel(design: Design, *, trace: bool = False) -> Built:
     """Build the simulator of a kernel with its memories; see `sim.build.simulator.build`."""
-    behind = ports_by_memory(table.ports, board)
-    bench, visible = bench_top(kernel.verilog, kernel.top_name, behind, clock_mhz=board.clock_mhz)
+    board = design.board
+    behind = ports_by_memory(design.table.ports, board)
+    bench, visible = bench_top(design.verilog, design.top_name, behind, clock_mhz=board.clock_mhz)
     # Kernels that differ in nothing but what their header says, such as a memory's timing, share a simulator.
-    header, gap, text = kernel.verilog.partition("\n\n")
+    header, gap, text = design.verilog.partition("\n\n")
     gates = "\n" * header.count("\n") + gap + text
     sources = {"kernel.v": gates, "bench.sv": bench, **model_sources()}
     return build(sources, top=TOP, visible=visible, trace=trace)
 
 
 def simulate(
-    kernel: Design,
-    table: ArgumentTable,
-    placement: Mapping[str, int],
-    board: Board,
+    design: Design,
     launch: Launch,
     *,
     directory: Path,
@@ -65,16 +62,20 @@ def simulate(
     seed: int = 0,
     waves: Path | None = None,
     traces: Mapping[str, Path] | None = None,
+    memory_board: Board | None = None,
 ) -> Simulated:
     """Build the simulator if need be, and carry out a launch in it; see `sim.run.run.run`.
 
     ``directory`` is emptied first.  After a good run it holds the logs; after a failed one everything; after
     an interrupted one it is gone.  ``expected_cycles``, of all calls, is for the progress line and the
-    watchdog.  Raises
-    `InputError` when launch, table and board do not fit together or a folder cannot be written, `ToolError`
-    when the simulator cannot be built, and `SimulationError` when the kernel hangs, breaks a rule of AXI or
-    writes where it must not.
+    watchdog.  ``memory_board``: a board whose memories have other timing than those of the design's own.
+
+    Raises `InputError` when launch, table and board do not fit together or a folder cannot be written,
+    `ToolError` when the simulator cannot be built, and `SimulationError` when the kernel hangs, breaks a rule
+    of AXI or writes where it must not.
     """
+    table, board = design.table, memory_board or design.board
+    placement = {port.name: port.channel for port in design.ports}
     buffers = place_buffers(launch, table, placement, board)
     faults = FaultyLaunch.of(launch)
     parameters = memory_parameters(
@@ -106,7 +107,7 @@ def simulate(
         directory.mkdir(parents=True)
     except OSError as error:
         raise InputError("directory", str(directory), f"writable ({error.strerror})") from error
-    built = build_kernel(kernel, table, board, trace=waves is not None)
+    built = build_kernel(design, trace=waves is not None)
     wave_file = None if waves is None else waves.absolute().with_suffix(f".{built.trace}")
     try:
         plan.save(directory)

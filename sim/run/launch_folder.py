@@ -44,13 +44,6 @@ LAUNCH_FORMAT: Literal["loomwork-launch-1"] = "loomwork-launch-1"
 RUN_FORMAT: Literal["loomwork-run-1"] = "loomwork-run-1"
 MANIFEST, GOLDEN, BOARD, RESULTS, RUN = "launch.json", "golden.npz", "board.yaml", "results", "run.json"
 SCHEMA = Path(__file__).with_name("launch.schema.json")
-#: Where each of the user's files lies in the folder, by its option.
-INPUT_FILES = {
-    "input": "inputs/input.npz",
-    "plan": "inputs/plan.json",
-    "network": "inputs/network.csv",
-    "ops": "inputs/ops.csv",
-}
 #: What `loomwork verify` leaves in the folder.
 REPORT, PAGE = "report.json", "report.html"
 _OWN = {MANIFEST, GOLDEN, BOARD, RESULTS, REPORT, PAGE, "inputs", "buffers"}
@@ -113,9 +106,7 @@ class Manifest:
         Digest, _doc("Hash of engine, configuration and board: the kernel's must be the same.")
     ]
     seed: Annotated[Count, _doc("Seed of everything random in the inputs.")]
-    inputs: Annotated[
-        tuple[Literal["input", "plan", "network", "ops"], ...], _doc("Which files of the user's are kept.")
-    ]
+    inputs: Annotated[tuple[Identifier, ...], _doc("Options of the user's files that are kept.")]
     arguments: Annotated[
         tuple[Annotated[Scalar | Pointer, Field(discriminator="kind")], ...],
         _doc("Arguments in the order of the call."),

@@ -56,6 +56,7 @@ def run(
     traces: Mapping[str, Path] | None = None,
     backend: str = "rtl",
     control_only: bool = False,
+    target: Target | None = None,
 ) -> RunResult:
     """Run one launch of an engine, on tensors as a user gives them, and compare it with the golden model.
 
@@ -70,6 +71,7 @@ def run(
     * ``backend``: ``"rtl"``, or ``"golden"``: the same launch on the golden model alone.
     * ``control_only``: whether gates that only compute (`hw.engine.Engine.data_cells`) are left out: cycles,
       bytes and counters are those of the whole kernel, and there are no outputs to compare.
+    * ``target``: engine, configuration and board where they are known to fit each other.
 
     Raises `InputError` when a value is illegal, the engine does not fit the board, its control cannot be
     simulated alone, or a folder cannot be written, `ToolError` when the simulator cannot be built, and
@@ -80,7 +82,8 @@ def run(
             raise InputError(name, value, "one of " + ", ".join(legal))
     if control_only and backend != "rtl":
         raise InputError("backend", backend, "rtl for a control-only simulation")
-    prepared = prepare(engine_name, config, board, tensors, control_only=control_only)
+    target = target or Target.of(engine_name, config, board)
+    prepared = target.prepare(tensors, control_only=control_only)
     adapter, job = prepared.adapter, prepared.job
     launch = adapter.launch(job, config, board)
     if backend == "golden":
@@ -124,30 +127,88 @@ class Measured:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prepared:
-    """A job of an engine, checked and fit for a board, and whether its control alone is simulated."""
+class Target:
+    """An engine in a configuration that fits a board, with its simulation side."""
 
     engine: Engine[Any, Any]
-    adapter: EngineAdapter
     config: Any
     board: Board
+
+    @classmethod
+    def of(cls, engine_name: str, config: Any, board: Board) -> Target:
+        """Find the engine; raises `InputError` when it does not fit the board."""
+        engine = find_engine(engine_name)
+        check_fits(engine, config, board)
+        return cls(engine=engine, config=config, board=board)
+
+    @functools.cached_property
+    def adapter(self) -> EngineAdapter:
+        """The engine's simulation side."""
+        return find_adapter(self.engine.name)
+
+    @functools.cached_property
+    def table(self) -> ArgumentTable:
+        """The kernel's arguments and counters."""
+        return self.engine.arguments(self.config, self.board)
+
+    @functools.cached_property
+    def placement(self) -> dict[str, int]:
+        """Memory channel of each port."""
+        return self.engine.placement(self.config, self.board)
+
+    def prepare(self, tensors: Mapping[str, Tensor], *, control_only: bool = False) -> Prepared:
+        """Make a job of a user's tensors.
+
+        Raises `InputError` when a value is illegal, or the engine's control cannot be simulated alone.
+        """
+        if control_only:
+            check_control_only(self.engine)
+        make = self.adapter.control_job if control_only else self.adapter.job
+        return Prepared(target=self, job=make(tensors, self.config), control_only=control_only)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A checked job of an engine, and whether its control alone is simulated."""
+
+    target: Target
     job: Any
     control_only: bool = False
 
     @functools.cached_property
     def prediction(self) -> Prediction:
-        """What the engine's model says of the job."""
+        """The analytic model's prediction of the job."""
         return self.engine.predict(self.adapter.workload(self.job, self.config), self.config, self.board)
 
     @property
+    def engine(self) -> Engine[Any, Any]:
+        """The target's engine."""
+        return self.target.engine
+
+    @property
+    def adapter(self) -> EngineAdapter:
+        """The target's simulation side."""
+        return self.target.adapter
+
+    @property
+    def config(self) -> Any:
+        """The target's configuration."""
+        return self.target.config
+
+    @property
+    def board(self) -> Board:
+        """The target's board."""
+        return self.target.board
+
+    @property
     def table(self) -> ArgumentTable:
-        """The kernel's arguments and counters."""
-        return self.engine.arguments(self.config, self.board)
+        """The target's arguments and counters."""
+        return self.target.table
 
     @property
     def placement(self) -> dict[str, int]:
-        """Memory channel of each port."""
-        return self.engine.placement(self.config, self.board)
+        """The target's memory channel of each port."""
+        return self.target.placement
 
     def faults(self, counters: Mapping[str, int]) -> tuple[str, ...]:
         """Say why the kernel stopped before its end; see `sim.run.adapter.EngineAdapter.faults`."""
@@ -168,9 +229,6 @@ class Prepared:
 
         return simulate(
             kernel_design(self.engine, self.config, self.board, control_only=self.control_only),
-            self.table,
-            self.placement,
-            self.board,
             launch,
             directory=directory / "simulation",
             expected_cycles=self.prediction.cycles_total,
@@ -229,29 +287,6 @@ class Prepared:
             mismatches=mismatches,
             measured=report,
         )
-
-
-def prepare(
-    engine_name: str,
-    config: Any,
-    board: Board,
-    tensors: Mapping[str, Tensor],
-    *,
-    control_only: bool = False,
-) -> Prepared:
-    """Make a job of tensors as a user gives them.
-
-    Raises `InputError` when a value is illegal, the engine does not fit the board, or its control cannot be
-    simulated alone.
-    """
-    engine, adapter = find_engine(engine_name), find_adapter(engine_name)
-    check_fits(engine, config, board)
-    if control_only:
-        check_control_only(engine)
-    job = (adapter.control_job if control_only else adapter.job)(tensors, config)
-    return Prepared(
-        engine=engine, adapter=adapter, config=config, board=board, job=job, control_only=control_only
-    )
 
 
 def measured(simulated: Simulated, prepared: Prepared, *, memory_mode: str, seed: int) -> Measured:

@@ -7,22 +7,23 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import TypeAdapter
+from pydantic import BeforeValidator, TypeAdapter
 
 from hw.board import load_board
 from hw.edge import Document, Location, read_document, validate
 from hw.errors import InputError
-from hw.registry import ENGINES, find_engine
+from hw.registry import find_engine, known_engines
 from sim.host.paths import check_readable
+from sim.run.run import find_adapter
 from sim.sweep.expression import LEGAL, Expression
 from sim.sweep.points import GATES, OF_WORKLOADS, Fidelity, Value
 
 #: Most values of one parameter.
 MOST_VALUES = 10_000
-#: Files of a workload, options of ``loomwork sim``.
-FILES = ("input", "plan", "network", "ops")
+#: Keys of a workload in the file; all others are options of ``loomwork sim`` that name a file.
+_WORKLOAD_KEYS = ("shape", "weight")
 _FORMS = (
     "a list of values, {from: 8, to: 32, step: 8}, {powers_of_two: [16, 128]} or {expression: lanes // 8}"
 )
@@ -33,19 +34,28 @@ class WorkloadSpec:
     """What is asked of an engine: a ``shape``, or the files that ``loomwork sim`` takes."""
 
     shape: Mapping[str, Any] = field(default_factory=dict)  #: Fields of the engine's workload.
-    #: ``input``, ``plan``, ``network``, ``ops``: files, from the folder of the sweep's file on.
-    input: str = ""
-    plan: str = ""
-    network: str = ""
-    ops: str = ""
+    #: Files by the engine's options (``input``, ``plan``, ...), relative to the folder of the sweep's file;
+    #: in it they are keys beside ``shape``.
+    files: Mapping[str, str] = field(default_factory=dict)
     weight: float = 1.0  #: How often it is done, in figures of all workloads: above 0.
 
     def __post_init__(self) -> None:
-        given = [name for name in FILES if getattr(self, name)]
-        if self.shape and given:
-            raise InputError(given[0], getattr(self, given[0]), "left out beside a shape")
+        if self.shape and self.files:
+            name, path = next(iter(self.files.items()))
+            raise InputError(name, path, "left out beside a shape")
         if not self.weight > 0:
             raise InputError("weight", self.weight, "above 0")
+
+
+def _files_apart(workload: Any) -> Any:
+    """Put the keys of a workload that name files into ``files``."""
+    if not isinstance(workload, dict) or "files" in workload:
+        return workload
+    files = {name: path for name, path in workload.items() if name not in _WORKLOAD_KEYS}
+    for name, path in files.items():
+        if not isinstance(path, str):
+            raise InputError(name, path, "text")
+    return {name: workload[name] for name in _WORKLOAD_KEYS if name in workload} | {"files": files}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +65,7 @@ class EngineSpec:
     #: Fields of its configuration that are varied: a list of values, ``{from: 8, to: 32, step: 8}``,
     #: ``{powers_of_two: [16, 128]}``, or ``{expression: lanes // 8}`` of other parameters.
     parameters: Mapping[str, Any]
-    workloads: Mapping[str, WorkloadSpec]  #: By name.
+    workloads: Mapping[str, Annotated[WorkloadSpec, BeforeValidator(_files_apart)]]  #: By name.
     #: Fields of its configuration that are not varied; the board's defaults where a field is in neither.
     config: Mapping[str, Any] = field(default_factory=dict)
 
@@ -120,8 +130,8 @@ class SweepSpec:
             if not getattr(self, name):
                 raise InputError(name, "none", "at least one")
         for name in self.engines:
-            if name not in ENGINES:
-                raise InputError(f"engines.{name}", name, "one of " + ", ".join(sorted(ENGINES)))
+            if name not in known_engines():
+                raise InputError(f"engines.{name}", name, "one of " + ", ".join(sorted(known_engines())))
         if self.seed < 0:
             raise InputError("seed", self.seed, "at least 0")
         names = [name for engine in self.engines.values() for name in engine.workloads]
@@ -277,13 +287,14 @@ def _check_engine(document: Document, name: str, spec: EngineSpec) -> None:
         location = ("engines", name, "workloads", workload)
         if asked.shape:
             validate(document.part(*location, "shape"), TypeAdapter(engine.workload_type))
-        for option in FILES:
-            if given := getattr(asked, option):
-                check_readable(document.where((*location, option)), document.path.parent / given)
+        options = [kind.option for kind in find_adapter(name).input_files]
+        for option, path in asked.files.items():
+            if option not in options:
+                legal = "one of " + ", ".join((*_WORKLOAD_KEYS, *options))
+                raise document.error((*location, option), legal, value=option)
+            check_readable(document.where((*location, option)), document.path.parent / path)
 
 
 def _absolute(workload: WorkloadSpec, folder: Path) -> WorkloadSpec:
-    paths: dict[str, Any] = {
-        name: str(folder / given) for name in FILES if (given := getattr(workload, name))
-    }
-    return dataclasses.replace(workload, **paths)
+    files = {name: str(folder / path) for name, path in workload.files.items()}
+    return dataclasses.replace(workload, files=files)

@@ -31,11 +31,10 @@ from hw.launch import Tensors
 from hw.registry import find_engine
 from sim.host.digest import key_of, source_digest
 from sim.report.report import ADAPTER as REPORT
-from sim.run.given import Given
 from sim.run.run import find_adapter
 from sim.sweep.figures import measured_figures, predicted_figures
 from sim.sweep.points import OF_SYNTHESIS, Fidelity, Outcome
-from sim.sweep.spec import FILES, WorkloadSpec
+from sim.sweep.spec import WorkloadSpec
 
 #: What each answer follows from beside its question.
 _SOURCES: Mapping[Fidelity, tuple[ModuleType, ...]] = {
@@ -194,8 +193,8 @@ def _tensors(task: Task, config: Any) -> Tensors:
     adapter = find_adapter(task.engine)
     if task.asked.shape:
         return adapter.tensors(_workload(task, config), config, seed=task.seed)
-    files = {name: Path(given) for name in FILES if (given := getattr(task.asked, name))}
-    return Given(**files).read(adapter, config, seed=task.seed)
+    files = {name: Path(path) for name, path in task.asked.files.items()}
+    return adapter.read_files(files, config, seed=task.seed)
 
 
 @functools.cache
@@ -229,5 +228,5 @@ def _file_digest(path: str) -> str:
 
 
 def _content(asked: WorkloadSpec) -> str:
-    files = {name: _file_digest(given) for name in FILES if (given := getattr(asked, name))}
+    files = {name: _file_digest(path) for name, path in asked.files.items()}
     return json.dumps([asked.shape, files], sort_keys=True)

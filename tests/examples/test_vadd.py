@@ -1,6 +1,9 @@
 """The example engine: everything an engine of `hw` gets, by one line in the registry."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,10 +13,13 @@ from examples.vadd.adapter import ADAPTER
 from examples.vadd.engine import VaddConfig, VaddWorkload
 from hw.board import load_board
 from hw.errors import InputError
+from hw.registry import find_engine
 from sim.build.cache import VARIABLE, default_directory
 from sim.cli.main import app
 from sim.run.run import run
 from tests.support.vadd import register_vadd
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +54,37 @@ def test_the_commands_know_it(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "")
     assert call("sim", "vadd", *files)[0] == 0
     assert json.loads((folder / "r 模.json").read_text())["simulation"]["build_cached"]
+
+
+def test_the_command_line_finds_it_in_this_checkout(tmp_path):
+    """By the table of pyproject.toml, with no line in the registry of this process."""
+    np.savez(tmp_path / "in.npz", **{name: np.arange(8, dtype=np.int32) for name in "ab"})
+    files = ("--input", tmp_path / "in.npz", "--output", tmp_path / "out.npz")
+    command = [Path(sys.executable).with_name("loomwork"), "sim", "vadd", *files]
+    done = subprocess.run(command, cwd=ROOT / "docs", capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert np.load(tmp_path / "out.npz")["c"].tolist() == list(range(0, 16, 2))
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stderr.startswith(
+        "loomwork: engine must be one of attention, conv, oram, scheduler, not 'vadd'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "[tool.loomwork.engines]\nmine = 'mine'",
+            "pyproject.toml: tool.loomwork.engines.mine must be module:c",
+        ),
+        ("[tool", "project must be TOML"),
+    ],
+)
+def test_a_project_that_declares_no_engine_rightly_is_refused(text, says, tmp_path, monkeypatch):
+    (tmp_path / "pyproject.toml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=says):
+        find_engine("mine")
 
 
 @pytest.mark.parametrize("case", list(ADAPTER.cases()), ids=lambda case: case.name)

@@ -64,9 +64,6 @@ def test_launches_one_after_another(name, seed, tmp_path, monkeypatch):
     calls = random_calls(rng, config, BOARD, CALLS)
     simulated = simulate(
         kernel_design(engine, config, BOARD),
-        engine.arguments(config, BOARD),
-        engine.placement(config, BOARD),
-        BOARD,
         put_together(rng, config, calls),
         directory=tmp_path / "simulation",
         expected_cycles=20_000,

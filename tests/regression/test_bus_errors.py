@@ -7,7 +7,7 @@ from hw.lib.arguments import STATUS_BUS
 from hw.oram.kernel.arguments import Fault
 from sim.build.simulator import OPTIMIZE_VARIABLE, SimulationError
 from sim.run.adapter import FaultyLaunch, Refusal
-from sim.run.run import compare, find_adapter, prepare, run
+from sim.run.run import Target, compare, find_adapter, run
 
 #: Launches in which every port moves something, and some of it steers the engine; long ones in the soak.
 LAUNCHES = [
@@ -37,7 +37,7 @@ class Calls:
     def __init__(self, engine, name, directory):
         self.case = next(case for case in find_adapter(engine).cases() if case.name == name)
         self.engine, self.directory, self.board = engine, directory, load_board(self.case.board)
-        self.prepared = prepare(engine, self.case.config, self.board, self.case.tensors)
+        self.prepared = Target.of(engine, self.case.config, self.board).prepare(self.case.tensors)
         self.launch = find_adapter(engine).launch(self.prepared.job, self.case.config, self.board)
         self.done = self.make(1)
         #: Bursts of each port and way.

@@ -27,8 +27,7 @@ from hw.scheduler.plan_model import plan_model
 from sim.build.design import kernel_design
 from sim.engines.attention.cases import random_tensors
 from sim.run.card import write_launch
-from sim.run.given import Given
-from sim.run.run import compare, find_adapter, prepare
+from sim.run.run import Target, compare
 from tests.support.engines import small_engines
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -150,7 +149,8 @@ def test_what_was_never_written_reaches_no_result(name, contents, tmp_path):
     config = config or SMALL[engine]
     files = write_package(kernel_design(find_engine(engine), config, board), package)
     write(path := tmp_path / f"given{SUFFIXES[option]}")
-    manifest = write_launch(engine, config, board, find_board(BOARD), Given(**{option: path}), folder, seed=0)
+    target = Target.of(engine, config, board)
+    manifest = write_launch(target, find_board(BOARD), {option: path}, folder, seed=0)
 
     sources = [path for path in files if path.suffix == ".v"]
     if contents == "random":
@@ -163,8 +163,8 @@ def test_what_was_never_written_reaches_no_result(name, contents, tmp_path):
         for entry in manifest.pointers
         if entry.output
     }
-    adapter = find_adapter(engine)
-    job = prepare(engine, config, board, Given(**{option: path}).read(adapter, config, seed=0)).job
+    adapter = target.adapter
+    job = target.prepare(adapter.read_files({option: path}, config, seed=0)).job
     assert compare(adapter.outputs(job, config, results), adapter.golden(job, config)) == ()
 
 

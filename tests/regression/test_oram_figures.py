@@ -36,7 +36,7 @@ def operations(tmp_path_factory):
 @pytest.mark.parametrize("log_n", MEASURED)
 def test_steady_launches_are_predicted(operations, log_n):
     config = OramConfig(log_n=log_n)
-    job = ADAPTER.job(ADAPTER.read_operations(operations, config, seed=0), config)
+    job = ADAPTER.job(ADAPTER.read_files({"ops": operations}, config, seed=0), config)
     found = predict(ADAPTER.workload(job, config), config, load_board("u55c"))
     cycles, before = MEASURED[log_n]
     assert found.cycles_total == pytest.approx(cycles, rel=0.01)

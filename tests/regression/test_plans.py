@@ -10,7 +10,7 @@ from hw.scheduler.engine import SchedulerEngine
 from hw.scheduler.plan.options import CRITERIA, OrderChoice, When
 from hw.scheduler.plan.plan import Direction, Mode
 from hw.scheduler.plan_model import plan_model
-from sim.run.adapter import PLAN
+from sim.plans.commands import PLAN
 from sim.run.run import run
 
 #: Largest relative error of a plan's cycles against the RTL's.

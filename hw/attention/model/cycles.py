@@ -86,7 +86,9 @@ class CoreSchedule:
         issue = issue or IssueTimes()
         config, timing, phase = self._config, self._timing, self._phase
         parts = shape.rows * shape.key_parts
-        supplied = self._queries.ask(parts, earliest=issue.queries + issue.query_delay, least=issue.query_cycles)
+        supplied = self._queries.ask(
+            parts, earliest=issue.queries + issue.query_delay, least=issue.query_cycles
+        )
         begins = max(self.loaded, self._left[0] + 1 if len(self._left) == PASSES_AHEAD else -1) + 1
         if not shape.empty:
             begins = max(begins, self._adopted)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from hw.errors import InputError
 
+#: Name of a table among the tensors of a job: an array of no dimension that holds its rows.
+NETWORK = "(network)"
 #: Columns that a table has, those that it may have, and those that must be what follows from others.
 COLUMNS = ("name", "kind", "H", "Cin", "Cout", "K", "s", "g", "OH")
 OPTIONAL = ("W", "OW", "d", "p")

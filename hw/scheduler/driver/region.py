@@ -61,9 +61,8 @@ class MemoryRegion:
             if name not in known and name not in others:
                 more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
                 shown = ", ".join(known[:_LISTED]) + more
-                raise InputError(
-                    "tensor name", name, " or ".join((*others, f"a source of the network: {shown}"))
-                )
+                legal = " or ".join((*others, f"a source of the network: {shown}"))
+                raise InputError("tensor name", name, legal, known=(*others, *known))
 
     def write_sources(self, sources: Mapping[str, Tensor], *, fill: int = 0) -> Bytes:
         """Return the region's content before a launch, uint8.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from hw.board import Board
 from hw.conv.config import ConvConfig
 from hw.conv.driver.network import build
-from hw.conv.driver.table import Row, read_table
+from hw.conv.driver.table import NETWORK, Row, read_table
 from hw.conv.driver.workload import ConvWorkload
 from hw.errors import InputError
 from hw.launch import Buffer, Launch, Tensor
@@ -20,7 +19,8 @@ from sim.engines.conv.cases import regression
 from sim.engines.conv.demo import conv_demo
 from sim.engines.conv.execute import execute
 from sim.engines.conv.job import LayerJob, NetworkJob, layer_job
-from sim.run.adapter import NETWORK, UNWRITTEN, Case, Demo, EngineAdapter
+from sim.run.adapter import UNWRITTEN, Case, Demo, EngineAdapter
+from sim.run.files import TENSOR_FILE, InputFile
 
 #: Name of the array that chooses a network's weights, offsets and first map.
 SEED = "seed"
@@ -32,10 +32,15 @@ class ConvAdapter(EngineAdapter):
     """See `sim.run.adapter.EngineAdapter`; a job is a layer of tensors, or a table of layers, `NETWORK`."""
 
     name = "conv"
-
-    def read_network(self, path: Path) -> Tensor:
-        """Read a layer table; see `EngineAdapter.read_network`."""
-        return as_network(read_table(path))
+    input_files = (
+        TENSOR_FILE,
+        InputFile(
+            option="network",
+            suffix=".csv",
+            help="Table of a network's layers, .csv (conv).",
+            read=lambda path, config, seed: {NETWORK: as_network(read_table(path))},
+        ),
+    )
 
     def job(self, tensors: Mapping[str, Tensor], config: ConvConfig) -> Job:
         """See `read_tensors`; a network has no other tensor than a ``seed``, 0 if left out."""
@@ -43,7 +48,7 @@ class ConvAdapter(EngineAdapter):
             return layer_job(tensors, config)
         for name in tensors:
             if name not in (NETWORK, SEED):
-                raise InputError("tensor name", name, f"{SEED}: a network has no other tensors")
+                raise InputError("tensor name", name, f"{SEED}: a network has no other tensors", known=[SEED])
         seed = np.asarray(tensors.get(SEED, 0))
         if seed.size != 1 or seed.dtype.kind not in "iu" or seed.reshape(-1)[0] < 0:
             raise InputError(SEED, seed.tolist(), "a whole number of at least 0")

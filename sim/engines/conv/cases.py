@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.conv.config import ConvConfig
-from hw.conv.driver.table import Row, square
+from hw.conv.driver.table import NETWORK, Row, square
 from hw.launch import Tensor
-from sim.run.adapter import NETWORK, Case
+from sim.run.adapter import Case
 
 #: Whatever a configuration can switch on, at a size that builds in seconds: one simulator for all launches.
 SMALL = ConvConfig(

@@ -25,6 +25,7 @@ from sim.engines.oram.operations import read_operations, write_labels, write_res
 from sim.engines.oram.state import golden_state, state_of
 from sim.memory.trace import read_trace
 from sim.run.adapter import Case, Demo, EngineAdapter, FaultyLaunch
+from sim.run.files import TENSOR_FILE, InputFile, OutputFile
 
 #: Cycles from the read of an unwritten command to the next; all are written when a launch begins.
 _POLL_CYCLES = 64
@@ -42,15 +43,30 @@ _FAULTS = {
 }
 
 
+def _operations(path: Path, config: OramConfig, seed: int) -> Tensors:
+    """Read `sim.engines.oram.operations`; ``seed`` chooses the keys of the session."""
+    found = read_operations(path, config)
+    return {CODES: found.codes, KEYS: found.keys, VALUES: found.values, SEED: np.array(seed)}
+
+
+def _labels(path: Path, job: OramJob) -> None:
+    """Write the labels that the golden map revealed."""
+    write_labels(path, [outcome.labels for outcome in job.played.outcomes])
+
+
 class OramAdapter(EngineAdapter):
     """See `sim.run.adapter.EngineAdapter`; a launch begins with an empty map."""
 
     name = "oram"
-
-    def read_operations(self, path: Path, config: OramConfig, *, seed: int) -> Tensors:
-        """See `sim.engines.oram.operations.read_operations`; ``seed`` chooses the keys."""
-        found = read_operations(path, config)
-        return {CODES: found.codes, KEYS: found.keys, VALUES: found.values, SEED: np.array(seed)}
+    input_files = (
+        TENSOR_FILE,
+        InputFile(option="ops", suffix=".csv", help="Operations on the map, .csv (oram).", read=_operations),
+    )
+    output_files = (
+        OutputFile(
+            option="labels", help="Labels that operations reveal, .csv (oram).", needs="ops", write=_labels
+        ),
+    )
 
     def tensors(self, workload: OramWorkload, config: OramConfig, *, seed: int) -> Tensors:
         """Draw a workload's operations: keys are put, then looked up and put again at random."""
@@ -120,10 +136,6 @@ class OramAdapter(EngineAdapter):
         """Write a line for each operation; see `sim.engines.oram.operations.write_results`."""
         done = Results(statuses=results["statuses"], keys=results[KEYS], values=results[VALUES])
         write_results(path, results[CODES], done)
-
-    def write_labels(self, path: Path, job: OramJob) -> None:
-        """Write the labels revealed by the golden map; see `sim.engines.oram.operations.write_labels`."""
-        write_labels(path, [outcome.labels for outcome in job.played.outcomes])
 
     def faults(self, config: OramConfig, counters: Mapping[str, int]) -> tuple[str, ...]:
         """Explain each bit of ``status``."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +15,9 @@ from hw.scheduler.driver.job import SchedulerJob, launch_program, make_job
 from hw.scheduler.driver.region import MemoryRegion
 from hw.scheduler.driver.workload import SchedulerWorkload
 from sim.golden.scheduler import execute, to_bytes, to_words
-from sim.plans.commands import checked_plan
-from sim.run.adapter import PLAN, UNWRITTEN, Case, Demo, EngineAdapter
+from sim.plans.commands import PLAN, checked_plan
+from sim.run.adapter import UNWRITTEN, Case, Demo, EngineAdapter
+from sim.run.files import TENSOR_FILE, InputFile
 
 #: Name of the array that seeds the random sources.
 SEED = "seed"
@@ -40,10 +40,15 @@ class SchedulerAdapter(EngineAdapter):
     """
 
     name = "scheduler"
-
-    def read_plan(self, path: Path) -> Tensor:
-        """Read a plan.json; see `EngineAdapter.read_plan`."""
-        return np.array(checked_plan(path), object)
+    input_files = (
+        TENSOR_FILE,
+        InputFile(
+            option="plan",
+            suffix=".json",
+            help="Plan to execute, .json (scheduler).",
+            read=lambda path, config, seed: {PLAN: np.array(checked_plan(path), object)},
+        ),
+    )
 
     def job(self, tensors: Mapping[str, Tensor], config: SchedulerConfig) -> SchedulerJob:
         """Lower the plan, check the sources and draw those that are missing; see `EngineAdapter.job`."""

@@ -16,8 +16,9 @@ from hw.scheduler.planner.watch import Watch
 from hw.scheduler.program.lower import lower
 from sim.host.files import write_text
 from sim.host.progress import Activity
+from sim.plans.commands import PLAN
 from sim.plans.page import render_plan
-from sim.run.adapter import PLAN, Demo, Results
+from sim.run.adapter import Demo, Results
 
 #: Network and scratchpad of both plans, on one kernel.  In a quarter of M_R, the largest working set, tensors
 #: are spilled and refetched; in M_H only inputs and outputs move.

@@ -14,7 +14,7 @@ from examples.vadd.engine import VaddConfig
 from hw.board.files import find_board, load_board
 from hw.package import render
 from sim.run.card import verify, write_launch
-from sim.run.given import Given
+from sim.run.run import Target
 from tests.hw.package.support import FAKES, build_xrt, make_design
 from tests.support.vadd import register_vadd
 
@@ -37,8 +37,10 @@ class Host:
         rng = np.random.default_rng(1)
         self.inputs = {name: rng.integers(-(2**31), 2**31, 32, np.int32) for name in "ab"}
         np.savez(directory / "in.npz", **self.inputs)
-        given = Given(input=directory / "in.npz")
-        write_launch("vadd", VaddConfig(), load_board(board), find_board(board), given, self.folder, seed=0)
+        given = {"input": directory / "in.npz"}
+        write_launch(
+            Target.of("vadd", VaddConfig(), load_board(board)), find_board(board), given, self.folder, seed=0
+        )
 
     def run(self, *options, **environ):
         self.log.unlink(missing_ok=True)

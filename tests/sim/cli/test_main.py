@@ -4,11 +4,15 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import hw.config
+import sim.run.run as sim_run
+from hw.attention.engine import AttentionEngine
 from hw.board.files import find_board
 from hw.errors import InputError, ToolError
 from hw.registry import ENGINES
@@ -86,12 +90,15 @@ def test_an_unknown_engine_is_refused(command):
     tensors()
     files = ("--input", "in.npz", "--output", "out.npz") if command == ("sim",) else ()
     known = ", ".join(sorted(ENGINES))
-    assert refused(*command, "attentoin", *files) == f"engine must be one of {known}, not 'attentoin'"
+    assert refused(*command, "attentoin", *files) == (
+        f"engine must be one of {known}, not 'attentoin'; did you mean 'attention'?"
+    )
 
 
 def test_an_unknown_board_is_refused():
     tensors()
-    message = "board must be one of u280, u50, u55c, ultra96v2, zcu104, or a path to a .yaml file, not 'u56'"
+    legal = "one of u280, u50, u55c, ultra96v2, zcu104, or a path to a .yaml file"
+    message = f"board must be {legal}, not 'u56'; did you mean 'u50'?"
     assert refused("verilog", "--board", "u56") == message
     assert refused("boards", "u56") == message
     assert refused(*sim("--board", "u56")) == message
@@ -120,7 +127,7 @@ def test_a_missing_configuration_or_input_is_refused():
     assert refused("verilog", "--config", "no.yaml").startswith("file must be a readable file (No such file")
     tensors()
     Path("in.npz").unlink()
-    assert refused(*sim()) == "input file must be a file that exists, not 'in.npz'"
+    assert refused(*sim()) == "--input must be a file that exists, not 'in.npz'"
 
 
 def test_an_engine_larger_than_the_board_is_refused():
@@ -355,3 +362,18 @@ def test_the_verdict_of_demo_and_calibrate_is_the_status(monkeypatch, command, f
 
     monkeypatch.setattr(function, fail)
     assert refused(command) == "directory must be writable, not 'build'"
+
+
+def test_a_command_makes_the_table_once_and_asks_once_whether_the_engine_fits(monkeypatch):
+    tensors()
+    call(*sim())  # afterwards design and simulator are in the cache
+    counted, check, table = Counter(), hw.config.check_fits, AttentionEngine.arguments
+    monkeypatch.setattr(
+        AttentionEngine,
+        "arguments",
+        lambda *given: counted.update(["arguments"]) or table(*given),
+    )
+    for module in (hw.config, sim_run):
+        monkeypatch.setattr(module, "check_fits", lambda *given: counted.update(["fits"]) or check(*given))
+    call(*sim())
+    assert counted == {"arguments": 1, "fits": 1}

@@ -441,5 +441,5 @@ def test_what_is_no_plan_is_neither_lowered_nor_executed(model):
     assert "plan must be true: " in refused("lower", "p.json", "-o", "p.bin")
     assert "plan must be true: " in refused("sim", "scheduler", "--plan", "p.json")
     line = refused("sim", "attention", "--plan", "p.json")
-    assert line == "--plan must be left out: the engine attention executes no plans, not 'p.json'"
+    assert line == "--plan must be left out: the engine attention has no such option, not 'p.json'"
     assert not Path("p.bin").exists()

@@ -29,10 +29,7 @@ def test_waits_stay_within_the_deadlines(tmp_path):
         ),
     )
     done = simulate(
-        line_kernel(table),
-        table,
-        {f"gmem{n}": n for n in range(PORTS)},
-        board,
+        line_kernel(table).on(board, {f"gmem{n}": n for n in range(PORTS)}),
         launch,
         directory=tmp_path / "run",
         expected_cycles=operations * interval,

@@ -21,9 +21,8 @@ from hw.registry import ENGINES
 from sim.report.report import load
 from sim.run.adapter import FaultyLaunch, Tamper
 from sim.run.card import replay, verify, write_launch
-from sim.run.given import Given
 from sim.run.launch_folder import SCHEMA, Manifest, read_launch, read_manifest, schema_text
-from sim.run.run import find_adapter
+from sim.run.run import Target, find_adapter
 from tests.hw.package.support import FAKES, build_xrt
 from tests.support.command_line import call, refused
 from tests.support.engines import small_design
@@ -47,14 +46,14 @@ def written(case, directory):
     """Write a case's tensors as a user would give them."""
     if "codes" not in case.tensors:
         np.savez(directory / "in.npz", **case.tensors)
-        return Given(input=directory / "in.npz")
+        return {"input": directory / "in.npz"}
     columns = (case.tensors[name][:OPERATIONS] for name in ("codes", "keys", "values"))
     lines = ["op,key,value"]
     for code, key, value in zip(*columns, strict=True):
         name, number = Code(code).name.lower(), int.from_bytes(value.tobytes(), "little")
         lines.append(f"{name},{key},{number if name in ('put', 'load') else ''}")
     (directory / "ops.csv").write_text("\n".join(lines) + "\n")
-    return Given(ops=directory / "ops.csv")
+    return {"ops": directory / "ops.csv"}
 
 
 @pytest.fixture(scope="module", params=sorted(ENGINES))
@@ -62,8 +61,8 @@ def card(request, tmp_path_factory):
     """Return engine and launch folder of a case."""
     engine, directory = request.param, tmp_path_factory.mktemp(request.param)
     case, folder = case_of(engine), directory / "card"
-    board = load_board(case.board)
-    write_launch(engine, case.config, board, find_board(case.board), written(case, directory), folder, seed=3)
+    target = Target.of(engine, case.config, load_board(case.board))
+    write_launch(target, find_board(case.board), written(case, directory), folder, seed=3)
     return engine, folder
 
 

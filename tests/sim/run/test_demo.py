@@ -21,9 +21,9 @@ from hw.scheduler.plan.documents import read_plan
 from sim.engines.attention.demo import attention_demo
 from sim.engines.conv.demo import CONFIG
 from sim.golden import minilm
+from sim.plans.commands import PLAN
 from sim.report.pictures import embedded
 from sim.report.report import load
-from sim.run.adapter import PLAN
 from sim.run.demo import demo
 from sim.run.part import part_key
 from sim.run.result import RunResult

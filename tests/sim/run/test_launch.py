@@ -63,7 +63,7 @@ def call(size, *, room=None, hang=0):
 
 def simulate_call(kernel, given, directory, **options):
     options = {"expected_cycles": 2000, **options}
-    return simulate(kernel, TABLE, PLACEMENT, BOARD, given, directory=directory, **options)
+    return simulate(kernel.on(BOARD, PLACEMENT), given, directory=directory, **options)
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_designs_are_the_product_that_constraints_allow(tmp_path):
             r"a.yaml:\d+: engines.attention.workloads.small.shape.heads must be a whole number of at least 1",
         ),
         (
-            lambda d: attention(d)["workloads"].update(other={"network": "none.csv"}),
+            lambda d: attention(d)["workloads"].update(other={"input": "none.npz"}),
             r"a.yaml:\d+ must be a file that exists",
         ),
         (

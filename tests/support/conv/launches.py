@@ -62,10 +62,8 @@ def run(config, board, seed, launches, directory, *, memory="model", control_onl
     predicted = [predict_launch(config, board, program.jobs[a:b], first=not a) for a, b in pairwise(firsts)]
     simulated = simulate(
         kernel_design(engine, config, load_board(board.name), control_only=control_only),
-        engine.arguments(config, board),
-        engine.placement(config, board),
-        board,
         launch,
+        memory_board=board,
         directory=directory / "simulation",
         expected_cycles=sum(sum(each.counters.values()) for each in predicted),
         memory_mode=memory,

@@ -220,4 +220,4 @@ def line_kernel(table: ArgumentTable) -> MaskKernel:
 
     placer = CellPlacer()
     text = to_verilog(Kernel(NAME, table, LineBody(table, placer)), name=NAME)
-    return MaskKernel(top_name=NAME, verilog=f"{text}\n{placer.verilog}")
+    return MaskKernel(top_name=NAME, verilog=f"{text}\n{placer.verilog}", table=table)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 from amaranth.back import verilog
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 
+from hw.board import Board
 from hw.lib import axi
 from hw.lib.arguments import Argument, ArgumentTable, Kind
 from hw.lib.counters import COUNTER_WIDTH, Counters, counter_names
@@ -86,14 +88,22 @@ class Mask(wiring.Component):
 
 @dataclass(frozen=True, kw_only=True)
 class MaskKernel:
-    """What a simulator is built from."""
+    """The part of a `hw.design.Design` that `sim.run.launch.simulate` reads."""
 
     top_name: str
     verilog: str
+    table: ArgumentTable
+    board: Board | None = None
+    ports: tuple[SimpleNamespace, ...] = ()
+
+    def on(self, board: Board, placement: dict[str, int]) -> MaskKernel:
+        """Connect its ports to channels of a board."""
+        ports = tuple(SimpleNamespace(name=name, channel=channel) for name, channel in placement.items())
+        return replace(self, board=board, ports=ports)
 
 
 def mask_kernel(table: ArgumentTable, data_width: int) -> MaskKernel:
     """Generate the kernel."""
     kernel = Kernel(NAME, table, Mask(table, data_width))
     text = verilog.convert(kernel, name=NAME, emit_src=False, strip_internal_attrs=True)
-    return MaskKernel(top_name=NAME, verilog=text)
+    return MaskKernel(top_name=NAME, verilog=text, table=table)

@@ -21,9 +21,6 @@ def simulated(config, launch, directory, **options):
     engine, path = find_engine("oram"), directory / "bus.trace"
     done = simulate(
         kernel_design(engine, config, BOARD),
-        engine.arguments(config, BOARD),
-        engine.placement(config, BOARD),
-        BOARD,
         launch,
         directory=directory / "run",
         expected_cycles=1_000_000,

@@ -17,6 +17,7 @@ from hw.board import Board, load_board
 from hw.config import check_fits, config_hash, load_config
 from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
+from hw.conv.driver.table import NETWORK
 from hw.conv.engine import ConvEngine
 from hw.launch import Tensor
 from sim.compare.files import DATA_NAME
@@ -37,7 +38,6 @@ from sim.engines.conv.compare.operations import ARRAY, ROWS, named, network_rows
 from sim.engines.conv.compare.page import write_comparison
 from sim.host.digest import key_of, source_digest
 from sim.host.paths import check_directory
-from sim.run.adapter import NETWORK
 
 
 def run_compare(

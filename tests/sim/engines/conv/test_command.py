@@ -96,7 +96,7 @@ def test_wrong_networks_are_refused():
     assert line == "tensor name must be seed: a network has no other tensors, not 'x'"
     assert refused(*sim("--network", "no.csv")) == "--network must be a file that exists, not 'no.csv'"
     line = refused("sim", "attention", "--network", "layers.csv")
-    legal = "--network must be left out: the engine attention runs no tables of layers, not 'layers.csv'"
+    legal = "--network must be left out: the engine attention has no such option, not 'layers.csv'"
     assert line == legal
     assert refused(*sim("--network", "out.npz")).startswith("--output must be another file than --network")
     Path("layers.csv").write_text(f"{HEAD}\na,dw,4,4096,4096,3,1,1,4\n")

@@ -8,12 +8,12 @@ from hw.conv.core.layouts import Offsets
 from hw.conv.driver import workload
 from hw.conv.driver.network import build
 from hw.conv.driver.route import plan_route
-from hw.conv.driver.table import read_table, square
+from hw.conv.driver.table import NETWORK, read_table, square
 from hw.conv.model.predict import predict
 from hw.errors import InputError
 from sim.engines.conv.adapter import ADAPTER, as_network
 from sim.engines.conv.cases import BLOCKS, SMALL
-from sim.run.adapter import NETWORK, UNWRITTEN
+from sim.run.adapter import UNWRITTEN
 
 WIDE = "name,kind,H,Cin,Cout,K,s,g,OH,W,OW,d,p\n"
 

@@ -78,9 +78,9 @@ def test_the_bus_trace_is_that_of_the_hosts_memory(monkeypatch):
         (sim("--backend", "golden", "--trace", "t.csv"), "--trace must be left out with --backend golden"),
         (sim("--labels", "ops.csv"), "--labels must be another file than --ops"),
         (sim("--trace", "no/t.csv"), "--trace must be in a directory that exists"),
-        (("sim", "oram", "--ops", "none.csv"), "operations must be a file that exists"),
+        (("sim", "oram", "--ops", "none.csv"), "--ops must be a file that exists"),
         (("sim", "oram", "--labels", "l.csv"), "--labels must be left out without --ops"),
-        (("sim", "attention", "--ops", "ops.csv"), "--ops must be left out: the engine attention does no"),
+        (("sim", "attention", "--ops", "ops.csv"), "--ops must be left out: the engine attention has no"),
         (("sim", "attention", "--trace", "t.csv"), "--trace must be left out: the engine attention has no"),
         (
             ("sim", "oram"),

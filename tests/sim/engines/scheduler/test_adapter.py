@@ -13,8 +13,7 @@ from hw.scheduler.engine import SchedulerEngine
 from hw.scheduler.plan.documents import plan_to_json
 from hw.scheduler.program.image import encode
 from hw.scheduler.program.lower import lower
-from sim.engines.scheduler.adapter import ADAPTER
-from sim.run.adapter import PLAN
+from sim.engines.scheduler.adapter import ADAPTER, PLAN
 from tests.support.planner.graphs import pipelined_graph
 from tests.support.planner.naive_plan import naive_plan
 from tests.support.program.example import example_program
@@ -71,12 +70,12 @@ def test_a_plan_too_large_for_the_hardware_is_refused():
 def test_a_plan_that_is_not_true_is_refused(tmp_path):
     path = tmp_path / "plan.json"
     path.write_text(plan_to_json(small_plan()))
-    assert ADAPTER.read_plan(path).item() == small_plan()
+    assert ADAPTER.read_files({"plan": path}, CONFIG, seed=0)[PLAN].item() == small_plan()
     document = json.loads(path.read_text())
     document["totals"]["avoidable_bytes"] += 32
     path.write_text(json.dumps(document))
     with pytest.raises(InputError, match=r"plan must be true: .*avoidable_bytes"):
-        ADAPTER.read_plan(path)
+        ADAPTER.read_files({"plan": path}, CONFIG, seed=0)
 
 
 def test_given_sources_are_used_and_others_are_random_by_seed():

@@ -1,0 +1,47 @@
+"""The kinds of file that an engine reads and writes, and the options of commands that name them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hw.launch import Tensors
+from sim.run.tensors import load_tensors
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputFile:
+    """A kind of file that launches are made of."""
+
+    #: ``plan``: the option ``--plan`` of ``sim`` and ``launch``, the key of a workload in a sweep's file, and
+    #: the name of the copy in a launch folder.
+    option: str
+    suffix: str  #: Of the copy in a launch folder: ``.json``.
+    help: str  #: Of the option.
+    #: Reads a file, given the configuration and the run's seed; raises `InputError` when it cannot be used.
+    read: Callable[[Path, Any, int], Tensors]
+
+    @property
+    def copy_name(self) -> str:
+        """Path of the copy in a launch folder."""
+        return f"inputs/{self.option}{self.suffix}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputFile:
+    """A kind of file that is written after a run."""
+
+    option: str  #: ``labels``: the option ``--labels`` of ``sim``.
+    help: str  #: Of the option.
+    needs: str  #: Option of the input file without which there is nothing to write.
+    write: Callable[[Path, Any], None]  #: Writes a job's file.
+
+
+TENSOR_FILE = InputFile(
+    option="input",
+    suffix=".npz",
+    help="Tensors, .npz; an engine may do without.",
+    read=lambda path, config, seed: load_tensors(path),
+)
