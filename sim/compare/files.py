@@ -18,10 +18,10 @@ DATA_NAME = "compare.json"
 def write_files(
     directory: Path, form: str, content: Mapping[str, Any], template: str, /, **shown: Any
 ) -> tuple[Path, ...]:
-    """Write ``compare.json``, ``compare.csv`` and ``compare.html`` into a directory, and give their paths.
+    """Write ``compare.json``, ``compare.csv`` and ``compare.html`` into a directory, and return their paths.
 
-    ``form``, ``content``: of the data, see `write_document`; the table is of its ``figures``. ``template``,
-    ``shown``: of the page, see `write_page`.
+    ``form``, ``content``: of the data, see `write_document`; the table has its ``figures``, if any.
+    ``template``, ``shown``: of the page, see `write_page`.
 
     Raises
     ------
@@ -30,6 +30,8 @@ def write_files(
     """
     data, table, page = (directory / name for name in (DATA_NAME, "compare.csv", "compare.html"))
     write_document(data, form, content)
-    write_text(table, csv_text(content["figures"]))
     write_page(template, page, **shown)
+    if "figures" not in content:
+        return data, page
+    write_text(table, csv_text(content["figures"]))
     return data, table, page

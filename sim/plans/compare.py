@@ -22,7 +22,7 @@ _ROWS = TypeAdapter(list[PlanRow])
 
 
 @dataclass(frozen=True, kw_only=True)
-class Summary:
+class BudgetSummary:
     """What the rows of one budget come to, for one kind of plans."""
 
     budget: str
@@ -41,7 +41,7 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PlanComparison:
     """Rows of networks and budgets, each place once: at least one."""
 
     rows: tuple[PlanRow, ...]
@@ -66,7 +66,7 @@ class Comparison:
         return [row for row in self.rows if row.budget == budget]
 
     @cached_property
-    def summaries(self) -> tuple[Summary, ...]:
+    def summaries(self) -> tuple[BudgetSummary, ...]:
         """One for each budget and kind of plans."""
         places = ((budget, kind) for budget in self.budgets for kind in self.kinds)
         return tuple(
@@ -75,11 +75,11 @@ class Comparison:
             if (rows := [row for row in self.at(budget) if kind in row.plans])
         )
 
-    def _summary(self, budget: str, kind: str, rows: list[PlanRow]) -> Summary:
+    def _summary(self, budget: str, kind: str, rows: list[PlanRow]) -> BudgetSummary:
         plans = [row.plans[kind] for row in rows]
         reductions = [value for row in rows if (value := row.reduction(row.rival, kind)) is not None]
         ideal = [value for row in rows if (value := row.reduction(IDEAL, kind)) is not None]
-        return Summary(
+        return BudgetSummary(
             budget=budget,
             kind=kind,
             rows=len(rows),
@@ -134,7 +134,7 @@ ROW_COLUMNS: Columns[PlanRow] = (
     Column(f"claim, {WHOLE}", _claim, text=True),
 )
 
-SUMMARY_COLUMNS: Columns[Summary] = (
+SUMMARY_COLUMNS: Columns[BudgetSummary] = (
     Column("budget", lambda summary: summary.budget, text=True),
     Column("plans of", lambda summary: summary.kind, text=True),
     Column("plans", lambda summary: str(summary.rows)),
@@ -148,7 +148,7 @@ SUMMARY_COLUMNS: Columns[Summary] = (
 )
 
 
-def plan_tables(comparison: Comparison) -> tuple[Table, Table]:
+def plan_tables(comparison: PlanComparison) -> tuple[Table, Table]:
     """Return the tables for a terminal: all rows, proven plans green, and the budgets' summaries."""
 
     def style(row: PlanRow) -> str:

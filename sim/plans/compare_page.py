@@ -9,12 +9,11 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 from hw.scheduler.planner.baselines import Allocation, Greedy, Replacement, method_name
-from sim.compare.files import DATA_NAME
-from sim.compare.rows import write_document
+from sim.compare.files import write_files
 from sim.compare.table import cells, titles
-from sim.plans.compare import COMPARE_FORMAT, ROW_COLUMNS, SUMMARY_COLUMNS, Comparison
+from sim.plans.compare import COMPARE_FORMAT, ROW_COLUMNS, SUMMARY_COLUMNS, PlanComparison
 from sim.plans.rows import COSMA, FULL, GREEDY, IDEAL, WHOLE, PlanRow
-from sim.report.parts import Tile, chart, write_page
+from sim.report.parts import Tile, chart
 from sim.report.style import INK, RUNS, beside, hover, menu, styled
 from sim.report.text import percent, sized
 
@@ -32,16 +31,16 @@ _COLOURS = {
 }
 
 
-def write_comparison(comparison: Comparison, directory: Path) -> tuple[Path, ...]:
+def write_comparison(comparison: PlanComparison, directory: Path) -> tuple[Path, ...]:
     """Write ``compare.json`` and ``compare.html`` into a directory, and give their paths.
 
     Raises `InputError` when the directory cannot be written to.
     """
-    data, page = directory / DATA_NAME, directory / "compare.html"
-    write_document(data, COMPARE_FORMAT, comparison.document())
-    write_page(
+    return write_files(
+        directory,
+        COMPARE_FORMAT,
+        comparison.document(),
         "plan_compare.html.j2",
-        page,
         graphs=len(comparison.graphs),
         budgets=", ".join(comparison.budgets),
         rows=len(comparison.rows),
@@ -59,10 +58,9 @@ def write_comparison(comparison: Comparison, directory: Path) -> tuple[Path, ...
             for graph in comparison.graphs
         ],
     )
-    return data, page
 
 
-def _tiles(comparison: Comparison) -> list[Tile]:
+def _tiles(comparison: PlanComparison) -> list[Tile]:
     plans = [plan for row in comparison.rows for plan in row.plans.values()]
     proven, nothing = sum(plan.proven for plan in plans), sum(plan.avoidable_bytes == 0 for plan in plans)
     slowest, total = max(plan.seconds for plan in plans), sum(plan.seconds for plan in plans)
@@ -83,7 +81,7 @@ def _tiles(comparison: Comparison) -> list[Tile]:
     ]
 
 
-def savings(comparison: Comparison, kind: str) -> go.Figure:
+def savings(comparison: PlanComparison, kind: str) -> go.Figure:
     """Draw the share of the rival's avoidable bytes that plans of a kind save, graph by budget."""
     budgets, graphs = comparison.budgets, comparison.graphs
     by_place = {row.place: row for row in comparison.rows}
@@ -140,7 +138,7 @@ def _hover(row: PlanRow) -> str:
     return "<br>".join(lines)
 
 
-def traffic(comparison: Comparison) -> go.Figure:
+def traffic(comparison: PlanComparison) -> go.Figure:
     """Draw the avoidable bytes of all methods as shares of the rival's; a menu chooses the budget."""
     figure = go.Figure()
     baselines = dict.fromkeys(method for row in comparison.rows for method in row.baselines)

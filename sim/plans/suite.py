@@ -20,12 +20,12 @@ from hw.scheduler.planner.baselines import baselines
 from hw.scheduler.planner.budget import parse_scratchpad
 from hw.scheduler.planner.order.min_peak import minimum_peak
 from hw.scheduler.planner.watch import Watch
-from sim.compare.rows import Task, make_rows, read_rows, write_document
-from sim.compare.table import show
+from sim.compare.rows import Task
+from sim.compare.runner import Comparing
 from sim.host.digest import key_of, source_digest
 from sim.host.paths import check_directory
-from sim.plans.compare import COMPARE_FORMAT, Comparison, plan_tables, rows_of
-from sim.plans.compare_page import DATA_NAME, write_comparison
+from sim.plans.compare import COMPARE_FORMAT, PlanComparison, plan_tables, rows_of
+from sim.plans.compare_page import write_comparison
 from sim.plans.facts import moved_beyond
 from sim.plans.rows import PlanFigures, PlanRow
 
@@ -46,8 +46,6 @@ def run_compare(models: Sequence[str], budgets: str, directory: Path, seed: int,
     _refuse_twice("models", [graph.name for graph in graphs])
     for name in names:
         parse_scratchpad(name, Problem(graph=graphs[0]), seed=seed)
-    data = directory / DATA_NAME
-    known = read_rows(data, COMPARE_FORMAT, rows_of)
     search: dict[str, Any] = {"seed": seed, "effort": effort}
     code = source_digest(hw.scheduler)
 
@@ -56,15 +54,22 @@ def run_compare(models: Sequence[str], budgets: str, directory: Path, seed: int,
         make = partial(_row, Problem(graph=graph), search, name, key)
         return Task(key=key, title=f"{graph.name} at {name}", make=make)
 
-    def keep() -> None:
+    tasks = [task(graph, name) for graph in graphs for name in names]
+    asked = [task.key for task in tasks]
+
+    def document(compared: PlanComparison, known: Mapping[str, PlanRow]) -> dict[str, Any]:
         # The newest row of each place; rows of a longer earlier run are kept.
         places = {row.place: row for row in known.values()}
-        write_document(data, COMPARE_FORMAT, Comparison(tuple(places.values())).document())
+        return PlanComparison(tuple(places.values())).document()
 
-    tasks = [task(graph, name) for graph in graphs for name in names]
-    comparison = Comparison(tuple(make_rows("Comparing", tasks, known, keep)))
-    written = write_comparison(comparison, directory)
-    show(plan_tables(comparison), written)
+    Comparing(
+        form=COMPARE_FORMAT,
+        rows_of=rows_of,
+        compared=lambda known: PlanComparison(tuple(known[key] for key in asked if key in known)),
+        document=document,
+        tables=plan_tables,
+        write=lambda compared, directory, known: write_comparison(compared, directory),
+    ).run(directory, tasks)
 
 
 def _refuse_twice(field: str, names: Sequence[str]) -> None:

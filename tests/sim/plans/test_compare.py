@@ -9,7 +9,7 @@ from plotly.offline import get_plotlyjs
 
 from hw.errors import InputError
 from sim.host.console import console
-from sim.plans.compare import Comparison, plan_tables, rows_of
+from sim.plans.compare import PlanComparison, plan_tables, rows_of
 from sim.plans.compare_page import savings, traffic, write_comparison
 from sim.plans.rows import COSMA, FULL, GREEDY, IDEAL, WHOLE, PlanFigures, PlanRow
 
@@ -40,7 +40,7 @@ def row(graph="g", budget="M_H", whole=20, full=10, cosma=100, ideal=40, greedy=
 @pytest.fixture
 def comparison():
     unproven = {"claim": "bound 7 bytes, not proven", "bound_avoidable_bytes": 7}
-    return Comparison(
+    return PlanComparison(
         (
             row("a"),
             row("b", whole=10, full=0, cosma=50, ideal=20),
@@ -104,7 +104,7 @@ def test_page_holds_everything_itself(comparison, tmp_path):
 
 def test_names_cannot_break_the_page(tmp_path):
     evil = "</script><b>"
-    _, page = write_comparison(Comparison((row(evil, evil, full=20, claim=evil),)), tmp_path)
+    _, page = write_comparison(PlanComparison((row(evil, evil, full=20, claim=evil),)), tmp_path)
     assert evil not in page.read_text().replace(get_plotlyjs(), "")
 
 
@@ -121,7 +121,7 @@ def test_savings_of_each_graph_and_budget(comparison):
     whole = savings(comparison, WHOLE)
     assert [list(cells) for cells in whole.data[0].z] == [[0.8, None], [0.8, None], [None, None]]
     assert [note.text for note in whole.layout.annotations] == ["does not fit"] * 2 + ["nothing to save"]
-    worse = savings(Comparison((row("a", full=500), row("c", full=7, cosma=0, ideal=0))), FULL)
+    worse = savings(PlanComparison((row("a", full=500), row("c", full=7, cosma=0, ideal=0))), FULL)
     assert [list(cells) for cells in worse.data[0].z] == [[-1.0], [None]]
     assert worse.data[0].text[0][0] == "-400 % ✓"
     assert [note.text for note in worse.layout.annotations] == ["+7 B"]
@@ -144,4 +144,4 @@ def test_traffic_menu_shows_one_budget_at_a_time(comparison):
     assert low[f"plan, {FULL}"].y == (50, 150)
     assert low[f"plan, {WHOLE}"].y == low[COSMA].y == (None, None)
     assert [bool(trace.visible) for trace in figure.data] == list(buttons[0].args[0]["visible"])
-    assert not traffic(Comparison((row(),))).layout.updatemenus
+    assert not traffic(PlanComparison((row(),))).layout.updatemenus

@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.table import Table
 
-from sim.compare.simulated import CoSimulation, dumped
+from sim.compare.simulated import CO_SIMULATIONS, CoSimulation
 from sim.compare.table import Column, Columns, table
 from sim.engines.attention.baselines import SCHEDULES
 from sim.engines.attention.baselines.work import Cost, Machine, Work, flash_law_bytes
@@ -47,7 +47,7 @@ METHODS = (OURS, *SCHEDULES)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting:
+class AttentionSetting:
     """What all rows have in common."""
 
     board: str  #: Its name.
@@ -71,7 +71,7 @@ class Setting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figures:
+class AttentionFigures:
     """One method at one length."""
 
     #: ``source`` is measured, predicted or formula.
@@ -89,25 +89,25 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class AttentionComparison:
     """Rows of lengths that differ: at least one."""
 
-    setting: Setting
+    setting: AttentionSetting
     rows: tuple[AttentionRow, ...]
 
     @cached_property
-    def figures(self) -> tuple[Figures, ...]:
+    def figures(self) -> tuple[AttentionFigures, ...]:
         """Return every method at every length, lengths in the order of the rows."""
         return tuple(self.of(row, method) for row in self.rows for method in METHODS)
 
-    def of(self, row: AttentionRow, method: str) -> Figures:
+    def of(self, row: AttentionRow, method: str) -> AttentionFigures:
         """Return the figures of a method in a row."""
         work, machine = self.setting.work(row.tokens), self.setting.machine
         if method == OURS:
             source, cost = "measured" if row.measured else "predicted", row.ours
         else:
             source, cost = "formula", SCHEDULES[method](work, machine)
-        return Figures(
+        return AttentionFigures(
             tokens=row.tokens,
             method=method,
             source=source,
@@ -135,11 +135,11 @@ class Comparison:
         return {
             "setting": asdict(self.setting),
             "figures": [asdict(figures) for figures in self.figures],
-            "measured": dumped(known),
+            "measured": CO_SIMULATIONS.dumped(known),
         }
 
 
-COLUMNS: Columns[Figures] = (
+COLUMNS: Columns[AttentionFigures] = (
     Column("tokens", lambda figures: whole(figures.tokens)),
     Column("method", lambda figures: figures.method, text=True),
     Column("from", lambda figures: figures.source, text=True),
@@ -167,7 +167,7 @@ MODEL_COLUMNS: Columns[tuple[AttentionRow, CoSimulation]] = (
 _STYLES = {"measured": "bold green", "predicted": "green"}
 
 
-def attention_tables(comparison: Comparison) -> tuple[Table, ...]:
+def attention_tables(comparison: AttentionComparison) -> tuple[Table, ...]:
     """Return the tables for a terminal: all methods at all lengths; predictions beside measurements."""
     setting = comparison.setting
     figures = table(

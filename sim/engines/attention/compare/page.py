@@ -19,8 +19,8 @@ from sim.engines.attention.compare.compare import (
     METHODS,
     MODEL_COLUMNS,
     OURS,
-    Comparison,
-    Figures,
+    AttentionComparison,
+    AttentionFigures,
     prediction_error,
 )
 from sim.report.parts import Tile, chart
@@ -34,7 +34,7 @@ _LAW = "N²d²/M"
 
 
 def write_comparison(
-    comparison: Comparison, directory: Path, known: Mapping[str, CoSimulation]
+    comparison: AttentionComparison, directory: Path, known: Mapping[str, CoSimulation]
 ) -> tuple[Path, ...]:
     """Write the comparison's files; see `write_files`."""
     return write_files(
@@ -61,7 +61,7 @@ def write_comparison(
     )
 
 
-def _tiles(comparison: Comparison) -> list[Tile]:
+def _tiles(comparison: AttentionComparison) -> list[Tile]:
     rows = comparison.rows
     row = min(rows, key=lambda row: abs(row.tokens - _HEADLINE))
     ours = comparison.of(row, OURS)
@@ -96,7 +96,9 @@ def _tiles(comparison: Comparison) -> list[Tile]:
 
 
 def _lines(
-    comparison: Comparison, value: Callable[[Figures], float], text: Callable[[Figures], str]
+    comparison: AttentionComparison,
+    value: Callable[[AttentionFigures], float],
+    text: Callable[[AttentionFigures], str],
 ) -> go.Figure:
     """Draw a line for each method over the number of tokens; full marks are measured, open ones are not."""
     figure = go.Figure()
@@ -131,7 +133,7 @@ def _lines(
     return figure
 
 
-def utilization(comparison: Comparison) -> go.Figure:
+def utilization(comparison: AttentionComparison) -> go.Figure:
     """Draw the share of multiplier slots that hold a useful multiplication."""
     figure = _lines(
         comparison,
@@ -142,7 +144,7 @@ def utilization(comparison: Comparison) -> go.Figure:
     return _finished(figure, height=440)
 
 
-def traffic(comparison: Comparison) -> go.Figure:
+def traffic(comparison: AttentionComparison) -> go.Figure:
     """Draw off-chip bytes over the compulsory ones, with the FlashAttention law."""
     setting = comparison.setting
     figure = _lines(
@@ -161,7 +163,7 @@ def traffic(comparison: Comparison) -> go.Figure:
     return _finished(figure, height=440)
 
 
-def bandwidth(comparison: Comparison) -> go.Figure:
+def bandwidth(comparison: AttentionComparison) -> go.Figure:
     """Draw the bytes a cycle that each method asks for, and what the board has."""
     figure = _lines(
         comparison,
@@ -176,7 +178,7 @@ def bandwidth(comparison: Comparison) -> go.Figure:
 
 
 def _reference(
-    figure: go.Figure, comparison: Comparison, y: Sequence[float], name: str, **hover: str
+    figure: go.Figure, comparison: AttentionComparison, y: Sequence[float], name: str, **hover: str
 ) -> None:
     """Draw what no method is."""
     figure.add_scatter(

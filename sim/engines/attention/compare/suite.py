@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,16 +19,15 @@ from hw.board import Board, load_board
 from hw.config import check_fits, config_dict, config_hash, load_config
 from hw.errors import InputError
 from hw.registry import find_engine
-from sim.compare.files import DATA_NAME
-from sim.compare.rows import Task, make_rows, read_rows, write_document
-from sim.compare.simulated import CoSimulation, co_simulations_of
-from sim.compare.table import show
+from sim.compare.rows import Task
+from sim.compare.runner import Comparing, listed_numbers
+from sim.compare.simulated import CO_SIMULATIONS, CoSimulation
 from sim.engines.attention.baselines.work import Cost, Machine
 from sim.engines.attention.compare.compare import (
     COMPARE_FORMAT,
+    AttentionComparison,
     AttentionRow,
-    Comparison,
-    Setting,
+    AttentionSetting,
     attention_tables,
 )
 from sim.engines.attention.compare.page import write_comparison
@@ -69,28 +68,33 @@ def run_compare(
     check_fits(engine, config, board)
     setting = make_setting(config, board, heads)
     measure = simulate or partial(_co_simulated, config, board, heads, seed, output)
-    data = output / DATA_NAME
-    known = read_rows(data, COMPARE_FORMAT, co_simulations_of)
-    # What a co-simulation is made of: the gateware, the memory model, and what is put into them.
+    # A co-simulation follows from the gateware, the memory model and its input.
     code = source_digest(hw.attention, hw.lib, sim.memory)
-    from_what = [code, config_hash("attention", config, board), str(heads), str(seed)]
-    keys = {tokens: key_of([*from_what, str(tokens)]) for tokens in lengths}
+    followed = [code, config_hash("attention", config, board), str(heads), str(seed)]
+    keys = {tokens: key_of([*followed, str(tokens)]) for tokens in lengths}
+    predicted = {tokens: _predicted(setting, config, board, tokens) for tokens in lengths}
 
-    def compared() -> Comparison:
-        rows = (_row(setting, config, board, tokens, known.get(keys[tokens])) for tokens in lengths)
-        return Comparison(setting, tuple(rows))
+    def compared(known: Mapping[str, CoSimulation]) -> AttentionComparison:
+        return AttentionComparison(
+            setting,
+            tuple(
+                AttentionRow(tokens=tokens, predicted=predicted[tokens], measured=known.get(keys[tokens]))
+                for tokens in lengths
+            ),
+        )
 
     def task(tokens: int) -> Task[CoSimulation]:
         return Task(key=keys[tokens], title=f"{tokens:,} tokens", make=lambda progress: measure(tokens))
 
-    def keep() -> None:
-        write_document(data, COMPARE_FORMAT, compared().document(known))
-
-    tasks = [task(tokens) for tokens in lengths if tokens <= measure_up_to]
-    make_rows("Comparing", tasks, known, keep)
-    comparison = compared()
-    show(attention_tables(comparison), write_comparison(comparison, output, known))
-    return comparison.exact
+    comparing = Comparing(
+        form=COMPARE_FORMAT,
+        rows_of=CO_SIMULATIONS.read,
+        compared=compared,
+        document=AttentionComparison.document,
+        tables=attention_tables,
+        write=write_comparison,
+    )
+    return comparing.run(output, [task(tokens) for tokens in lengths if tokens <= measure_up_to]).exact
 
 
 def parse_sizes(text: str) -> list[int]:
@@ -98,18 +102,13 @@ def parse_sizes(text: str) -> list[int]:
 
     Raises `InputError` for what is no number from 1 to `MAX_KEYS`, or given twice.
     """
-    sizes = []
-    for part in text.split(","):
-        word = part.strip()
-        if not (word.isascii() and word.isdigit() and 1 <= int(word) <= MAX_KEYS):
-            raise InputError("--sizes", part, f"numbers of tokens from 1 to {MAX_KEYS} with commas between")
-        if int(word) in sizes:
-            raise InputError("--sizes", part, "given once")
-        sizes.append(int(word))
-    return sorted(sizes)
+    sizes = listed_numbers("--sizes", text, f"numbers of tokens from 1 to {MAX_KEYS}", MAX_KEYS)
+    if not sizes[0]:
+        raise InputError("--sizes", text, f"numbers of tokens from 1 to {MAX_KEYS} with commas between")
+    return sizes
 
 
-def make_setting(config: AttentionConfig, board: Board, heads: int) -> Setting:
+def make_setting(config: AttentionConfig, board: Board, heads: int) -> AttentionSetting:
     """Return what all rows have in common: published schedules get the engine's multipliers, the memory it
     has on chip for operands and running results, and all of the board's realistic bandwidth.
     """
@@ -120,7 +119,7 @@ def make_setting(config: AttentionConfig, board: Board, heads: int) -> Setting:
         on_chip_bytes=caches + tile,
         bytes_per_cycle=board.memory.channels * board.channel_bytes_per_cycle,
     )
-    return Setting(
+    return AttentionSetting(
         board=board.name,
         clock_mhz=board.clock_mhz,
         config=config_dict(config),
@@ -131,9 +130,7 @@ def make_setting(config: AttentionConfig, board: Board, heads: int) -> Setting:
     )
 
 
-def _row(
-    setting: Setting, config: AttentionConfig, board: Board, tokens: int, measured: CoSimulation | None
-) -> AttentionRow:
+def _predicted(setting: AttentionSetting, config: AttentionConfig, board: Board, tokens: int) -> Cost:
     workload = AttentionWorkload(
         heads=setting.heads,
         queries=(tokens,),
@@ -142,8 +139,7 @@ def _row(
         value_size=setting.size,
     )
     prediction = AttentionEngine().predict(workload, config, board)
-    predicted = Cost(cycles=prediction.cycles_total, moved_bytes=prediction.moved_bytes)
-    return AttentionRow(tokens=tokens, predicted=predicted, measured=measured)
+    return Cost(cycles=prediction.cycles_total, moved_bytes=prediction.moved_bytes)
 
 
 def _co_simulated(
@@ -154,13 +150,7 @@ def _co_simulated(
 
     tensors = random_tensors(config, heads, tokens, seed)
     result = run("attention", config, board, tensors, directory=output / f"run-{tokens}", seed=seed)
-    report = result.report
-    return CoSimulation(
-        cycles=report.cycles.cycles_total,
-        moved_bytes=report.traffic.useful_bytes,
-        exact=result.bit_exact,
-        seconds=report.simulated.run_seconds,
-    )
+    return CoSimulation.of(result.report)
 
 
 def random_tensors(config: AttentionConfig, heads: int, tokens: int, seed: int) -> dict[str, Any]:

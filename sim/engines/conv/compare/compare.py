@@ -17,7 +17,7 @@ from hw.conv.driver.layer import Kind
 from hw.conv.driver.network import build
 from hw.conv.driver.workload import ConvJob, ConvWorkload
 from hw.conv.engine import ConvEngine
-from sim.compare.simulated import CoSimulation, dumped
+from sim.compare.simulated import CO_SIMULATIONS, CoSimulation
 from sim.compare.table import Column, Columns, table
 from sim.engines.conv.baselines.codenet import CLOCK_MHZ, PUBLISHED, codenet
 from sim.engines.conv.baselines.gather import gather
@@ -34,7 +34,7 @@ METHODS = (GATHER, SCHEDULE, GAPLESS, OURS, ROUNDED, CHOSEN)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting:
+class ConvSetting:
     """What all rows have in common."""
 
     board: Board
@@ -55,7 +55,7 @@ class ConvRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figures:
+class ConvFigures:
     """One method at one operation or network."""
 
     #: ``source`` is measured, predicted or formula.
@@ -86,24 +86,24 @@ class Published:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ConvComparison:
     """Rows of different names: at least one."""
 
-    setting: Setting
+    setting: ConvSetting
     rows: tuple[ConvRow, ...]
 
     @cached_property
-    def figures(self) -> tuple[Figures, ...]:
+    def figures(self) -> tuple[ConvFigures, ...]:
         """Return every method at every row that it can do."""
         found = (self._of(row, method) for row in self.rows for method in METHODS)
         return tuple(figures for figures in found if figures is not None)
 
-    def of(self, work: str, method: str) -> Figures | None:
+    def of(self, work: str, method: str) -> ConvFigures | None:
         """Find the figures of a method, None where there are none."""
         found = (each for each in self.figures if (each.work, each.method) == (work, method))
         return next(found, None)
 
-    def _of(self, row: ConvRow, method: str) -> Figures | None:
+    def _of(self, row: ConvRow, method: str) -> ConvFigures | None:
         source, cost = "formula", None
         if method == GATHER:
             cost = gather(row.work, ARRAY, self.setting.board)
@@ -116,7 +116,7 @@ class Comparison:
             source, cost = "predicted", row.predicted[method]
         if cost is None:
             return None
-        return Figures(
+        return ConvFigures(
             work=row.work.name,
             method=method,
             source=source,
@@ -149,11 +149,11 @@ class Comparison:
             "configs": {name: config_dict(self.setting.engine(name)) for name in (OURS, ROUNDED, CHOSEN)},
             "figures": [asdict(figures) for figures in self.figures],
             "published": [asdict(published) for published in self.published],
-            "measured": dumped(known),
+            "measured": CO_SIMULATIONS.dumped(known),
         }
 
 
-def predicted(work: Work, setting: Setting) -> Mapping[str, Cost]:
+def predicted(work: Work, setting: ConvSetting) -> Mapping[str, Cost]:
     """Predict a work on each of our engines; neighbours that are fetched one by one are not predicted."""
     if work.outside:
         return {}
@@ -190,7 +190,7 @@ def _rounds(work: Work) -> bool:
     return any(layer.kind is Kind.SAMPLES and layer.offsets is not Offsets.NONE for layer in work.layers)
 
 
-COLUMNS: Columns[Figures] = (
+COLUMNS: Columns[ConvFigures] = (
     Column("", lambda figures: figures.work, text=True),
     Column("method", lambda figures: figures.method, text=True),
     Column("from", lambda figures: figures.source, text=True),
@@ -216,7 +216,7 @@ PUBLISHED_COLUMNS: Columns[Published] = (
 _STYLES = {"measured": "bold green", "predicted": "green"}
 
 
-def conv_tables(comparison: Comparison) -> tuple[Table, ...]:
+def conv_tables(comparison: ConvComparison) -> tuple[Table, ...]:
     """Return the tables for a terminal: all methods; formulas beside what was published."""
     figures = comparison.figures
     last = {each.work: each.method for each in figures}

@@ -9,7 +9,7 @@ from hw.conv.core.layouts import Offsets
 from hw.conv.driver.layer import ConvLayer
 from hw.conv.driver.network import BOUND, row_layer
 from hw.conv.driver.table import Row, read_table
-from hw.errors import InputError
+from sim.compare.runner import listed_names
 from sim.engines.conv.baselines.work import Work
 
 #: An engine with CoDeNet's 16 x 16 array, weights of 4 bits, and 64 depthwise multipliers for its 144.
@@ -65,13 +65,7 @@ def named(works: tuple[Work, ...], names: str) -> list[Work]:
 
     Raises `InputError` for a name that there is not.
     """
-    by_name = {key_of_name(work.name): work for work in works}
-    found = []
-    for name in filter(None, names.split(",")):
-        if name.strip() not in by_name:
-            raise InputError("name of what is measured", name, "one of " + ", ".join(by_name))
-        found.append(by_name[name.strip()])
-    return found
+    return listed_names(names, {key_of_name(work.name): work for work in works})
 
 
 def key_of_name(name: str) -> str:

@@ -20,8 +20,8 @@ from sim.engines.conv.compare.compare import (
     METHODS,
     OURS,
     PUBLISHED_COLUMNS,
-    Comparison,
-    Figures,
+    ConvComparison,
+    ConvFigures,
 )
 from sim.report.parts import Tile, chart
 from sim.report.style import RUNS, beside, styled
@@ -32,7 +32,7 @@ _HEADLINE, _OPERATION = "config c", "depthwise, square"
 
 
 def write_comparison(
-    comparison: Comparison, directory: Path, known: Mapping[str, CoSimulation]
+    comparison: ConvComparison, directory: Path, known: Mapping[str, CoSimulation]
 ) -> tuple[Path, ...]:
     """Write the comparison's files; see `write_files`."""
     return write_files(
@@ -59,7 +59,7 @@ def write_comparison(
     )
 
 
-def _tiles(comparison: Comparison) -> list[Tile]:
+def _tiles(comparison: ConvComparison) -> list[Tile]:
     tiles = []
     for name in (_HEADLINE, _OPERATION):
         published = next((found for found in comparison.published if found.work == name), None)
@@ -81,7 +81,7 @@ def _tiles(comparison: Comparison) -> list[Tile]:
 
 
 def _bars(
-    comparison: Comparison, value: Callable[[Figures], float], text: Callable[[Figures], str]
+    comparison: ConvComparison, value: Callable[[ConvFigures], float], text: Callable[[ConvFigures], str]
 ) -> go.Figure:
     """Draw a bar for each method at each operation and network."""
     figure = go.Figure()
@@ -103,7 +103,7 @@ def _bars(
     return beside(styled(figure, height=430), top=20).update_layout(barmode="group")
 
 
-def cycles(comparison: Comparison) -> go.Figure:
+def cycles(comparison: ConvComparison) -> go.Figure:
     """Draw cycles, and CoDeNet's own as marks."""
     figure = _bars(comparison, lambda each: each.cycles, lambda each: f"{each.cycles:,.0f} cycles")
     figure.add_scatter(
@@ -119,7 +119,7 @@ def cycles(comparison: Comparison) -> go.Figure:
     return figure
 
 
-def utilization(comparison: Comparison) -> go.Figure:
+def utilization(comparison: ConvComparison) -> go.Figure:
     """Draw the share of multiplier slots that hold a useful multiplication."""
     figure = _bars(
         comparison,
@@ -130,7 +130,7 @@ def utilization(comparison: Comparison) -> go.Figure:
     return figure
 
 
-def traffic(comparison: Comparison) -> go.Figure:
+def traffic(comparison: ConvComparison) -> go.Figure:
     """Draw off-chip bytes over those of every map and result once."""
     figure = _bars(
         comparison,

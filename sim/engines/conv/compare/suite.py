@@ -20,17 +20,16 @@ from hw.conv.core.layouts import Offsets
 from hw.conv.driver.table import NETWORK
 from hw.conv.engine import ConvEngine
 from hw.launch import Tensor
-from sim.compare.files import DATA_NAME
-from sim.compare.rows import Task, make_rows, read_rows, write_document
-from sim.compare.simulated import CoSimulation, co_simulations_of
-from sim.compare.table import show
+from sim.compare.rows import Task
+from sim.compare.runner import Comparing
+from sim.compare.simulated import CO_SIMULATIONS, CoSimulation
 from sim.engines.conv.adapter import as_network
 from sim.engines.conv.baselines.work import Work
 from sim.engines.conv.compare.compare import (
     COMPARE_FORMAT,
-    Comparison,
+    ConvComparison,
     ConvRow,
-    Setting,
+    ConvSetting,
     conv_tables,
     predicted,
 )
@@ -62,10 +61,8 @@ def run_compare(
     engine, board = ConvEngine(), load_board(board_name)
     config: ConvConfig = load_config(engine, config_path, board)
     check_fits(engine, config, board)
-    setting = Setting(board=board, config=config)
+    setting = ConvSetting(board=board, config=config)
     simulated = simulate or partial(_co_simulated, board, seed, output)
-    data = output / DATA_NAME
-    known = read_rows(data, COMPARE_FORMAT, co_simulations_of)
     costs = {work.name: predicted(work, setting) for work in everything}
     code = source_digest(hw.conv, hw.lib, sim.engines.conv, sim.memory)
     keys = {
@@ -73,8 +70,8 @@ def run_compare(
         for work in everything
     }
 
-    def compared() -> Comparison:
-        return Comparison(
+    def compared(known: Mapping[str, CoSimulation]) -> ConvComparison:
+        return ConvComparison(
             setting,
             tuple(
                 ConvRow(work=work, predicted=costs[work.name], measured=known.get(keys[work.name]))
@@ -85,13 +82,15 @@ def run_compare(
     def task(work: Work) -> Task[CoSimulation]:
         return Task(key=keys[work.name], title=work.name, make=lambda progress: simulated(work))
 
-    def keep() -> None:
-        write_document(data, COMPARE_FORMAT, compared().document(known))
-
-    make_rows("Comparing", [task(work) for work in wanted], known, keep)
-    comparison = compared()
-    show(conv_tables(comparison), write_comparison(comparison, output, known))
-    return comparison.exact
+    comparing = Comparing(
+        form=COMPARE_FORMAT,
+        rows_of=CO_SIMULATIONS.read,
+        compared=compared,
+        document=ConvComparison.document,
+        tables=conv_tables,
+        write=write_comparison,
+    )
+    return comparing.run(output, map(task, wanted)).exact
 
 
 def measured_config(work: Work) -> ConvConfig:
@@ -108,13 +107,7 @@ def _co_simulated(board: Board, seed: int, output: Path, work: Work) -> CoSimula
     config = measured_config(work)
     folder = output / f"run-{work.name.replace(' ', '-').replace(',', '')}"
     result = run("conv", config, board, tensors_of(work, config, seed), directory=folder, seed=seed)
-    report = result.report
-    return CoSimulation(
-        cycles=report.cycles.cycles_total,
-        moved_bytes=report.traffic.useful_bytes,
-        exact=result.bit_exact,
-        seconds=report.simulated.run_seconds,
-    )
+    return CoSimulation.of(result.report)
 
 
 def tensors_of(work: Work, config: ConvConfig, seed: int) -> Mapping[str, Tensor]:

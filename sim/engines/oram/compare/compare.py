@@ -27,7 +27,7 @@ from sim.engines.oram.baselines import (
     hash_table,
     path_oram,
 )
-from sim.engines.oram.compare.measure import Measured, Shape, dumped
+from sim.engines.oram.compare.measure import MAP_SIMULATIONS, MapSimulation, Shape
 from sim.report.text import percent, signed_percent, sized, times
 
 #: Value of ``format`` in the comparison's JSON.
@@ -58,7 +58,7 @@ _BOLT_VALUE_BYTES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figures:
+class OramFigures:
     """What an operation of a map takes on average, and what the map does."""
 
     #: ``log_n``, ``value_bytes``, ``method``: of the map: N = 2^log_n keys.
@@ -96,7 +96,7 @@ def variant(config: OramConfig, method: str, log_n: int, value_bytes: int) -> Or
     return replace(config, log_n=log_n, value_bytes=value_bytes, touch=touch, pad=pad)
 
 
-def figures_of(config: OramConfig, board: Board, method: str) -> Figures:
+def figures_of(config: OramConfig, board: Board, method: str) -> OramFigures:
     """Return the figures of a map of the shape of ``config``."""
     if method in OURS:
         prediction = OramEngine().predict(
@@ -113,7 +113,7 @@ def figures_of(config: OramConfig, board: Board, method: str) -> Figures:
         source, cycles = _other_cycles(config, board, method, traffic)
         assert board.host is not None  # else there was no link
         fits = traffic.hbm_bytes <= board.memory.total_bytes and traffic.host_bytes <= board.host.total_bytes
-    return Figures(
+    return OramFigures(
         log_n=config.log_n,
         value_bytes=config.value_bytes,
         method=method,
@@ -179,14 +179,14 @@ def _fits(config: OramConfig, board: Board) -> bool:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Figures of all maps for numbers of keys and sizes of values, and what was measured of ours."""
+class OramComparison:
+    """OramFigures of all maps for numbers of keys and sizes of values, and what was measured of ours."""
 
     #: ``board``, ``config``: what all have in common; `variant` gives what differs.
     board: Board
     config: OramConfig
-    figures: tuple[Figures, ...]  #: In order of values, keys and `METHODS`.
-    measured: Mapping[str, Measured]  #: By method.
+    figures: tuple[OramFigures, ...]  #: In order of values, keys and `METHODS`.
+    measured: Mapping[str, MapSimulation]  #: By method.
 
     @cached_property
     def log_ns(self) -> list[int]:
@@ -198,7 +198,7 @@ class Comparison:
         """Sizes of values, in increasing order."""
         return sorted({figures.value_bytes for figures in self.figures})
 
-    def of(self, method: str, log_n: int, value_bytes: int) -> Figures:
+    def of(self, method: str, log_n: int, value_bytes: int) -> OramFigures:
         """Find the figures of a map."""
         wanted = (method, log_n, value_bytes)
         return next(each for each in self.figures if (each.method, each.log_n, each.value_bytes) == wanted)
@@ -208,17 +208,17 @@ class Comparison:
         """Whether every co-simulation gave the golden model's bits."""
         return all(measured.exact for measured in self.measured.values())
 
-    def document(self, known: Mapping[str, Measured]) -> dict[str, Any]:
+    def document(self, known: Mapping[str, MapSimulation]) -> dict[str, Any]:
         """Return the content of the comparison's file, with all ``known`` measurements by their keys."""
         return {
             "board": self.board.name,
             "config": config_dict(self.config),
             "figures": [asdict(figures) for figures in self.figures],
-            "measured": dumped(known),
+            "measured": MAP_SIMULATIONS.dumped(known),
         }
 
 
-COLUMNS: Columns[Figures] = (
+COLUMNS: Columns[OramFigures] = (
     Column("keys", lambda figures: f"2^{figures.log_n}"),
     Column("map", lambda figures: figures.method, text=True),
     Column("cycles from", lambda figures: figures.source, text=True),
@@ -235,7 +235,7 @@ COLUMNS: Columns[Figures] = (
 )
 
 #: A map that was simulated, beside the formulas.
-MEASURED_COLUMNS: Columns[tuple[str, Measured]] = (
+MEASURED_COLUMNS: Columns[tuple[str, MapSimulation]] = (
     Column("map", lambda found: found[0], text=True),
     Column("page bytes, measured", lambda found: f"{found[1].counted.page_bytes:,.1f}"),
     Column("formula", lambda found: f"{found[1].predicted.page_bytes:,.1f}"),
@@ -251,7 +251,7 @@ MEASURED_COLUMNS: Columns[tuple[str, Measured]] = (
 )
 
 
-def oram_tables(comparison: Comparison) -> tuple[Table, ...]:
+def oram_tables(comparison: OramComparison) -> tuple[Table, ...]:
     """Return the tables for a terminal: for each size of values the fewest and the most keys; what was
     measured beside the formulas.
     """

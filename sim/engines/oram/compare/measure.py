@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import TypeAdapter
 
 from hw.board import Board
 from hw.errors import InputError
@@ -21,6 +19,7 @@ from hw.oram.engine import OramEngine
 from hw.oram.kernel.arguments import PAGE_PORT
 from hw.oram.model.link import block_bursts
 from hw.prediction import Prediction
+from sim.compare.simulated import SimulatedRows
 from sim.engines.oram.adapter import ADAPTER
 from sim.engines.oram.cases import SMALL
 from sim.engines.oram.job import CODES, KEYS, SEED, VALUES
@@ -35,7 +34,7 @@ OPERATIONS = 2000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counted:
+class OperationCost:
     """What operations took, as counted or as the formulas have it; initialization is left out."""
 
     cycles: float  #: An operation, from the map's being empty to the end of the launch.
@@ -46,11 +45,11 @@ class Counted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class MapSimulation:
     """A co-simulation of the map."""
 
-    counted: Counted  #: By the gates, and on the buses of the memory models.
-    predicted: Counted  #: By the formulas, for the pages that were touched.
+    counted: OperationCost  #: By the gates, and on the buses of the memory models.
+    predicted: OperationCost  #: By the formulas, for the pages that were touched.
     exact: bool  #: Whether every bit of the responses was the golden model's.
     seconds: float  #: Of simulation, without building the simulator.
 
@@ -60,21 +59,7 @@ class Measured:
         return self.predicted.cycles / self.counted.cycles - 1
 
 
-_MEASURED = TypeAdapter(dict[str, Measured])
-
-
-def dumped(known: Mapping[str, Measured]) -> Any:
-    """Return measurements by their keys as JSON has them."""
-    return _MEASURED.dump_python(dict(known))
-
-
-def measured_of(document: Mapping[str, Any]) -> dict[str, Measured]:
-    """Take the measurements from the content of a comparison's file, by their keys.
-
-    What was wrong is left out, to be looked at again: it may have been the golden model.
-    """
-    found = _MEASURED.validate_python(document["measured"])
-    return {key: measured for key, measured in found.items() if measured.exact}
+MAP_SIMULATIONS = SimulatedRows(MapSimulation)
 
 
 def measured_config(shape: Shape) -> OramConfig:
@@ -95,7 +80,7 @@ def random_tensors(config: OramConfig, seed: int) -> dict[str, Tensor]:
     }
 
 
-def measure(config: OramConfig, board: Board, seed: int, directory: Path) -> Measured:
+def measure(config: OramConfig, board: Board, seed: int, directory: Path) -> MapSimulation:
     """Run the map's gates on random operations; ``directory`` gets the simulator's log and the buses' traces.
 
     Raises
@@ -114,7 +99,7 @@ def measure(config: OramConfig, board: Board, seed: int, directory: Path) -> Mea
     workload = ADAPTER.workload(result.job, config)
     table = OramEngine().arguments(config, board)
     host_ports = [port for port in table.ports if is_host_port(port)]
-    counted = Counted(
+    counted = OperationCost(
         cycles=(report.cycles.cycles_total - report.details["initialization_cycles"]) / OPERATIONS,
         hbm_bytes=_used_bytes(read_trace(traces[board.memory.name])),
         **_pages(config, read_trace(traces[board.host.name]), host_ports.index(PAGE_PORT)),
@@ -122,7 +107,7 @@ def measure(config: OramConfig, board: Board, seed: int, directory: Path) -> Mea
     for path in traces.values():
         path.unlink()
     prediction = OramEngine().predict(replace(workload, initialize=False), config, board)
-    return Measured(
+    return MapSimulation(
         counted=counted,
         predicted=predicted(config, prediction),
         exact=result.bit_exact,
@@ -130,11 +115,11 @@ def measure(config: OramConfig, board: Board, seed: int, directory: Path) -> Mea
     )
 
 
-def predicted(config: OramConfig, prediction: Prediction) -> Counted:
+def predicted(config: OramConfig, prediction: Prediction) -> OperationCost:
     """Return what the formulas say of the operations of a launch that does not initialize."""
     operations = prediction.details["operations"]
     page_bytes = (prediction.read_bytes["pages"] + prediction.write_bytes["pages"]) / operations
-    return Counted(
+    return OperationCost(
         cycles=prediction.details["cycles_per_operation"],
         page_bytes=page_bytes,
         bursts=page_bytes / config.page_bytes * block_bursts(config.page_bytes),

@@ -17,10 +17,10 @@ from sim.engines.oram.compare.compare import (
     MEASURED_COLUMNS,
     METHODS,
     OURS,
-    Comparison,
-    Figures,
+    OramComparison,
+    OramFigures,
 )
-from sim.engines.oram.compare.measure import Measured
+from sim.engines.oram.compare.measure import MapSimulation
 from sim.report.parts import Tile, chart, exact_tile
 from sim.report.style import RUNS, menu, styled
 from sim.report.text import percent, signed_percent, sized, times
@@ -32,7 +32,7 @@ _FIRST = METHODS[0]
 
 
 def write_comparison(
-    comparison: Comparison, directory: Path, known: Mapping[str, Measured]
+    comparison: OramComparison, directory: Path, known: Mapping[str, MapSimulation]
 ) -> tuple[Path, ...]:
     """Write the comparison's files; see `write_files`."""
     return write_files(
@@ -61,7 +61,7 @@ def write_comparison(
     )
 
 
-def _tiles(comparison: Comparison) -> list[Tile]:
+def _tiles(comparison: OramComparison) -> list[Tile]:
     log_n = min(comparison.log_ns, key=lambda log_n: abs(log_n - _HEADLINE))
     value_bytes = comparison.values[0]
     ours, bolt = (comparison.of(method, log_n, value_bytes) for method in (_FIRST, BOLT))
@@ -82,7 +82,10 @@ def _tiles(comparison: Comparison) -> list[Tile]:
 
 
 def _lines(
-    comparison: Comparison, title: str, value: Callable[[Figures], float], text: Callable[[Figures], str]
+    comparison: OramComparison,
+    title: str,
+    value: Callable[[OramFigures], float],
+    text: Callable[[OramFigures], str],
 ) -> go.Figure:
     """Draw a line for each map over the number of keys, for one size of values at a time; open marks do not
     fit the board.
@@ -118,7 +121,7 @@ def _lines(
     )
 
 
-def traffic(comparison: Comparison) -> go.Figure:
+def traffic(comparison: OramComparison) -> go.Figure:
     """Draw bytes of pages an operation."""
     return _lines(
         comparison,
@@ -128,7 +131,7 @@ def traffic(comparison: Comparison) -> go.Figure:
     )
 
 
-def accesses(comparison: Comparison) -> go.Figure:
+def accesses(comparison: OramComparison) -> go.Figure:
     """Draw bursts of pages an operation."""
     return _lines(
         comparison,
@@ -138,7 +141,7 @@ def accesses(comparison: Comparison) -> go.Figure:
     )
 
 
-def cycles(comparison: Comparison) -> go.Figure:
+def cycles(comparison: OramComparison) -> go.Figure:
     """Draw cycles an operation."""
     return _lines(
         comparison,
@@ -148,7 +151,7 @@ def cycles(comparison: Comparison) -> go.Figure:
     )
 
 
-def hbm(comparison: Comparison) -> go.Figure:
+def hbm(comparison: OramComparison) -> go.Figure:
     """Draw bytes of HBM, and how many the board has; a map without any has no line."""
     figure = _lines(
         comparison,

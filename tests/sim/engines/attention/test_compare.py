@@ -21,8 +21,8 @@ from sim.engines.attention.compare import suite as attention_suite
 from sim.engines.attention.compare.compare import (
     METHODS,
     OURS,
+    AttentionComparison,
     AttentionRow,
-    Comparison,
     attention_tables,
     prediction_error,
 )
@@ -47,7 +47,7 @@ def row(tokens=1024, *, cycles=400_000, moved=3_932_160, exact=True, measured=Tr
 
 @pytest.fixture
 def comparison():
-    return Comparison(SETTING, (row(), row(65536, measured=False)))
+    return AttentionComparison(SETTING, (row(), row(65536, measured=False)))
 
 
 def test_others_get_what_the_engine_has():
@@ -102,7 +102,7 @@ def test_terminal_tables(comparison):
     assert re.search(r"65,536 +Loomwork +predicted", text)
     assert re.search(r"1,024 +ITA +formula +393,217", text)
     assert re.search(r"1,024 +400,000 +394,000 +-1\.50 % +3,932,160 +3,932,160 +yes +9\.5", text)
-    assert len(attention_tables(Comparison(SETTING, (row(measured=False),)))) == 1
+    assert len(attention_tables(AttentionComparison(SETTING, (row(measured=False),)))) == 1
 
 
 def test_files_hold_every_figure(comparison, tmp_path):
@@ -124,7 +124,7 @@ def test_files_hold_every_figure(comparison, tmp_path):
 
 
 def test_wrong_bits_stand_out(tmp_path):
-    wrong = Comparison(SETTING, (row(exact=False),))
+    wrong = AttentionComparison(SETTING, (row(exact=False),))
     assert not wrong.exact
     _, _, page = write_comparison(wrong, tmp_path, {})
     assert '<td class="no">NO</td>' in page.read_text()
@@ -151,7 +151,7 @@ def test_lines_of_the_page(comparison):
 def test_names_cannot_break_the_page(tmp_path):
     evil = "</script><b>"
     setting = replace(SETTING, board=evil)
-    _, _, page = write_comparison(Comparison(setting, (row(),)), tmp_path, {})
+    _, _, page = write_comparison(AttentionComparison(setting, (row(),)), tmp_path, {})
     assert evil not in page.read_text().replace(get_plotlyjs(), "")
 
 

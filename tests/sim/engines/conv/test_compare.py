@@ -24,9 +24,9 @@ from sim.engines.conv.compare.compare import (
     OURS,
     ROUNDED,
     SCHEDULE,
-    Comparison,
+    ConvComparison,
     ConvRow,
-    Setting,
+    ConvSetting,
     conv_tables,
     predicted,
     workload,
@@ -52,12 +52,12 @@ def registered(monkeypatch):
 def comparison():
     chosen = ("depthwise, square", "full, bounded", OUTSIDE, "config a")
     measured = {OUTSIDE: EXACT}
-    setting = Setting(board=BOARD, config=CONFIG)
+    setting = ConvSetting(board=BOARD, config=CONFIG)
     rows = (
         ConvRow(work=WORKS[name], predicted=predicted(WORKS[name], setting), measured=measured.get(name))
         for name in chosen
     )
-    return Comparison(setting, tuple(rows))
+    return ConvComparison(setting, tuple(rows))
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_gathering_of_ours_is_measured_or_not_there(comparison):
     ours = comparison.of(OUTSIDE, OURS)
     assert (ours.source, ours.cycles, ours.moved_bytes) == ("measured", 1_000_000, 40_000_000)
     assert comparison.of(OUTSIDE, CHOSEN) is None
-    bare = Comparison(comparison.setting, (ConvRow(work=WORKS[OUTSIDE], predicted={}),))
+    bare = ConvComparison(comparison.setting, (ConvRow(work=WORKS[OUTSIDE], predicted={}),))
     assert bare.of(OUTSIDE, OURS) is None
 
 

@@ -23,14 +23,14 @@ from sim.engines.oram.compare.compare import (
     BOLT,
     METHODS,
     OURS,
-    Comparison,
+    OramComparison,
     figures_of,
     oram_tables,
     variant,
 )
 from sim.engines.oram.compare.measure import (
-    Counted,
-    Measured,
+    MapSimulation,
+    OperationCost,
     measure,
     measured_config,
     predicted,
@@ -46,8 +46,8 @@ from tests.support.pages.browser import drawn_page
 
 BOARD = load_board("u55c")
 CONFIG = OramConfig()
-COUNTED = Counted(cycles=18.5, page_bytes=409.5, bursts=1.6, hbm_bytes=14_976)
-EXACT = Measured(counted=COUNTED, predicted=replace(COUNTED, cycles=18.13), exact=True, seconds=9.5)
+COUNTED = OperationCost(cycles=18.5, page_bytes=409.5, bursts=1.6, hbm_bytes=14_976)
+EXACT = MapSimulation(counted=COUNTED, predicted=replace(COUNTED, cycles=18.13), exact=True, seconds=9.5)
 FIRST, ALWAYS = "Loomwork, one, skip", "Loomwork, one, always"
 
 
@@ -59,7 +59,7 @@ def comparison():
         for log_n in (16, 30)
         for method in METHODS
     ]
-    return Comparison(BOARD, CONFIG, tuple(found), {FIRST: EXACT})
+    return OramComparison(BOARD, CONFIG, tuple(found), {FIRST: EXACT})
 
 
 @pytest.mark.parametrize("value_bytes", [8, 384])
@@ -178,7 +178,9 @@ def test_measurements_count_what_is_on_the_buses(monkeypatch, tmp_path):
 
     monkeypatch.setattr("sim.run.run.run", run)
     found = measure(config, BOARD, 3, tmp_path)
-    assert found.counted == Counted(cycles=20.0, page_bytes=2 * size / 2000, bursts=2 / 2000, hbm_bytes=128)
+    assert found.counted == OperationCost(
+        cycles=20.0, page_bytes=2 * size / 2000, bursts=2 / 2000, hbm_bytes=128
+    )
     assert (found.exact, found.seconds) == (True, 1.5)
     assert list(tmp_path.iterdir()) == []
     assert found.predicted.hbm_bytes == hbm_bytes(config)
