@@ -1,4 +1,4 @@
-"""Round-robin arbiter: several streams into one, each served in turn."""
+"""Round-robin arbiter: several streams into one."""
 
 from __future__ import annotations
 
@@ -16,20 +16,25 @@ class Arbiter(wiring.Component):
     """Round-robin arbiter of streams.
 
     ``shape``: shape of the payload; with ``packets``, a `data.StructLayout` with a one-bit field ``last``.
-    ``inputs``: number of input streams, at least 1. ``packets``: after an item without ``last``, stay with
-    its input until the item with ``last`` has passed.
+    ``inputs``: number of input streams, at least 1. ``packets``: an input keeps its grant until its item with
+    ``last``.
 
     Behaviour
     ---------
-    ``o`` is registered: latency 1 cycle, one item a cycle.  An input that waits is served within ``inputs``
-    grants (of items; of packets when ``packets``); inputs with nothing to send cost no
-    cycle.  ``i[n].ready`` is up in the cycle of the transfer only, and depends on every ``valid`` and on
-    ``o.ready``.
+    ``o`` is registered: latency 1 cycle, one item a cycle.  A waiting input is served within ``inputs``
+    grants (of items, or of packets); an idle input costs no cycle.  ``i[n].ready`` is up in the cycle of the
+    transfer only, and depends on every ``valid`` and on ``o.ready``.
 
     Why
     ---
-    Choosing into a register, rather than onto ``o`` itself, keeps the stream rule without remembering a
-    choice: a later request cannot replace an item that is already offered.
+    The grant loads a register instead of driving ``o``: a later request cannot replace an offered item, which
+    the stream rule forbids.
+
+    Example
+    -------
+    >>> arbiter = Arbiter(8, inputs=3)
+    >>> len(arbiter.i), arbiter.source.shape()
+    (3, unsigned(2))
     """
 
     #: Cycles from an input to ``o``.
@@ -47,7 +52,7 @@ class Arbiter(wiring.Component):
             {
                 "i": In(stream.Signature(shape)).array(inputs),
                 "o": Out(stream.Signature(shape)),
-                "source": Out(range(inputs)),  #: The input that the item on ``o`` came from.
+                "source": Out(range(inputs)),  #: The input of the item on ``o``.
             }
         )
 
@@ -55,7 +60,7 @@ class Arbiter(wiring.Component):
         """Make the gates."""
         m = Module()
         requests = Signal(self.inputs)
-        #: Inputs behind the one served last: they come first.
+        #: Inputs behind the one served last, which have priority.
         behind = Signal(self.inputs)
         grant = Signal(self.inputs)
         free = Signal()
@@ -89,12 +94,12 @@ class Arbiter(wiring.Component):
                 m.d.sync += [
                     Value.cast(held).eq(payload),
                     self.source.eq(source),
-                    # Everything above the granted bit: all ones from it upwards, without itself.
+                    # All bits above the granted one.
                     behind.eq(~(grant | (grant - 1))),
                 ]
         return m
 
 
 def lowest(bits: Value) -> Value:
-    """One-hot: the lowest bit of ``bits`` that is set; few bits are not worth a carry chain."""
+    """Return the lowest set bit of ``bits``, one-hot; for few bits, so without a carry chain."""
     return Cat(bits[index] & ~bits[:index].any() for index in range(len(bits)))

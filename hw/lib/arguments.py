@@ -1,4 +1,4 @@
-"""One argument table: from it come the register file, the C header, the Tcl and the host script."""
+"""The argument table of a kernel: source of register file, C header, Tcl and host script."""
 
 from __future__ import annotations
 
@@ -14,17 +14,21 @@ from hw.errors import InputError
 FIRST_ARGUMENT_OFFSET = 0x10
 #: Byte offset of the first read-only counter; arguments end below it.
 FIRST_COUNTER_OFFSET = 0x400
-#: What the host's allocators align buffers to, and kernels may count on: bytes.
+#: Alignment of buffers by the host's allocators, in bytes.
 POINTER_ALIGN_BYTES = 4096
 #: Bytes of the register file's address range: one page.
 RANGE_BYTES = 0x1000
 
-#: What is an identifier in Python, C, Tcl and Verilog alike.
+#: An identifier in Python, C, Tcl and Verilog.
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 class Kind(enum.Enum):
-    """What a register of the table is."""
+    """Kind of a register.
+
+    >>> Kind("pointer")
+    <Kind.POINTER: 'pointer'>
+    """
 
     SCALAR = "scalar"  # 32 bit, written by the host
     POINTER = "pointer"  # 64 bit address behind one memory port, written by the host
@@ -33,12 +37,16 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Argument:
-    """One register of the table."""
+    """One register of the table.
+
+    >>> Argument(name="q", kind=Kind.POINTER, port="gmem0", doc="Queries, int8").bits
+    64
+    """
 
     name: str  #: Lower-case C identifier; the name everywhere (gateware, header, host script, report).
     kind: Kind  #: `Kind.SCALAR`, `Kind.POINTER` or `Kind.COUNTER`.
-    doc: str  #: One line, with the unit.
-    port: str | None = None  #: For a pointer: the memory port it belongs to (``"gmem0"``); otherwise None.
+    doc: str  #: One line with the unit.
+    port: str | None = None  #: The memory port of a pointer (``"gmem0"``), else None.
     secret: bool = False  #: Whether its register reads as zero.
 
     def __post_init__(self) -> None:
@@ -61,8 +69,8 @@ class Argument:
 
 #: Bit of the counter ``status`` of every kernel: memory answered with an error.
 STATUS_BUS = 32
-#: With this counter in its table a kernel ends a launch in which a memory answers with an error, and is as
-#: after reset then; a kernel whose status has further bits has a counter of its own, of this name.
+#: With this counter in its table a kernel ends a launch after a memory error, and resets itself.  A kernel
+#: with further status bits defines its own counter of this name.
 STATUS = Argument(
     name="status",
     kind=Kind.COUNTER,
@@ -72,7 +80,12 @@ STATUS = Argument(
 
 @dataclass(frozen=True, kw_only=True)
 class Register:
-    """An argument with its place: byte offset into ``s_axi_control``."""
+    """An argument with its byte offset into ``s_axi_control``.
+
+    >>> rows = Argument(name="rows", kind=Kind.SCALAR, doc="Rows")
+    >>> Register(argument=rows, offset=0x10).offset
+    16
+    """
 
     argument: Argument
     offset: int
@@ -84,8 +97,15 @@ class ArgumentTable:
 
     Why
     ---
-    Everything that must agree on a register (gates, header, Tcl, host script, testbench) reads it here, so
-    that none of them can disagree.
+    Gates, header, Tcl, host script and testbench read each register here, so they cannot disagree.
+
+    Example
+    -------
+    >>> a = Argument(name="a", kind=Kind.POINTER, port="gmem0", doc="Input, int8")
+    >>> n = Argument(name="n", kind=Kind.SCALAR, doc="Elements")
+    >>> table = ArgumentTable((a, n, STATUS))
+    >>> [hex(table.offset(name)) for name in ("a", "n", "status")]
+    ['0x10', '0x1c', '0x400']
     """
 
     arguments: tuple[Argument, ...]  #: Scalars and pointers in the order of the kernel call.
@@ -119,7 +139,7 @@ class ArgumentTable:
 
     @cached_property
     def registers(self) -> tuple[Register, ...]:
-        """Every call argument with its byte offset: a value, then one reserved word, as Vitis HLS does."""
+        """Every call argument with its byte offset; a reserved word follows each value, as in Vitis HLS."""
         return tuple(self._laid_out(self.call, FIRST_ARGUMENT_OFFSET, reserved_bytes=4))
 
     @cached_property
@@ -128,13 +148,7 @@ class ArgumentTable:
         return tuple(self._laid_out(self.counters, FIRST_COUNTER_OFFSET, reserved_bytes=0))
 
     def offset(self, name: str) -> int:
-        """Byte offset of the register called ``name``.
-
-        Raises
-        ------
-        InputError
-            When there is none; the message lists those there are.
-        """
+        """Return the byte offset of a register; raises `InputError` for an unknown name."""
         for register in (*self.registers, *self.counter_registers):
             if register.argument.name == name:
                 return register.offset

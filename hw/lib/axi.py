@@ -1,9 +1,8 @@
 """AXI4 and AXI-Lite signatures (AMBA IHI 0022H), seen from the manager.
 
-Members are flat and carry the protocol's own names in lower case (``awvalid``), so that a kernel's port
-list is these names in upper case behind a prefix.  Only what an FPGA kernel on AXI3 HBM or AXI4 DDR uses is
-there: INCR bursts of full-width beats; ``size``, ``burst``, ``lock``, ``cache``, ``prot`` and ``qos`` are
-constants that the kernel shell adds.
+Members are flat and have the protocol's names in lower case (``awvalid``).  A kernel's ports are these names
+in upper case behind a prefix.  Bursts are INCR, of full-width beats, as AXI3 HBM and AXI4 DDR take them.  The
+kernel shell adds the constants ``size``, ``burst``, ``lock``, ``cache``, ``prot`` and ``qos``.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from hw.errors import InputError
 MAX_BURST_BEATS = 16
 #: No burst may cross a multiple of this many bytes (AXI4, A3.4.1).
 BOUNDARY_BYTES = 4096
-#: ``resp`` of a transfer that went well.
+#: ``resp`` of a transfer without an error.
 RESP_OKAY = 0
 
 
 def _check_widths(data_width: int, addr_width: int, id_width: int) -> None:
-    """Refuse widths outside the protocol's, or ones no port of a supported board has."""
+    """Refuse widths outside the protocol, and those no supported board has."""
     if data_width not in (32, 64, 128, 256, 512, 1024):
         raise InputError("data_width", data_width, "a power of two from 32 to 1024")
     if not 12 < addr_width <= 64:
@@ -73,7 +72,7 @@ def _read_members(data_width: int, addr_width: int, id_width: int) -> dict[str, 
 
 
 class _FullSignature(wiring.Signature):
-    """What the whole port and its two halves share: the widths."""
+    """The widths, shared by a port and its two halves."""
 
     def __init__(
         self,
@@ -105,14 +104,22 @@ class _FullSignature(wiring.Signature):
 
 
 class ReadSignature(_FullSignature):
-    """The ar and r channels of a full-width AXI manager port."""
+    """The ar and r channels of a full-width AXI manager port.
+
+    >>> list(ReadSignature(data_width=512).members)[:4]
+    ['arvalid', 'arready', 'araddr', 'arlen']
+    """
 
     def __init__(self, *, data_width: int = 256, addr_width: int = 64, id_width: int = 1) -> None:
         super().__init__(_read_members, data_width=data_width, addr_width=addr_width, id_width=id_width)
 
 
 class WriteSignature(_FullSignature):
-    """The aw, w and b channels of a full-width AXI manager port."""
+    """The aw, w and b channels of a full-width AXI manager port.
+
+    >>> WriteSignature(data_width=128).members["wstrb"]
+    Out(16)
+    """
 
     def __init__(self, *, data_width: int = 256, addr_width: int = 64, id_width: int = 1) -> None:
         super().__init__(_write_members, data_width=data_width, addr_width=addr_width, id_width=id_width)
@@ -123,6 +130,10 @@ class Signature(_FullSignature):
 
     ``data_width``: bits of a beat: a power of two from 32 to 1024. ``id_width``: bits of a transaction
     identifier, at least 1.
+
+    >>> port = Signature(data_width=512)
+    >>> port.beat_bytes, port.read
+    (64, axi.ReadSignature(data_width=512, addr_width=64, id_width=1))
     """
 
     def __init__(self, *, data_width: int = 256, addr_width: int = 64, id_width: int = 1) -> None:
@@ -145,7 +156,11 @@ class Signature(_FullSignature):
 
 
 class LiteSignature(wiring.Signature):
-    """A 32-bit AXI-Lite manager port."""
+    """A 32-bit AXI-Lite manager port.
+
+    >>> LiteSignature(addr_width=12).members["awaddr"]
+    Out(12)
+    """
 
     def __init__(self, *, addr_width: int = 12) -> None:
         if not 4 <= addr_width <= 64:
@@ -183,13 +198,10 @@ class LiteSignature(wiring.Signature):
 def connect(m: Module, *, read: Any = None, write: Any = None, port: Any) -> None:
     """Join a read half and a write half into one port of the component being elaborated.
 
-    ``read``: ``axi`` of a read DMA in ``m`` (`ReadSignature`), or None: then the port never reads. ``write``:
-    ``axi`` of a write DMA in ``m`` (`WriteSignature`), or None: then the port never writes. ``port``: the
-    component's own ``Out(axi.Signature)`` member.
-
-    Errors
-    ------
-    `InputError` if a half's widths are not the port's.
+    ``read``: ``axi`` of a read DMA in ``m`` (`ReadSignature`), or None for a port that never reads.
+    ``write``: ``axi`` of a write DMA in ``m`` (`WriteSignature`), or None for a port that never writes.
+    ``port``: the component's own ``Out(axi.Signature)`` member.  Raises `InputError` if a half's widths
+    differ from the port's.
     """
     for name, half, expected in (
         ("read", read, port.signature.read),
@@ -201,7 +213,7 @@ def connect(m: Module, *, read: Any = None, write: Any = None, port: Any) -> Non
             outer = getattr(port, member_name)
             if half is None:
                 if member.flow == Out:
-                    # No address is ever issued, so no answer ever comes: ready may as well be high.
+                    # No address is issued, so no answer arrives.
                     m.d.comb += outer.eq(1 if member_name in ("rready", "bready") else 0)
             elif member.flow == Out:
                 m.d.comb += outer.eq(getattr(half, member_name))

@@ -1,4 +1,4 @@
-"""One memory port of a kernel: errors are seen, and no burst begins after one."""
+"""A guard at a memory port: reports errors, and starts no burst after one."""
 
 from __future__ import annotations
 
@@ -19,19 +19,25 @@ _WIRES = (
 
 
 class BusGuard(wiring.Component):
-    """Stands between an engine and a memory port.
+    """Connects an engine to a memory port, and can hold it.
 
-    ``bits``: of the counts: fewer than 2 ** bits bursts are under way.
+    ``bits``: of the counts: fewer than 2 ** bits bursts are outstanding.
 
     Behaviour
     ---------
-    Without ``hold`` every channel is passed on in the same cycle.  An address that is on the bus when
-    ``hold`` rises stays until it is taken, as AXI asks; ``i`` may be reset once ``idle`` is up.
+    Without ``hold`` every channel passes in the same cycle.  An address on the bus when ``hold`` rises stays
+    until its transfer, as AXI requires.  ``i`` may be reset once ``idle`` is up.
 
     Why
     ---
-    Held at the ports, an engine needs no gates to stop, whatever it makes of data that mean nothing.  A gate
-    in each valid and ready costs an input of a LUT that is there anyway, where a register would cost a cycle.
+    With its ports held an engine needs no gates to stop, whatever it does with corrupt data.  A gate in each
+    valid and ready is an input of an existing LUT; a register would cost a cycle.
+
+    Example
+    -------
+    >>> guard = BusGuard(axi.Signature(data_width=512))
+    >>> guard.o.signature
+    axi.Signature(data_width=512, addr_width=64, id_width=1)
     """
 
     ERROR_LATENCY: ClassVar = 2
@@ -40,27 +46,26 @@ class BusGuard(wiring.Component):
         self._bits = bits
         super().__init__(
             {
-                #: The engine's.  Its write data come with their address or later, and then whatever the
-                #: port's other channels do.
+                #: The engine's port.  Its write data follow their address and wait for no other channel.
                 "i": In(signature),
-                "o": Out(signature),  #: The kernel's.
-                #: No further burst begins; those under way end, whether the engine takes their answers or
-                #: not.
+                "o": Out(signature),  #: The kernel's port.
+                #: No further burst begins; outstanding ones end, even if the engine does not take their
+                #: answers.
                 "hold": In(1),
-                #: A beat or a response other than OKAY came, `ERROR_LATENCY` cycles ago.
+                #: A beat or a response other than OKAY, `ERROR_LATENCY` cycles ago.
                 "error": Out(1),
-                "idle": Out(1),  #: Held, and nothing is under way.
+                "idle": Out(1),  #: Held, and no burst is outstanding.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Gates in the handshakes, and counts beside them."""
+        """Gate the handshakes, and count outstanding bursts."""
         m = Module()
         i, o = self.i, self.o
         for name in _WIRES:
             source, target = (i, o) if o.signature.members[name].flow is Out else (o, i)
             m.d.comb += getattr(target, name).eq(getattr(source, name))
-        # A register of each port's own: it may be far from where `hold` comes from.
+        # A register at each port, which may be far from the source of `hold`.
         hold, no_reads, no_writes = Signal(), Signal(), Signal()
         write_data = Signal(init=1)  # may pass
         m.d.sync += [
@@ -79,8 +84,8 @@ class BusGuard(wiring.Component):
             o.bready.eq(i.bready | hold),
         ]
 
-        # Bursts whose addresses were taken and whose data were not, or -1: data may be first.  Once no
-        # address waits and no other comes, data pass until it is 0.
+        # Addressed bursts without their last data, or -1: data may be first.  When held and without a waiting
+        # address, data pass until the count is 0.
         owed, some_owed, following = Signal(self._bits), Signal(), Signal()
         addressed, sent = o.awvalid & o.awready, o.wvalid & o.wready & o.wlast
         m.d.comb += following.eq(some_owed)
@@ -95,7 +100,7 @@ class BusGuard(wiring.Component):
             write_data.eq(~hold | ~(no_writes | ~o.awvalid | o.awready) | following),
         ]
 
-        # One count for both ways, of events that registers hold, as late as what holds the ports is settled.
+        # One count for reads and writes, of registered events; `settled` delays the hold as much.
         settled, count = Signal(3), Signal(self._bits)
         events = {
             "read_begun": o.arvalid & o.arready,

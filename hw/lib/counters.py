@@ -20,7 +20,7 @@ def counter_names(causes: Sequence[str]) -> tuple[str, ...]:
 
 
 def count_since(m: Module, start: Value, count: Value) -> Value:
-    """Return what ``count``, which only reset clears, has grown by since ``start``, modulo its range."""
+    """Return the growth of ``count`` since ``start``, modulo its range; only reset clears ``count``."""
     before = Signal.like(count, name="count_before")
     with m.If(start):
         m.d.sync += before.eq(count)
@@ -30,20 +30,36 @@ def count_since(m: Module, start: Value, count: Value) -> Value:
 class Counters(wiring.Component):
     """Performance counters of a run.
 
-    ``causes``: names of the stall causes, lower-case identifiers; when several hold in a cycle, the first
-    named counts.
+    ``causes``: names of the stall causes, lower-case identifiers, by priority.
 
     Behaviour
     ---------
-    Each counted cycle adds one to ``cycles_total`` and to exactly one other counter: busy if ``busy``, else
-    the first cause whose bit is set, else idle.  So busy + stalls + idle = total, in every cycle.
-    ``cycles_total`` is the distance from ``start`` to ``done``.  All inputs are registered, so that a count
-    shows a cycle late and a cause may come at the end of a long path.
+    Each cycle adds one to ``cycles_total`` and to one other counter: busy if ``busy``, else the first cause
+    whose bit is set, else idle.  So busy + stalls + idle = total in every cycle.  ``cycles_total`` is the
+    distance from ``start`` to ``done``.  All inputs are registered: a count shows a cycle late, and a cause
+    may end a long path.
 
     Why
     ---
-    Counters that overlap cannot answer "what would be gained": classes with a priority can, and their sum
-    is a check that the report makes on every run.
+    Overlapping counters cannot predict the gain from removing a cause; classes with a priority can.  Every
+    report checks their sum.
+
+    Example
+    -------
+    >>> from amaranth.sim import Simulator
+    >>> counters = Counters(["memory"])
+    >>> async def bench(ctx):
+    ...     ctx.set(counters.start, 1)
+    ...     await ctx.tick()
+    ...     ctx.set(counters.start, 0)
+    ...     ctx.set(counters.stall.memory, 1)
+    ...     await ctx.tick().repeat(5)
+    ...     print({name: ctx.get(counters.counters[name]) for name in counters.names})
+    >>> simulator = Simulator(counters)
+    >>> simulator.add_clock(1e-6)
+    >>> simulator.add_testbench(bench)
+    >>> simulator.run()
+    {'cycles_total': 4, 'cycles_busy': 0, 'cycles_stall_memory': 4, 'cycles_idle': 0}
     """
 
     def __init__(self, causes: Sequence[str]) -> None:
@@ -56,11 +72,11 @@ class Counters(wiring.Component):
         self.names = counter_names(causes)
         super().__init__(
             {
-                #: One-cycle pulse: all counters go to zero and begin to count in the next cycle.
+                #: One-cycle pulse: clears all counters, which count from the next cycle on.
                 "start": In(1),
-                "done": In(1),  #: One-cycle pulse: the cycle it comes in is the last one counted.
+                "done": In(1),  #: One-cycle pulse in the last cycle counted.
                 "busy": In(1),  #: Useful work happens in this cycle.
-                #: A bit a cause: it holds up work.
+                #: A bit a cause: it stalls the engine.
                 "stall": In(data.StructLayout({cause: unsigned(1) for cause in self.causes})),
                 #: Frozen from the second cycle after ``done`` until the one after the next ``start``.
                 "counters": Out(data.StructLayout({name: unsigned(COUNTER_WIDTH) for name in self.names})),

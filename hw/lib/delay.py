@@ -1,4 +1,4 @@
-"""Registers of data: delay lines, and payloads that reset need not reach."""
+"""Registers of data: delay lines, and payloads without reset."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from amaranth.hdl import Module, Signal, Value
 
 
 def delay(m: Module, name: str, value: Any, cycles: int, *, reset: bool = True) -> Any:
-    """Return ``value`` as it was ``cycles`` cycles ago.
+    """Return ``value`` delayed by ``cycles`` cycles.
 
     ``name``: of the line; its registers are ``name_1``, ``name_2``, ... ``value``: a value or a view, of any
-    shape. ``cycles``: at least 0. ``reset``: whether the registers are cleared by reset: what says that
-    something happens must be, data need not.
+    shape. ``cycles``: at least 0. ``reset``: whether reset clears the registers; valid bits need it, data
+    does not.
+
+    >>> m = Module()
+    >>> delay(m, "word", Signal(8), 2)
+    (sig word_2)
     """
     shape = value.shape() if hasattr(value, "shape") else Value.cast(value).shape()
     for n in range(cycles):
@@ -23,10 +27,9 @@ def delay(m: Module, name: str, value: Any, cycles: int, *, reset: bool = True) 
 
 
 def payload_register(m: Module, payload: Any, *, name: str = "payload_held") -> Any:
-    """Return a register of the same shape that drives ``payload`` and is not cleared by reset.
+    """Return a register without reset that drives ``payload``.
 
-    Members of an interface always are: for data that only costs, since a kernel's reset is one net whose
-    delay grows with its loads.
+    Reset clears every member of an interface; for data that costs loads of the reset and gains nothing.
     """
     register = Signal.like(payload, name=name, reset_less=True)
     m.d.comb += Value.cast(payload).eq(Value.cast(register))

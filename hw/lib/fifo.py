@@ -1,4 +1,4 @@
-"""A stream FIFO of any depth: registers or LUTRAM when it is shallow, block RAM when it is deep."""
+"""A stream FIFO of any depth: LUTRAM when it is shallow, block RAM when it is deep."""
 
 from __future__ import annotations
 
@@ -13,33 +13,36 @@ from hw.lib.loads import LOADS, copies
 from hw.lib.memory import RamStyle, check_ram_style, uninitialised
 from hw.lib.skid import Skid
 
-#: Deepest FIFO that goes into LUTRAM when no ``ram_style`` is given: one level of 64-deep distributed RAM.
+#: Deepest FIFO in LUTRAM by default: one level of 64-deep distributed RAM.
 SHALLOW_DEPTH = 64
 
 
 class Fifo(wiring.Component):
     """First in, first out.
 
-    ``depth``: items it holds, at least 1; need not be a power of two. ``ram_style``: ``"distributed"``
-    (shallow kind) or ``"block"`` / ``"ultra"`` (deep kind).  By default by depth: distributed up to
-    `SHALLOW_DEPTH`.
+    ``depth``: items it holds, at least 1; any number. ``ram_style``: ``"distributed"`` (shallow kind) or
+    ``"block"`` / ``"ultra"`` (deep kind).  The default is distributed up to `SHALLOW_DEPTH`.
 
     Behaviour
     ---------
-    Nothing passes combinationally between ``i`` and ``o``.  One item a cycle, full or not; only at depth 1,
-    where an item must have left before the next may come, one item every second cycle.
-
-    ``i.ready``, ``o.valid`` and ``empty`` come straight out of flip-flops.
+    No combinational path between ``i`` and ``o``.  One item a cycle, also when full; every second cycle at
+    depth 1.  ``i.ready``, ``o.valid`` and ``empty`` are flip-flops.
 
     * Shallow: latency 1 cycle; ``o.payload`` is read through the LUTRAM.
-    * Without a payload (a shape of no bits): as a shallow one, and no memory.
-    * Deep: latency 3 cycles; a skid buffer stands behind the RAM's own output latch, so that the RAM's slow
-      clock-to-out never reaches the consumer, nor the consumer's ``ready`` the RAM.
+    * Without a payload (a shape of no bits): as a shallow one, without memory.
+    * Deep: latency 3 cycles.  A skid buffer follows the RAM's output latch.  It keeps the RAM's clock-to-out
+      from the consumer and the consumer's ``ready`` from the RAM.
 
     Why
     ---
-    The level counts what the output register holds too: a producer that reserves room (a DMA issuing bursts)
-    may rely on every one of ``depth`` places.
+    The level includes the output register: a producer that reserves room (a DMA that issues bursts) may use
+    every one of ``depth`` places.
+
+    Example
+    -------
+    >>> fifo = Fifo(16, depth=65)
+    >>> fifo.kind, fifo.ram_style, fifo.level.shape()
+    ('deep', 'block', unsigned(7))
     """
 
     #: Cycles from ``i`` to ``o`` of a shallow one, and of a deep one.
@@ -61,7 +64,7 @@ class Fifo(wiring.Component):
             {
                 "i": In(stream.Signature(shape)),
                 "o": Out(stream.Signature(shape)),
-                #: Items held, output register included; ``i.ready`` is ``level != depth``.
+                #: Items held, with the output register; ``i.ready`` is ``level != depth``.
                 "level": Out(range(depth + 1)),
                 "empty": Out(1, init=1),
             }
@@ -95,8 +98,8 @@ class Fifo(wiring.Component):
         def following(row: Signal) -> Value:
             return Mux(row == self.depth - 1, 0, row + 1)
 
-        # The oldest of all that is held.  Of LUTRAM each bit is addressed by itself, but for pairs in shallow
-        # ones: wide words are slices with rows of their own.
+        # Row of the oldest item.  Each bit of LUTRAM has its own address input, shared by pairs of bits in
+        # shallow ones.  Wide words are slices with their own row registers.
         slice_bits = LOADS - 8 if self.depth > 32 else 2 * (LOADS - 8)
         slices = max(1, -(-width // slice_bits)) if self.kind == "shallow" else 1
         write_rows = copies(Signal(range(self.depth), name="write_row"), slices)
@@ -106,8 +109,8 @@ class Fifo(wiring.Component):
             m.d.sync += [row.eq(following(write_row)) for row in write_rows]
         with m.If(pop):
             m.d.sync += [row.eq(following(oldest_row)) for row in oldest_rows]
-        # Full and empty from the rows, which are there early, and not from the level: `push` and `pop` come
-        # at the ends of long paths.
+        # Full and empty follow from the rows, which are registers, not from the level: `push` and `pop` end
+        # long paths.
         room = Signal(init=1)
         m.d.comb += self.i.ready.eq(room)
         with m.If(push & ~pop):
@@ -117,7 +120,7 @@ class Fifo(wiring.Component):
 
         if self.kind == "shallow":
             m.d.comb += self.o.valid.eq(~self.empty)
-        if not width:  # tokens, which are only counted: Yosys knows no memory without bits
+        if not width:  # tokens are only counted: Yosys has no memory without bits
             return m
 
         def storage(name: str, bits: slice, row: Signal) -> memory.Memory:
@@ -136,7 +139,7 @@ class Fifo(wiring.Component):
             return m
 
         # RAM rows -> the RAM's output latch -> skid buffer, which keeps `o.ready` from the RAM.  The latch
-        # moves on when the buffer has room; a row is read at the earliest in the cycle after it was written.
+        # advances when the buffer has room; a row is read in the cycle after its write or later.
         m.submodules.output = output = Skid(width)
         read = storage("storage", slice(0, width), write_row).read_port()
         read_row = Signal(range(self.depth))

@@ -1,4 +1,4 @@
-"""The kernel shell: what Vitis expects around an engine's body."""
+"""The kernel shell: the ports and registers that Vitis expects around an engine's body."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from hw.lib.recovery import Recovery
 from hw.lib.registers import ADDR_WIDTH, RegisterFile, arguments_layout, counters_layout
 from hw.lib.reset import RESET_LEVELS, spread_reset
 
-#: Prefixes of the port names, which Vitis knows the interfaces by.
+#: Prefixes of port names, by which Vitis finds the interfaces.
 CONTROL_PREFIX, MEMORY_PREFIX = "s_axi_control", "m_axi"
 #: Registers between ``ap_rst_n`` and the gates.
 RESET_STAGES = 4
 
-#: What AXI4 has beside `axi.Signature`, by channel: (name, bits, value).  ``size`` depends on the width.
+#: Constant signals of AXI4 on both address channels: (name, bits, value).  ``size`` depends on the width.
 _CONSTANTS = (
     ("burst", 2, 0b01),  # INCR
     ("lock", 1, 0),
-    ("cache", 4, 0b0011),  # normal memory, bufferable, not cacheable: what Vitis HLS kernels say
+    ("cache", 4, 0b0011),  # normal memory, bufferable, not cacheable: as kernels of Vitis HLS
     ("prot", 3, 0),
     ("qos", 4, 0),
     ("region", 4, 0),
@@ -34,9 +34,14 @@ _CONSTANTS = (
 
 
 class BodySignature(wiring.Signature):
-    """What is inside the shell: an engine between its registers and its memory.
+    """An engine inside the shell, between its registers and its memory ports.
 
     ``data_width``: bits of a beat of every memory port, or of each by its name.
+
+    >>> from hw.lib.arguments import Argument, Kind
+    >>> table = ArgumentTable((Argument(name="a", kind=Kind.POINTER, port="gmem0", doc="Input"),))
+    >>> list(BodySignature(table, data_width=256).members)
+    ['start', 'done', 'args', 'counters', 'gmem0']
     """
 
     def __init__(
@@ -48,7 +53,7 @@ class BodySignature(wiring.Signature):
         id_width: int = 1,
     ) -> None:
         self.table = table
-        #: Whether the shell ends launches in which a memory answers with an error, and counts that itself.
+        #: Whether the shell ends launches after a memory error and drives the counter ``status``.
         self.guarded = STATUS in table.counters
         if self.guarded and not table.ports:
             raise InputError("counters", STATUS.name, "left out where there is no memory port")
@@ -63,16 +68,16 @@ class BodySignature(wiring.Signature):
             for port in table.ports
         }
         members: dict[str, wiring.Member] = {
-            "start": In(1),  #: One-cycle pulse: begin.  Not before the last ``done``.
-            "done": Out(1),  #: One-cycle pulse: everything is done and every write has its response.
+            "start": In(1),  #: One-cycle pulse: begin; after the last ``done``.
+            "done": Out(1),  #: One-cycle pulse: the launch has ended, every write has its response.
             "args": In(arguments_layout(table)),  #: Constant from ``start`` to ``done``.
-            #: Read by the host at any time; without `hw.lib.arguments.STATUS`, which is the shell's.
+            #: Read by the host at any time; the shell drives `hw.lib.arguments.STATUS`.
             "counters": Out(counters_layout(ArgumentTable(own))),
         }
         for port, signature in self.ports.items():
             if port in members:
                 raise InputError("port", port, "different from " + ", ".join(members))
-            #: Data of a write come with their address or later, and wait for no other channel.
+            #: Write data follow their address and wait for no other channel.
             members[port] = Out(signature)
         super().__init__(members)
 
@@ -89,27 +94,37 @@ class Kernel(wiring.Component):
     ``name``: name of the kernel and of its Verilog module: a lower-case C identifier. ``body``: the engine: a
     component with `BodySignature` of ``table``.
 
-    The ports: ``ap_clk``; ``ap_rst_n``, synchronous, active low; ``s_axi_control_*``, the AXI-Lite port of
-    `hw.lib.registers.RegisterFile`; ``m_axi_gmem0_*`` and so on, for each of ``table.ports``, as the body
-    drives them, with the constants of a full-width INCR burst (AWSIZE, AWBURST, AWLOCK, AWCACHE, AWPROT,
-    AWQOS, AWREGION and the same of AR); ``interrupt``.
+    * ``ap_clk``; ``ap_rst_n``, synchronous, active low; ``interrupt``.
+    * ``s_axi_control_*``: the AXI-Lite port of `hw.lib.registers.RegisterFile`.
+    * ``m_axi_gmem0_*`` and so on, one for each of ``table.ports``: driven by the body, with the constants of
+      a full-width INCR burst.
 
     Behaviour
     ---------
-    The gates see reset `RESET_STAGES` cycles after ``ap_rst_n``, on both its edges; ``awready``, ``wready``
-    and ``arready`` are low until they are awake, so that a host that is faster waits.
+    Reset reaches the gates `RESET_STAGES` cycles after both edges of ``ap_rst_n``.  ``awready``, ``wready``
+    and ``arready`` are low until then, so that a faster host waits.
 
-    With the counter `hw.lib.arguments.STATUS` in ``table``: after an answer other than OKAY no further burst
-    begins; when all that are under way have ended, the body is reset, and the launch is done with that bit of
-    the counter up, until the next start.  Any other launch is done `Recovery.LATENCY` cycles after the body.
+    With the counter `hw.lib.arguments.STATUS` in ``table``, an answer other than OKAY stops further bursts.
+    When all outstanding bursts have ended, the body is reset and the launch is done.  The counter's bit stays
+    up until the next start.  Any other launch is done `Recovery.LATENCY` cycles after the body.
 
     Why
     ---
-    A body that goes on with what an error left of a descriptor or a table may write anywhere and never end.
-    Reset is the one way back that needs no proof for each state of each engine.
+    A body that continues with a corrupt descriptor may write anywhere and never end.  Reset needs no proof
+    for each state of each engine.
 
-    The reset of a large engine goes to every corner of several dies.  A chain of registers, which nothing may
-    pack into a shift register, and the tree of `hw.lib.reset.spread_reset` carry it there.
+    The reset of a large engine crosses several dies.  A chain of registers, kept out of shift registers, and
+    the tree of `hw.lib.reset.spread_reset` carry it.
+
+    Example
+    -------
+    >>> from examples.vadd.engine import VaddBody, VaddConfig, vadd_table
+    >>> from hw.board import load_board
+    >>> from hw.lib.place import InlinePlacer
+    >>> body = VaddBody(VaddConfig(), load_board("u55c"), InlinePlacer())
+    >>> kernel = Kernel("vadd", vadd_table(), body)
+    >>> [name for name in kernel.signature.members if "gmem" not in name][:3]
+    ['ap_clk', 'ap_rst_n', 's_axi_control_AWVALID']
     """
 
     def __init__(self, name: str, table: ArgumentTable, body: wiring.Component) -> None:
@@ -150,7 +165,7 @@ class Kernel(wiring.Component):
                 registers.done.eq(recovery.done),
             ]
             counters[STATUS.name] = recovery.failed * STATUS_BUS
-            # In the cycle of the last stage, whose place it takes.
+            # Takes the place of the last stage.
             engine_reset = Signal(init=1)
             m.d.sync += engine_reset.eq(~stages[-2] | recovery.clear)
             shell = [Fragment.get(part, platform) for part in (recovery, *guards.values())]
@@ -173,7 +188,7 @@ class Kernel(wiring.Component):
         return m
 
     def _guards(self, m: Module, ports: Mapping[str, Any]) -> tuple[Recovery, dict[str, BusGuard]]:
-        """Make what watches the body's ports, and connect all of it to them."""
+        """Guard each port of the body, and connect guards and recovery."""
         recovery = Recovery(ports=len(ports))
         guards = {port: BusGuard(bus.signature) for port, bus in ports.items()}
         for n, (port, guard) in enumerate(guards.items()):

@@ -1,8 +1,7 @@
-"""On-chip memory: banks of block RAM or UltraRAM that never depend on what they hold at power-up.
+"""On-chip memory: banks of block RAM or UltraRAM without initial content.
 
-UltraRAM cannot be initialised, so memories made here carry the attribute `NO_INIT`, by which
-`hw.lib.convert.to_verilog`, through which all generated Verilog goes, leaves their first content out.
-Whoever needs a known content clears it with the walker.
+UltraRAM cannot be initialised.  Memories made here have the attribute `NO_INIT`, and
+`hw.lib.convert.to_verilog` writes no initial content for them.  `BankedMemory.clear` zeroes them.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from hw.errors import InputError
 
 RamStyle = Literal["distributed", "block", "ultra"]
 
-#: Attribute of memories whose content at power-up nobody may rely on.
+#: Attribute of memories with undefined content at power-up.
 NO_INIT = "loomwork_no_init"
 
 
 def check_ram_style(ram_style: str) -> None:
-    """Raise `InputError` unless ``ram_style`` is one a tool knows."""
+    """Raise `InputError` unless ``ram_style`` is a style of the tools."""
     if ram_style not in get_args(RamStyle):
         raise InputError("ram_style", ram_style, "one of " + ", ".join(get_args(RamStyle)))
 
@@ -31,7 +30,7 @@ def check_ram_style(ram_style: str) -> None:
 def uninitialised(*, width: int, depth: int, ram_style: RamStyle) -> amaranth_memory.Memory:
     """Make a memory of ``depth`` words of ``width`` bits for the given kind of RAM, without initial content.
 
-    In Amaranth's simulator it holds zeros at first; in Verilog, whatever the simulator or the device has.
+    It starts with zeros in Amaranth's simulator, and undefined in Verilog.
     """
     check_ram_style(ram_style)
     return amaranth_memory.Memory(
@@ -40,12 +39,16 @@ def uninitialised(*, width: int, depth: int, ram_style: RamStyle) -> amaranth_me
 
 
 class BankWriteSignature(wiring.Signature):
-    """A write port, seen from the memory's user."""
+    """A write port, seen from the memory's user.
+
+    >>> BankWriteSignature(depth=64, lanes=4, lane_width=8).members["data"]
+    Out(32)
+    """
 
     def __init__(self, *, depth: int, lanes: int, lane_width: int) -> None:
         super().__init__(
             {
-                "en": Out(lanes),  #: One bit a lane: that lane of the word is written.
+                "en": Out(lanes),  #: One bit a lane: writes this lane of the word.
                 "addr": Out(range(depth)),
                 "data": Out(lanes * lane_width),  #: Lane 0 in the low bits.
             }
@@ -53,12 +56,16 @@ class BankWriteSignature(wiring.Signature):
 
 
 class BankReadSignature(wiring.Signature):
-    """A read port, seen from the memory's user."""
+    """A read port, seen from the memory's user.
+
+    >>> BankReadSignature(depth=64, lanes=4, lane_width=8).members["data"]
+    In(32)
+    """
 
     def __init__(self, *, depth: int, lanes: int, lane_width: int) -> None:
         super().__init__(
             {
-                "en": Out(1),  #: The word at ``addr`` is read; otherwise ``data`` keeps what it has.
+                "en": Out(1),  #: Reads the word at ``addr``; otherwise ``data`` keeps its value.
                 "addr": Out(range(depth)),
                 #: ``read_latency`` cycles after ``en``.
                 "data": In(lanes * lane_width),
@@ -71,18 +78,24 @@ class BankedMemory(wiring.Component):
 
     * ``banks``: number of banks, at least 1.
     * ``depth``: words a bank, at least 2.
-    * ``lanes``, ``lane_width``: a word is ``lanes`` lanes of ``lane_width`` bits; each lane has its own write
-      enable.  Block RAM and UltraRAM have write enables for 8 or 9 bits (``lane_width`` a multiple of one of
-      them); any other width costs the tool one RAM a lane.
+    * ``lanes``, ``lane_width``: a word is ``lanes`` lanes of ``lane_width`` bits, each with its own write
+      enable.  Block RAM and UltraRAM have write enables for 8 or 9 bits; ``lane_width`` is a multiple of one
+      of these, or every lane costs a RAM.
     * ``ram_style``: ``"ultra"``, ``"block"`` or ``"distributed"``.
-    * ``read_latency``: 1, or 2 with an output register, which UltraRAM needs to be fast.
+    * ``read_latency``: 1, or 2 with an output register, for the clock of UltraRAM.
 
     Behaviour
     ---------
-    One read and one write a bank and cycle.  ``data`` of a read issued in cycle t is there in cycle t +
-    ``read_latency`` and stays until the next read's.  A read of a word in the very cycle it is written gives
-    the old word in simulation; UltraRAM does not promise that, so do not rely on it.  Content at power-up is
-    undefined; nothing is reset by ``rst`` but the walker.
+    One read and one write a bank and cycle.  ``data`` of a read in cycle t is valid from cycle t +
+    ``read_latency`` until the next read's data.  A read and a write of one word in the same cycle: the read
+    returns the old word in simulation, and an undefined one in UltraRAM.  Content at power-up is undefined;
+    ``rst`` resets only the clearing counter.
+
+    Example
+    -------
+    >>> memory = BankedMemory(banks=4, depth=512, lanes=8, lane_width=9, ram_style="ultra", read_latency=2)
+    >>> len(memory.read), len(memory.read[0].data)
+    (4, 72)
     """
 
     def __init__(
@@ -118,8 +131,8 @@ class BankedMemory(wiring.Component):
             {
                 "write": In(write).array(banks),
                 "read": In(read).array(banks),
-                "clear": In(1),  #: Starts the walker, unless it walks already.
-                #: The walker owns the write ports: writes of the user are lost.  Up for ``depth`` cycles from
+                "clear": In(1),  #: Starts clearing, unless it runs.
+                #: Clearing uses the write ports: writes of the user are lost.  Up for ``depth`` cycles from
                 #: the cycle after ``clear``; then every word is zero.
                 "clearing": Out(1),
             }

@@ -1,4 +1,4 @@
-"""The end of a launch: as the engine says, or after an error of a memory by force."""
+"""The end of a launch: by the engine's ``done``, or forced after a memory error."""
 
 from __future__ import annotations
 
@@ -12,39 +12,44 @@ from hw.lib.bus_guard import BusGuard
 
 
 class Recovery(wiring.Component):
-    """Ends launches, and clears the engine after an error of a memory.
+    """Ends launches, and clears the engine after a memory error.
 
     ``ports``: memory ports, at least 1, each behind a `hw.lib.bus_guard.BusGuard`.
 
     Behaviour
     ---------
-    ``done`` comes `LATENCY` cycles after ``engine_done``, when an error of the last answer would be known.
-    After an error the ports are held; when all are idle the engine is cleared for `CLEAR_CYCLES`, as long
-    again nothing happens, and then ``done`` comes.  An error between launches is none: nobody waits for what
-    was read.
+    ``done`` follows ``engine_done`` by `LATENCY` cycles, when an error of the last answer is known.  After an
+    error the ports are held.  When all are idle, the engine is cleared for `CLEAR_CYCLES`.  After as many
+    cycles again ``done`` follows.  An error between launches has no effect.
+
+    Example
+    -------
+    >>> recovery = Recovery(ports=3)
+    >>> recovery.error.shape(), Recovery.LATENCY
+    (unsigned(3), 5)
     """
 
-    #: Cycles from ``engine_done`` to ``done``: those of an error at a guard, a register here, as ports are
-    #: far, the sum of all, and ``done`` itself.
+    #: Cycles from ``engine_done`` to ``done``: the guard's error latency, a register for distant ports, the
+    #: OR of all errors, and ``done``.
     LATENCY: ClassVar = BusGuard.ERROR_LATENCY + 3
-    #: More than the levels of registers that reset passes, from the kernel's to those of the innermost cell.
+    #: More than the registers in the path of the reset, from the kernel to the innermost cell.
     CLEAR_CYCLES: ClassVar = 32
 
     def __init__(self, *, ports: int) -> None:
-        #: ``start``: one-cycle pulse: a launch begins.  Not before the last ``done``.
-        #: ``engine_done``: one-cycle pulse of the engine's.
+        #: ``start``: one-cycle pulse: a launch begins, after the last ``done``.
+        #: ``engine_done``: one-cycle pulse from the engine.
         pulses = {name: In(1) for name in ("start", "engine_done")}
-        #: ``error``, ``idle``: of the guards.
+        #: ``error``, ``idle``: from the guards.
         vectors = {name: In(ports) for name in ("error", "idle")}
         #: ``hold``: to the guards.
-        #: ``clear``: the engine is to be reset.
+        #: ``clear``: resets the engine.
         #: ``done``: one-cycle pulse: the launch has ended.
-        #: ``failed``: there was an error since ``start``.
+        #: ``failed``: an error since ``start``.
         outputs = {name: Out(1) for name in ("hold", "clear", "done", "failed")}
         super().__init__(pulses | vectors | outputs)
 
     def elaborate(self, platform: Any) -> Module:
-        """A delay of ``engine_done``, and a count of what follows an error."""
+        """Delay ``engine_done``, and time the steps after an error."""
         m = Module()
         errors, idle = Signal.like(self.error), Signal.like(self.idle)
         any_error, all_idle = Signal(), Signal()

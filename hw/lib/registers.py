@@ -25,19 +25,19 @@ ADDR_WIDTH = (RANGE_BYTES - 1).bit_length()
 
 
 def arguments_layout(table: ArgumentTable) -> data.StructLayout:
-    """Return the arguments of ``table`` as the gates see them, in call order."""
+    """Return the layout of the arguments of ``table``, in call order."""
     return data.StructLayout({argument.name: argument.bits for argument in table.call})
 
 
 def counters_layout(table: ArgumentTable) -> data.StructLayout:
-    """Return the counters of ``table`` as the gates see them."""
+    """Return the layout of the counters of ``table``."""
     return data.StructLayout({counter.name: counter.bits for counter in table.counters})
 
 
-#: Words of which one is chosen in a cycle.
+#: Words of a block: one is selected in the first cycle, one block in the second.
 _BLOCK_WORDS = 16
 _PLACE_BITS = _BLOCK_WORDS.bit_length() - 1
-#: Bits of a word that are chosen by one register of its place: five LUTs each.
+#: Bits of a word selected by one copy of the address: five LUTs each.
 _PLACE_LOADS = 11
 
 
@@ -47,35 +47,42 @@ class RegisterFile(wiring.Component):
     Registers
     ---------
     0x00 control
-        Bit 0 start: set by writing 1, falls with ``done`` unless bit 7 (auto-restart) is set: then the kernel
-        starts anew with the arguments of that moment.  Writing 1 while it is set does nothing.  Bits 1 done
-        and 3 ready: set by ``done``, fall when read.  Bit 2 idle: bit 0 is not set.
+        Bit 0 start: set by writing 1, cleared by ``done``.  With bit 7 (auto-restart) the kernel starts again
+        instead, with the arguments of that moment.  Writing 1 while it is set has no effect.  Bits 1 done and
+        3 ready: set by ``done``, cleared by a read.  Bit 2 idle: bit 0 is not set.
     0x04 global interrupt enable (bit 0), 0x08 interrupt enable, 0x0C interrupt status
-        Bit 0 done, bit 1 ready.  An enabled event sets its status bit; writing 1 toggles it; the event wins.
+        Bit 0 done, bit 1 ready.  An enabled event sets its status bit; writing 1 toggles it; the event has
+        priority.
     0x10 ... arguments
-        Read and written, with byte strobes; secret ones read zero.  What is written while the kernel runs is
-        for the next start.
+        Read and written, with byte strobes; secret ones read zero.  Values written while the kernel runs
+        apply to the next start.
     0x400 ... counters
-        Read only, 64 bit.  Reading a low word keeps the high word of the same moment, and any high word
-        read after that gives what was kept: read low, then high.
+        Read only, 64 bit.  Reading a low word latches the high word of the same moment; every high word then
+        reads as the latched one.  Read low, then high.
     elsewhere
         Reads zero; writes do nothing.  The response is always OKAY.
 
     Behaviour
     ---------
-    One read and one write at a time; they do not wait for each other.  A read takes 3 cycles from address to
-    data, a write 2 from the later of address and data to its response; ``start`` comes a cycle after that,
-    and so does what an argument has.  Every output comes from a register, but for the readies (one gate) and
-    ``interrupt`` (two).
+    One read and one write at a time, independent of each other.  A read takes 3 cycles from address to data.
+    A write takes 2 from the later of address and data to its response; ``start`` and the argument follow a
+    cycle later.  Every output is a register, except the readies (one gate) and ``interrupt`` (two).
 
     Why
     ---
-    Unmapped addresses answer OKAY as kernels made by Vitis HLS do: software probes registers, and an error
-    response would reach it as a bus fault.  Arguments are copied at the start, so that no body needs copies
-    of its own and auto-restart never sees half a pointer.  A word is chosen in two cycles, within its block
-    and then among blocks: in one that is the longest path of a kernel with many registers.  No register has
-    many loads: each argument has copies of its own of what says that nothing runs, each byte of an argument
-    its own enable, and the parts of the words of each block an address of their own.
+    Unmapped addresses answer OKAY, as kernels of Vitis HLS do: software probes registers, and an error
+    response would be a bus fault.  Arguments are copied at the start: no body needs copies, and auto-restart
+    never sees half a pointer.  A word is selected in two cycles, within its block and then among blocks; in
+    one cycle that is the longest path of a kernel with many registers.  No register has many loads: every
+    argument has its own copy of the idle flag, every byte its own enable, every block its own address.
+
+    Example
+    -------
+    >>> from hw.lib.arguments import Argument, Kind
+    >>> table = ArgumentTable((Argument(name="n", kind=Kind.SCALAR, doc="Elements"),))
+    >>> registers = RegisterFile(table)
+    >>> registers.args.shape()
+    StructLayout({'n': 32})
     """
 
     def __init__(self, table: ArgumentTable) -> None:
@@ -84,18 +91,17 @@ class RegisterFile(wiring.Component):
             {
                 "bus": In(axi.LiteSignature(addr_width=ADDR_WIDTH)),
                 "start": Out(1),  #: One-cycle pulse: the kernel begins.
-                #: One-cycle pulse: it has ended; in the cycle of ``start`` at the earliest.  Ignored when not
-                #: running.
+                #: One-cycle pulse: the kernel has ended; in the cycle of ``start`` at the earliest.  Ignored
+                #: when it does not run.
                 "done": In(1),
-                #: The arguments as they were at ``start``; constant until ``done``, then as the host writes
-                #: them.
+                #: The arguments at ``start``, constant until ``done``; then they follow the host's writes.
                 "args": Out(arguments_layout(table)),
                 "counters": In(counters_layout(table)),
-                #: Level: the global enable is set, and so is a bit of the interrupt status.
+                #: Level: the global enable and a bit of the interrupt status are set.
                 "interrupt": Out(1),
             }
         )
-        # The whole state, under names that proofs can relate to what they saw on the bus.
+        # The whole state, under names for proofs.
         self.state = Signal(
             data.StructLayout(
                 {
@@ -120,10 +126,10 @@ class RegisterFile(wiring.Component):
                 }
             )
         )
-        # Of the word that is read, once it is sampled: itself, and the high word of its moment.
+        # The sampled word, and the high word of the same moment.
         self.answer, self.kept = Signal(32), Signal(32)
-        # Beside the state, each a register of its own: the bytes that are written to a word of arguments in
-        # this cycle, what lets the copy of an argument follow it, and the address within a block.
+        # Registers beside the state: write enables of a word's bytes, an argument's copy follows the host,
+        # and the address within a block.
         self.enables = {
             offset: Signal(4, name=f"write_{offset:x}")
             for register in table.registers
@@ -149,7 +155,7 @@ class RegisterFile(wiring.Component):
         """Two bus engines, and the registers between them."""
         m = Module()
         state = self.state
-        # Up from the first cycle out of reset, which may come later than the host thinks.
+        # Up from the first cycle out of reset, later than ``ap_rst_n``.
         awake = Signal()
         m.d.sync += awake.eq(1)
         write, read = self._write_engine(m, awake), self._read_engine(m, awake)
@@ -189,7 +195,7 @@ class RegisterFile(wiring.Component):
         m.d.sync += state.status.eq((state.status ^ toggles) | Mux(ended, state.enables, 0))
         m.d.comb += self.interrupt.eq(state.enabled & state.status.any())
 
-        # What each word reads.
+        # The value of each word.
         control = Signal(8)
         m.d.comb += [
             control[AP_START].eq(state.started),
@@ -233,8 +239,8 @@ class RegisterFile(wiring.Component):
         return m
 
     def _sample(self, m: Module, name: str, words: Mapping[int, Any]) -> Value:
-        """Sample in each block of ``words``, by offset, the one at the address that is read, or 0 where the
-        address is another block's; give what was sampled in the cycle before.
+        """Sample the addressed word in each block of ``words``, by offset, or 0 outside the block; return the
+        sample of the cycle before.
         """
         answers: list[Value] = [Const(0, 32)]
         for block in sorted({offset // 4 // _BLOCK_WORDS for offset in words}):
@@ -244,7 +250,7 @@ class RegisterFile(wiring.Component):
             here = self.state.read_word[_PLACE_BITS:] == block
             for low in range(0, 32, _PLACE_LOADS):
                 bits = slice(low, min(32, low + _PLACE_LOADS))
-                # Needed in the cycle after the address only, and so without an enable.
+                # Used only in the cycle after the address, so without an enable.
                 place = self.places[name, block, low]
                 m.d.sync += place.eq(self.bus.araddr[2:])
                 level = [Value.cast(word)[bits] for word in in_block]
@@ -254,7 +260,7 @@ class RegisterFile(wiring.Component):
         return reduce(or_, answers)
 
     def _write_engine(self, m: Module, awake: Signal) -> Signal:
-        """Collect an address and data in any order; gives when to write."""
+        """Collect an address and data in any order; return the write pulse."""
         bus, state = self.bus, self.state
         now = Signal()
         m.d.comb += [
@@ -273,7 +279,7 @@ class RegisterFile(wiring.Component):
         return now
 
     def _read_engine(self, m: Module, awake: Signal) -> Signal:
-        """Take an address, sample its word a cycle later, and answer; gives when it is sampled."""
+        """Take an address, sample its word a cycle later, answer; return the sample pulse."""
         bus, state = self.bus, self.state
         now = Signal()
         m.d.comb += [bus.arready.eq(awake & ~state.reading), now.eq(state.reading & ~state.sampled)]

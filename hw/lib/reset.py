@@ -1,4 +1,4 @@
-"""The reset of a kernel: a tree of registers, so that none of them has many loads."""
+"""The reset of a kernel: a tree of registers with few loads each."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def spread_reset(m: Module, reset: Value, *fragments: Fragment) -> None:
     """Clear the registers in ``fragments`` that are not ``reset_less``, `RESET_LEVELS` cycles later.
 
     ``m``: the parent of ``fragments``, whose domain ``sync`` has no reset of its own. ``reset``: clears while
-    it is 1. ``fragments``: parts of the design; those in them are cleared with them, in groups of `LOADS`
+    it is 1. ``fragments``: parts of the design, cleared with their subfragments in groups of `LOADS`
     neighbouring bits.
 
     Why
     ---
-    Amaranth gives a domain one reset, which in a large engine is one net with more loads than all others.
-    All registers are cleared in the same cycles, since the tree is equally deep everywhere.
+    A domain of Amaranth has one reset, in a large engine the net with the most loads.  The tree is equally
+    deep everywhere, so all registers are cleared in the same cycles.
     """
     tree = _Tree(m, reset)
     for fragment in fragments:
@@ -32,7 +32,7 @@ def spread_reset(m: Module, reset: Value, *fragments: Fragment) -> None:
 
 
 class _Tree:
-    """Gives for every group of bits the register that clears it."""
+    """Assigns a register of the tree to every group of bits."""
 
     def __init__(self, m: Module, reset: Value) -> None:
         self._m, self._reset = m, reset
@@ -40,7 +40,7 @@ class _Tree:
         self._bits = 0  # that the last leaf clears
 
     def leaf(self, bits: int) -> tuple[Signal, int]:
-        """Return a register, and how many of so many bits it clears: all, unless no register can."""
+        """Return a register and the number of bits it clears, up to `LOADS`."""
         taken = min(bits, LOADS)
         if not self._leaves or self._bits + taken > LOADS:
             branch, place = divmod(len(self._leaves), LOADS)
@@ -52,14 +52,14 @@ class _Tree:
         return self._leaves[-1], taken
 
     def _register(self, name: str, number: int, value: Value) -> Signal:
-        # Such registers are equal, and must not become one.
+        # Equal registers, which tools must not merge.
         register = Signal(init=1, reset_less=True, name=f"{name}_{number}", attrs={"keep": 1})
         self._m.d.sync += register.eq(value)
         return register
 
 
 def _clear(fragment: Fragment, tree: _Tree) -> None:
-    """Add to the statements of ``fragment`` and those in it what clears its registers."""
+    """Add statements that clear the registers of ``fragment`` and its subfragments."""
     if "sync" in fragment.statements:
         for signal, start, stop in list(_registers(fragment)):
             while start < stop:
@@ -73,7 +73,7 @@ def _clear(fragment: Fragment, tree: _Tree) -> None:
 
 
 def _registers(fragment: Fragment) -> Iterator[tuple[Signal, int, int]]:
-    """List the runs of bits that reset clears in a fragment, without those in it, as (signal, from, to)."""
+    """Yield the runs of bits that reset clears in a fragment itself, as (signal, from, to)."""
     driven = LHSMaskCollector()
     driven.visit_stmt(fragment.statements["sync"])
     for signal, start, stop in driven.chunks():

@@ -1,4 +1,4 @@
-"""Cutting every combinational path of a stream: the two-entry skid buffer."""
+"""The two-entry skid buffer: no combinational path through a stream."""
 
 from __future__ import annotations
 
@@ -16,16 +16,21 @@ class Skid(wiring.Component):
 
     Behaviour
     ---------
-    Latency 1 cycle, one item a cycle, capacity 2.  ``o.valid``, ``o.payload`` and ``i.ready`` come straight
-    out of flip-flops, so nothing passes through combinationally.
+    Latency 1 cycle, one item a cycle, capacity 2.  ``o.valid``, ``o.payload`` and ``i.ready`` are flip-flops.
 
     Why
     ---
-    With one entry, ``i.ready`` would have to know ``o.ready`` in the same cycle to keep the rate.  The spare
-    entry takes the one item that arrives before a stall has been told.
+    With one entry, full rate needs ``o.ready`` on ``i.ready`` in the same cycle.  The spare entry takes the
+    item that arrives in the first cycle of a stall.
+
+    Example
+    -------
+    >>> skid = Skid(range(10))
+    >>> skid.o.payload.shape()
+    unsigned(4)
     """
 
-    #: Cycles from ``i`` to ``o``, and items it holds.
+    #: Cycles from ``i`` to ``o``, and items held.
     LATENCY: ClassVar = 1
     CAPACITY: ClassVar = 2
 
@@ -38,7 +43,7 @@ class Skid(wiring.Component):
         m = Module()
         width = Shape.cast(self._shape).width
         payload = Value.cast(self.i.payload)
-        # What is behind `valid` needs no reset, whose net would go to every bit.
+        # Data behind `valid` needs no reset, whose net would reach every bit.
         held, spare = (Signal(width, name=name, reset_less=True) for name in ("held", "spare"))
         frees = copies(Signal(init=1, name="spare_free"), max(1, -(-width // LOADS)))
         spare_free = frees[0]

@@ -10,13 +10,14 @@ from amaranth.hdl import Module, Signal, Value
 def count_steps(m: Module, name: str, start: Value, last: Value, control: Any) -> Value:
     """Drive ``control.valid`` and ``control.step`` from the cycle after ``start`` on.
 
-    ``start``: begins at step 0; not before the last step of the steps before. ``last``: the last step;
+    ``start``: begins at step 0; not before the last step of the steps before. ``last``: the last step,
     constant from the cycle after ``start`` to that step. ``control``: a view with ``valid`` and ``step``.
+    The returned value is up in the cycle of the last step.
 
-    Returns
-    -------
-    Value
-        In this cycle is the last step.
+    >>> from amaranth.lib import data
+    >>> m, control = Module(), Signal(data.StructLayout({"valid": 1, "step": 4}))
+    >>> count_steps(m, "merge", Signal(), Signal(4), control)
+    (sig merge_ends)
     """
     running = Signal(name=f"{name}_running")
     step = Signal(control.step.shape(), name=f"{name}_step")

@@ -12,19 +12,19 @@ from amaranth.lib.wiring import In, Out
 from hw.errors import InputError
 from hw.lib import axi
 
-#: Bursts of one direction that can be under way at once.
+#: Bursts of one direction in flight at once.
 MAX_OUTSTANDING = 64
 #: Seed of the random addresses: any number but 0.
 _SEED = 0x9E3779B97F4A7C15
 
-#: What a generator of one direction is told; all of it must be stable while it runs.
+#: The program of a generator of one direction; constant while it runs.
 #:
 #: ``base``: address of the window. ``mask``: offset bits that may be set: the window's bytes less 1, less the
-#: alignment's bits when addresses are random. ``stride``: bytes from burst to burst, when they are not.
-#: ``random``. ``beats``: of a burst, 1 to 256. ``count``: bursts, 0 for none. ``outstanding``: bursts under
-#: way at once, 1 to `MAX_OUTSTANDING`. ``id_mask``: identifiers rotate through the values under this mask.
-#: ``interval``: least cycles from one address to the next. For writes only, ``pace``: least cycles from one
-#: data beat to the next, and ``follow``: data beat k waits for beat k of the reads.
+#: alignment's bits for random addresses. ``stride``: bytes from burst to burst, for linear addresses.
+#: ``random``: random addresses. ``beats``: of a burst, 1 to 256. ``count``: bursts, 0 for none.
+#: ``outstanding``: bursts in flight, 1 to `MAX_OUTSTANDING`. ``id_mask``: identifiers rotate through the
+#: values under this mask. ``interval``: least cycles from one address to the next. For writes only, ``pace``:
+#: least cycles from one data beat to the next, and ``follow``: data beat k waits for beat k of the reads.
 PROGRAM = data.StructLayout(
     {
         "base": 64,
@@ -41,12 +41,11 @@ PROGRAM = data.StructLayout(
     }
 )
 
-#: What a generator of one direction measures.
+#: The measurement of a generator of one direction.
 #:
 #: ``cycles``: from start to the last answer. ``beats``: of data. ``first``: from start to the first data
 #: (reads) or response (writes). ``latency_*``: from address to first data (reads), from last data to response
-#: (writes), both counted from handshake to handshake; ``min``, ``max`` and ``last`` match answers to requests
-#: in order.
+#: (writes), from handshake to handshake.  Answers are matched to requests in order.
 RESULT = data.StructLayout(
     {
         "cycles": 48,
@@ -67,14 +66,20 @@ class AddressPattern(wiring.Component):
     ---------
     Linear: ``base + (k * stride & mask)``. Random: ``base + (r & mask)`` with ``r`` from a 64-bit xorshift,
     which needs three shifts and no multiplier; every run has the same sequence.
+
+    Example
+    -------
+    >>> pattern = AddressPattern(addr_width=33)
+    >>> pattern.o.shape()
+    unsigned(33)
     """
 
     def __init__(self, *, addr_width: int = 64) -> None:
         super().__init__(
             {
                 "program": In(PROGRAM),
-                "restart": In(1),  #: First address again.
-                "step": In(1),  #: Go on to the next address.
+                "restart": In(1),  #: Restarts at the first address.
+                "step": In(1),  #: Advances to the next address.
                 "o": Out(addr_width),
             }
         )
@@ -99,13 +104,13 @@ class AddressPattern(wiring.Component):
 
 
 class _Stopwatch(wiring.Component):
-    """Latency of answers that come in the order of their requests."""
+    """Latency of answers, in the order of their requests."""
 
     def __init__(self) -> None:
         super().__init__(
             {
                 "now": In(48),  #: Cycles since the start.
-                #: ``restart``, ``request``, ``answer``: a pulse an event.
+                #: ``restart``, ``request``, ``answer``: a pulse for each event.
                 "restart": In(1),
                 "request": In(1),
                 "answer": In(1),
@@ -144,7 +149,7 @@ class _Stopwatch(wiring.Component):
 
 
 class _Direction(wiring.Component):
-    """What reads and writes share: addresses, pace, the limit of outstanding bursts, and the stopwatch."""
+    """Common part of reads and writes: addresses, pace, limit of outstanding bursts, stopwatch."""
 
     def __init__(self, signature: Any) -> None:
         self._addr_width = signature.addr_width
@@ -152,18 +157,18 @@ class _Direction(wiring.Component):
         super().__init__(
             {
                 "program": In(PROGRAM),
-                "start": In(1),  #: A pulse; must not come while busy.
+                "start": In(1),  #: A pulse; not while busy.
                 "busy": Out(1),
                 "result": Out(RESULT),  #: Valid when not busy.
                 "axi": Out(signature),
                 "moved": Out(48),  #: Beats read or written so far.
-                #: Of writes: beats that a reader has got, which data with ``program.follow`` do not overtake.
+                #: Of writes: beats received by a reader; data with ``program.follow`` do not overtake them.
                 "followed": In(48),
             }
         )
 
     def _common(self, m: Module, *, address: Any, beat: Any, asked: Any, answered: Any, done: Any) -> Signal:
-        """Add the shared part; gives the signal that says a burst may be issued.
+        """Add the common part; return the signal that issues a burst.
 
         ``address`` is the address handshake, ``beat`` a data beat's, ``asked`` and ``answered`` start and
         stop the stopwatch, ``done`` ends a burst.
@@ -236,7 +241,13 @@ class ReadTraffic(_Direction):
 
     Behaviour
     ---------
-    Takes data always; issues an address a cycle as far as the program lets it.
+    Data are always taken; an address is issued every cycle that the program allows.
+
+    Example
+    -------
+    >>> reader = ReadTraffic(data_width=512)
+    >>> reader.axi.signature
+    axi.ReadSignature(data_width=512, addr_width=64, id_width=1)
     """
 
     def __init__(self, *, data_width: int = 256, addr_width: int = 64, id_width: int = 1) -> None:
@@ -266,8 +277,14 @@ class WriteTraffic(_Direction):
 
     Behaviour
     ---------
-    Data go out in the cycle after their address was issued or later, without a bubble between bursts.  Every
-    32-bit word of a beat is the number of the beat.
+    Data follow their address by a cycle or more, without a bubble between bursts.  Every 32-bit word of a
+    beat is the number of the beat.
+
+    Example
+    -------
+    >>> writer = WriteTraffic(data_width=128)
+    >>> writer.axi.signature
+    axi.WriteSignature(data_width=128, addr_width=64, id_width=1)
     """
 
     def __init__(self, *, data_width: int = 256, addr_width: int = 64, id_width: int = 1) -> None:
@@ -308,7 +325,12 @@ class WriteTraffic(_Direction):
 
 
 class TrafficGenerator(wiring.Component):
-    """A port that reads and writes at once, each by its own program."""
+    """A port that reads and writes at once, each by its own program.
+
+    >>> generator = TrafficGenerator(id_width=4)
+    >>> generator.read_program.shape() is PROGRAM
+    True
+    """
 
     def __init__(self, *, data_width: int = 256, addr_width: int = 64, id_width: int = 1) -> None:
         if id_width > 8:
@@ -318,7 +340,7 @@ class TrafficGenerator(wiring.Component):
             {
                 "read_program": In(PROGRAM),
                 "write_program": In(PROGRAM),
-                "start": In(1),  #: Starts both; a program with a ``count`` of 0 does nothing.
+                "start": In(1),  #: Starts both; a program with a ``count`` of 0 ends at once.
                 "busy": Out(1),
                 "read_result": Out(RESULT),
                 "write_result": Out(RESULT),

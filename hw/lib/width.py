@@ -1,4 +1,4 @@
-"""Making the beats of a stream narrower or wider by a whole ratio."""
+"""Width conversion of a stream by a whole ratio."""
 
 from __future__ import annotations
 
@@ -14,15 +14,19 @@ from hw.lib.loads import LOADS, copies
 
 
 class Beat(data.StructLayout):
-    """A beat of several lanes."""
+    """A beat of several lanes.
+
+    >>> Beat(lane_width=8, lanes=4).size
+    37
+    """
 
     def __init__(self, *, lane_width: int, lanes: int) -> None:
         self.lane_width = lane_width
         self.lanes = lanes
         super().__init__(
             {
-                "data": lanes * lane_width,  #: Lane 0 in the low bits, first in order.
-                "keep": lanes,  #: Which lanes carry something.
+                "data": lanes * lane_width,  #: Lane 0, the first in order, in the low bits.
+                "keep": lanes,  #: One bit for each lane in use.
                 "last": 1,  #: The beat ends a packet.
             }
         )
@@ -31,23 +35,29 @@ class Beat(data.StructLayout):
 class WidthConverter(wiring.Component):
     """Splits each beat into narrower ones, or joins several into a wider one, in order of lanes.
 
-    ``lane_width``: lanes are never split. ``i_lanes``, ``o_lanes``: lanes of a beat on either side; one must
-    be a multiple of the other.
+    ``lane_width``: bits of a lane, which is never split. ``i_lanes``, ``o_lanes``: lanes of a beat on either
+    side; one is a multiple of the other.
 
     Behaviour
     ---------
     ``o`` is registered; latency 1 cycle from the input beat that completes an output beat.  The narrow side
-    moves one beat a cycle without a gap, across packets too.  ``i.ready`` depends on ``o.ready`` in the same
-    cycle: put a `hw.lib.skid.Skid` on either side where that path is too long.
+    transfers a beat every cycle, across packets too.  ``i.ready`` depends on ``o.ready`` in the same cycle; a
+    `hw.lib.skid.Skid` on either side cuts that path.
 
-    * Joining: a beat goes out when it is full or its last piece came with ``last``; lanes nobody filled have
-      ``keep`` 0 and hold anything.
-    * Splitting: pieces of a beat with ``last`` that follow its last kept lane are not sent, and the piece
-      that ends the packet has ``last``; a beat with ``last`` that keeps nothing gives one piece that keeps
-      nothing. All pieces of a beat without ``last`` are sent.
+    * Joining: a beat is sent when it is full or its last piece had ``last``.  Lanes without data have
+      ``keep`` 0 and undefined bits.
+    * Splitting: of a beat with ``last``, pieces behind the last kept lane are dropped, and the final piece
+      has ``last``.  A beat with ``last`` and without a kept lane becomes one piece without a kept lane.  All
+      pieces of a beat without ``last`` are sent.
+
+    Example
+    -------
+    >>> narrow = WidthConverter(lane_width=8, i_lanes=64, o_lanes=16)
+    >>> narrow.ratio, len(narrow.o.p.data)
+    (4, 128)
     """
 
-    #: Cycles from the beat that completes another on ``i`` to that on ``o``.
+    #: Cycles from the input beat that completes an output beat to the output beat.
     LATENCY: ClassVar = 1
 
     def __init__(self, *, lane_width: int, i_lanes: int, o_lanes: int) -> None:
@@ -72,7 +82,7 @@ class WidthConverter(wiring.Component):
         return self._join() if self.o_lanes >= self.i_lanes else self._split()
 
     def _join(self) -> Module:
-        """Gather pieces in the output register itself; it is free again in the cycle it is taken."""
+        """Gather pieces in the output register, which is free in the cycle of its transfer."""
         m = Module()
         i, o = self.i, self.o
         place = Signal(range(self.ratio))
@@ -101,14 +111,14 @@ class WidthConverter(wiring.Component):
         return m
 
     def _split(self) -> Module:
-        """Hold a beat and shift it down by a piece at a time, the piece to send being the lowest."""
+        """Hold a beat and shift it down a piece at a time; the lowest piece is sent."""
         m = Module()
         i, o = self.i, self.o
         piece_width = self.o_lanes * self.lane_width
         held_data = Signal(self.i_lanes * self.lane_width, reset_less=True)
         held_keep = Signal(self.i_lanes)
         held_last = Signal()
-        #: Pieces left, the one on ``o`` included, minus one.
+        #: Pieces left behind the one on ``o``.
         left = Signal(range(self.ratio))
         final = left == 0
         taken = Signal()
@@ -131,7 +141,7 @@ class WidthConverter(wiring.Component):
                 held_keep.eq(held_keep >> self.o_lanes),
                 left.eq(left - 1),
             ]
-        # The data, by an equal register of `o.valid` for some bits each.
+        # The data, with copies of `o.valid` for some bits each.
         valids = copies(Signal(name="valid"), -(-len(held_data) // LOADS))
         for low, valid in zip(range(0, len(held_data), LOADS), valids, strict=True):
             bits = slice(low, min(low + LOADS, len(held_data)))
@@ -142,7 +152,7 @@ class WidthConverter(wiring.Component):
         return m
 
     def _last_kept(self, m: Module, keep: Value) -> Signal:
-        """Index of the highest piece that keeps a lane, 0 if none does."""
+        """Return the index of the highest piece with a kept lane, or 0."""
         index = Signal(range(self.ratio))
         for piece in range(self.ratio):
             with m.If(keep[piece * self.o_lanes : (piece + 1) * self.o_lanes].any()):

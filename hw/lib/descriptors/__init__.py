@@ -1,1 +1,1 @@
-"""Descriptors: fixed records in memory that say what a launch is to do, one after another."""
+"""Descriptors: records of fixed size in memory, one for each job of a launch."""

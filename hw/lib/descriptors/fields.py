@@ -17,18 +17,11 @@ def pack_fields(
     """Write a descriptor.
 
     ``fields``: byte offset and bytes of every field, all little endian. ``values``: by the names of
-    ``fields``; what is not given is 0. ``descriptor_bytes``: from one descriptor to the next. ``signed``:
-    fields in two's complement.
+    ``fields``; the default is 0. ``descriptor_bytes``: from one descriptor to the next. ``signed``: fields in
+    two's complement.  Raises `InputError` for an unknown field, or a value that does not fit.
 
-    Returns
-    -------
-    bytes
-        ``descriptor_bytes`` of them.
-
-    Raises
-    ------
-    InputError
-        For an unknown field, or a value that does not fit.
+    >>> pack_fields({"rows": (0, 2), "base": (4, 4)}, {"rows": 5}, descriptor_bytes=8).hex()
+    '0500000000000000'
     """
     raw = bytearray(descriptor_bytes)
     for name, value in values.items():

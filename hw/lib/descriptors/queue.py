@@ -1,4 +1,4 @@
-"""Descriptors of jobs, fetched from memory ahead of their use."""
+"""Descriptors of jobs, prefetched from memory."""
 
 from __future__ import annotations
 
@@ -16,14 +16,20 @@ ADDRESS_BITS, COUNT_BITS = 64, 32
 
 
 class DescriptorQueue(wiring.Component):
-    """Gives the descriptors of a launch one after another.
+    """Prefetches the descriptors of a launch, in order.
 
-    ``pitch_bytes``: from one descriptor to the next in memory. ``used_bytes``: of each that are read: whole
-    words. ``ahead``: descriptors that may be asked for ahead of their use.
+    ``pitch_bytes``: from one descriptor to the next in memory. ``used_bytes``: bytes of each that are read:
+    whole words. ``ahead``: descriptors that may be prefetched.
 
     Why
     ---
-    Words wait in a narrow RAM and are joined to a descriptor when it is needed.
+    Words wait in a narrow RAM and become a descriptor only when it is needed.
+
+    Example
+    -------
+    >>> queue = DescriptorQueue(pitch_bytes=128, used_bytes=96, data_width=256, ahead=4)
+    >>> queue.o.payload.shape()
+    unsigned(768)
     """
 
     #: Cycles from ``start`` to the first address.
@@ -39,15 +45,15 @@ class DescriptorQueue(wiring.Component):
         super().__init__(
             {
                 "start": In(1),  #: One-cycle pulse; not while ``left``.
-                #: ``address``, ``count``: where how many descriptors are; taken at ``start``.
+                #: ``address``, ``count``: of the descriptors; taken at ``start``.
                 "address": In(ADDRESS_BITS),
                 "count": In(COUNT_BITS),
-                #: Addresses from which ``used_bytes`` are to be read.
+                #: Addresses of ``used_bytes`` to read.
                 "fetch": Out(stream.Signature(ADDRESS_BITS)),
-                #: What was read there, in order.  Always ready for all that was asked for.
+                #: The words read, in order.  Always ready for all requested ones.
                 "words": In(stream.Signature(data_width)),
                 "o": Out(stream.Signature(self._bits)),
-                "left": Out(1),  #: Descriptors are still to be taken; from the cycle after ``start``.
+                "left": Out(1),  #: Descriptors are left; from the cycle after ``start``.
             }
         )
 
@@ -62,7 +68,7 @@ class DescriptorQueue(wiring.Component):
             self.words.ready.eq(queue.i.ready),
         ]
 
-        # Words become a descriptor, shifted in from above.
+        # Words are shifted into a descriptor from above.
         raw = Signal(self._bits, reset_less=True)
         place = Signal(range(words))
         push, joined, taken = Signal(), Signal(), Signal()
@@ -81,7 +87,7 @@ class DescriptorQueue(wiring.Component):
         with m.If(joined):
             m.d.sync += self.o.valid.eq(1)
 
-        # Addresses, as long as the queue has room for what comes.
+        # Addresses, while the queue has room for the words.
         unasked, untaken = Signal(COUNT_BITS), Signal(COUNT_BITS)
         ahead = Signal(range(self._ahead + 1))
         asked = self.fetch.valid & self.fetch.ready

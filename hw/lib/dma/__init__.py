@@ -1,1 +1,1 @@
-"""Reading and writing ranges of bytes through an AXI port."""
+"""DMA: byte ranges read and written through an AXI port."""

@@ -1,4 +1,4 @@
-"""Read alignment: bus beats whose data begin at any byte become words packed from lane 0."""
+"""Read alignment: bus beats that begin at any byte become words packed from lane 0."""
 
 from __future__ import annotations
 
@@ -19,21 +19,26 @@ def packed_layout(data_width: int) -> data.StructLayout:
 
 
 class ReadAligner(wiring.Component):
-    """Moves the bytes of each command down to lane 0.
+    """Shifts the bytes of each command down to lane 0.
 
     ``burst_beats``: as of the splitter; part of the span's layout.
 
     Behaviour
     ---------
-    One bus beat every cycle whatever the alignments, across commands too.  A word is on ``o`` in the cycle
-    after the last beat it needs was on ``i``.  ``i.ready`` and ``span.ready`` depend on ``o.ready``.
+    One bus beat every cycle for any alignment, across commands too.  A word is on ``o`` in the cycle after
+    its last beat was on ``i``.  ``i.ready`` and ``span.ready`` depend on ``o.ready``.
 
     Why
     ---
-    A word of an unaligned command needs two beats.  The usual form, one register that keeps the previous
-    beat, spends a cycle at the start of a command (a beat goes in, no word comes out) or at its end (the
-    reverse), and so has a bubble at changes of command.  Here the window is this beat and a look at the next
-    one: every step takes exactly one beat out of the window, so the bus is never held up.
+    A word of an unaligned command needs two beats.  A register that keeps the previous beat loses a cycle at
+    each change of command: a beat without a word at the start, or a word without a beat at the end.  Here the
+    window is the current beat and the next.  Every step removes one beat, so the bus never waits.
+
+    Example
+    -------
+    >>> aligner = ReadAligner(data_width=128)
+    >>> aligner.o.payload.shape()
+    StructLayout({'data': 128, 'keep': 16, 'last': 1})
     """
 
     def __init__(self, *, data_width: int = 256, burst_beats: int = 16) -> None:
@@ -41,11 +46,10 @@ class ReadAligner(wiring.Component):
         span = span_layout(data_width=data_width, burst_beats=burst_beats)
         super().__init__(
             {
-                #: One a command, in order.  A beat is waited for only while a span is held.
+                #: One a command, in order.  Beats are taken while a span is held.
                 "span": In(stream.Signature(span)),
                 "i": In(stream.Signature(data_width)),  #: Bus beats.
-                #: Packed words: every word but the last of a command is whole; bytes with ``keep`` low have
-                #: no meaning.
+                #: Packed words, each whole but the last of a command; bytes with ``keep`` low are undefined.
                 "o": Out(stream.Signature(packed_layout(data_width))),
                 #: Useful bytes that enter ``o`` at the end of this cycle.
                 "bytes_moved": Out(range(data_width // 8 + 1)),
@@ -53,7 +57,7 @@ class ReadAligner(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Elaboratable:
-        """Window of two beats (``head`` and ``i``), a byte shifter, and the output register."""
+        """A window of two beats (``head`` and ``i``), a byte shifter, and the output register."""
         m = Module()
         beat_bytes = self._data_width // 8
 

@@ -20,15 +20,21 @@ def beat_layout(data_width: int) -> data.StructLayout:
 
 
 class WriteAligner(wiring.Component):
-    """Moves the bytes of each command up to the lanes of its address.
+    """Shifts the bytes of each command up to the lanes of its address.
 
-    ``burst_beats``: beats of the blocks at whose ends bursts end, as of the splitter.
+    ``burst_beats``: beats of the aligned blocks that end bursts, as of the splitter.
 
     Behaviour
     ---------
-    One bus beat every cycle whatever the alignments, across commands too: only a command with one beat more
-    than it has words pauses ``i``, for one cycle.  A beat is on ``o`` in the cycle after its word was on
-    ``i``.  ``i.ready`` and ``span.ready`` depend on ``o.ready``.
+    One bus beat every cycle for any alignment, across commands too.  A command with one beat more than words
+    pauses ``i`` for one cycle.  A beat is on ``o`` in the cycle after its word was on ``i``.  ``i.ready`` and
+    ``span.ready`` depend on ``o.ready``.
+
+    Example
+    -------
+    >>> aligner = WriteAligner(data_width=128)
+    >>> aligner.o.payload.shape()
+    StructLayout({'data': 128, 'strb': 16, 'last': 1})
     """
 
     def __init__(self, *, data_width: int = 256, burst_beats: int = 16) -> None:
@@ -38,10 +44,9 @@ class WriteAligner(wiring.Component):
         super().__init__(
             {
                 "span": In(stream.Signature(span)),  #: One a command, in order.
-                #: Packed words; a command takes as many as its bytes fill, the rest of its last word is
-                #: ignored.
+                #: Packed words, as many as a command's bytes fill; the rest of its last word is ignored.
                 "i": In(stream.Signature(data_width)),
-                #: Bus beats; bytes with ``strb`` low have no meaning.
+                #: Bus beats; bytes with ``strb`` low are undefined.
                 "o": Out(stream.Signature(beat_layout(data_width))),
                 #: Useful bytes that leave ``i`` at the end of this cycle.
                 "bytes_taken": Out(range(data_width // 8 + 1)),
@@ -57,7 +62,7 @@ class WriteAligner(wiring.Component):
         active = Signal()
         first = Signal()
         current = Signal(self.span.payload.shape())
-        # Up by the offset is down by as many lanes less from the word before; copies for some bits each.
+        # A shift up by the offset is a shift down from the word before; copies for some bits each.
         downs = copies(Signal.like(current.offset, name="down", reset_less=True), 8)
         left = current.after  # beats of the command after this one
         final = Signal()  # left is 0

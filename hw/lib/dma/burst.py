@@ -1,4 +1,4 @@
-"""Burst splitting: commands of any address and length become bursts that AXI allows."""
+"""Burst splitting: commands of any address and length become legal AXI bursts."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def command_layout(addr_width: int) -> data.StructLayout:
 
 
 def span_layout(*, data_width: int, burst_beats: int) -> data.StructLayout:
-    """Return what an aligner must know of a command; `span` computes it."""
+    """Return the layout of an aligner's parameters for a command; `span` computes them."""
     lanes = exact_log2(data_width // 8)
     return data.StructLayout(
         {
             "offset": lanes,  #: Lane of the first byte in the first bus beat.
-            "tail": lanes,  #: Bytes in the last word of the packed stream, less 1.
+            "tail": lanes,  #: Bytes in the last packed word, less 1.
             "after": LENGTH_BITS - lanes + 1,  #: Bus beats after the first.
-            "extra": 1,  #: Whether there is one more bus beat than there are packed words.
+            "extra": 1,  #: Whether there is one more bus beat than packed words.
             #: Place of the first bus beat in its aligned block of ``burst_beats``.
             "position": exact_log2(burst_beats),
         }
@@ -49,7 +49,7 @@ def span(command: Any, *, data_width: int, burst_beats: int) -> data.View:
     lanes = exact_log2(data_width // 8)
     offset = command.address[:lanes]
     less_one = (command.length - 1)[:LENGTH_BITS]
-    # The bytes of the packed stream's last word, moved up by the offset, reach into one more beat or not.
+    # Whether the last packed word, shifted up by the offset, needs one more beat.
     extra = (offset + less_one[:lanes])[lanes]
     after = (less_one[lanes:] + extra)[: LENGTH_BITS - lanes + 1]
     position = (command.address >> lanes)[: exact_log2(burst_beats)]
@@ -63,16 +63,21 @@ class BurstSplitter(wiring.Component):
 
     Behaviour
     ---------
-    A burst is offered in the cycle after its command was taken, then one every cycle; the next command is
-    taken together with the last burst, so commands follow each other without a gap.  Every byte count from 1
-    and every alignment is taken; a command must not run over the end of the address space.
+    The first burst is offered in the cycle after its command, then one every cycle.  The next command is
+    taken with the last burst, so commands follow each other without a gap.  Byte counts from 1 and all
+    alignments are legal; a command must not pass the end of the address space.
 
     Why
     ---
-    Bursts end at multiples of ``burst_beats`` beats.  That is at most one burst more for a command than with
-    bursts counted from its start.  In exchange no burst can cross 4 KiB, long transfers stay aligned to the
-    memory's pages, and the end of a burst can be told from the beat's address alone, which is how the write
-    path places ``wlast`` without being told about bursts.
+    Bursts end at multiples of ``burst_beats`` beats, at the cost of at most one burst more a command.  In
+    exchange no burst crosses 4 KiB, and long transfers stay aligned to the memory's pages.  The address of a
+    beat alone shows the end of its burst: the write path places ``wlast`` from it.
+
+    Example
+    -------
+    >>> splitter = BurstSplitter(data_width=256)
+    >>> dict(splitter.o.payload.shape())["beats"].shape
+    range(0, 17)
     """
 
     def __init__(self, *, data_width: int = 256, addr_width: int = 64, burst_beats: int = 16) -> None:
@@ -83,13 +88,13 @@ class BurstSplitter(wiring.Component):
         super().__init__(
             {
                 "command": In(stream.Signature(command_layout(addr_width))),
-                #: In the order of their addresses; ``address`` is that of the first beat, a multiple of the
-                #: beat; ``beats`` is 1 to ``burst_beats``; ``last`` marks the last burst of a command.
+                #: In the order of addresses.  ``address``: of the first beat, a multiple of the beat.
+                #: ``beats``: 1 to ``burst_beats``.  ``last``: the last burst of a command.
                 "o": Out(stream.Signature(burst)),
             }
         )
         lanes = exact_log2(data_width // 8)
-        # The state, where a proof can say how it relates to the commands and bursts seen so far.
+        # The state, under names for proofs.
         self.active = Signal()
         self.beat = Signal(addr_width - lanes)
         self.left = Signal(LENGTH_BITS - lanes + 1)  # after the one at `beat`

@@ -16,25 +16,30 @@ from hw.lib.skid import Skid
 
 
 class ReadJoin(wiring.Component):
-    """Gives the read channels of one port to several managers, whose bursts take turns.
+    """Arbitrates several managers onto the read channels of one port, burst by burst.
 
     ``inputs``: managers, at least 2. ``data_width``, ``addr_width``: as of `axi.Signature`. ``bursts``:
     bursts that may be outstanding.
 
     Behaviour
     ---------
-    A burst waits for no more than one of each other manager.  An address takes 2 cycles, one passes a cycle;
-    data pass in the same cycle.
+    A burst waits for at most one burst of each other manager.  An address has a latency of 2 cycles, at one a
+    cycle; data pass in the same cycle.
 
     Why
     ---
-    With one ID for all, bursts are answered in the order of their addresses, so a queue of whose they are
-    says where each beat goes.  A beat waits if its manager is not ready, and those behind it with it: as long
-    as managers that are always ready, like `hw.lib.dma.read.ReadDMA`, are joined, they do not meet but in the
-    port's rate.
+    All bursts have one ID, so answers follow the order of addresses, and a queue of manager numbers routes
+    each beat.  A manager that is not ready blocks the head of the line.  Managers that are always ready, like
+    `hw.lib.dma.read.ReadDMA`, share only the port's rate.
+
+    Example
+    -------
+    >>> join = ReadJoin(inputs=3, data_width=256)
+    >>> len(join.i), ReadJoin.ADDRESS_LATENCY
+    (3, 2)
     """
 
-    #: Cycles of an address from a manager to the port.
+    #: Cycles from a manager's address to the port's.
     ADDRESS_LATENCY: ClassVar = Arbiter.LATENCY + Skid.LATENCY
 
     def __init__(self, *, inputs: int, data_width: int, addr_width: int = 64, bursts: int = 64) -> None:
@@ -46,20 +51,20 @@ class ReadJoin(wiring.Component):
         self._bursts = bursts
         super().__init__(
             {
-                "i": In(port).array(inputs),  #: From the managers.  Their bursts have ID 0.
+                "i": In(port).array(inputs),  #: From the managers, with ID 0.
                 "o": Out(port),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
-        """Arbiter -> address register; beside it a queue of the turns, and registers that choose by them."""
+        """Arbiter -> address register; a queue of manager numbers selects the answers' manager."""
         m = Module()
         managers = list(self.i)
         address = data.StructLayout({"address": self.o.araddr.shape(), "len": 8})
         m.submodules.arbiter = arbiter = Arbiter(address, inputs=len(managers))
         m.submodules.addresses = addresses = Skid(address)
         m.submodules.turns = turns = Fifo(range(len(managers)), depth=self._bursts)
-        # An answer comes at the earliest when its turn is through both.
+        # No answer is faster than its turn through both.
         m.submodules.turn = turn = Skid(range(len(managers)))
         connect(m, turns.o, turn.i)
         both = addresses.i.ready & turns.i.ready

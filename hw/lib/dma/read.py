@@ -1,4 +1,4 @@
-"""The AXI read DMA: commands in, one packed stream of the bytes they name out."""
+"""The AXI read DMA: commands in, one packed stream of their bytes out."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class ReadDMA(wiring.Component):
     * ``data_width``: bits of a beat, on the bus and of a word on ``o``.
     * ``addr_width``, ``id_width``: as of `axi.Signature`.  All bursts have ID 0, so their data come in order.
     * ``burst_beats``: beats of the longest burst: a power of two up to 16.
-    * ``fifo_beats``: beats that may be asked for and not yet on their way to ``o``; at least ``burst_beats``.
-      A memory that answers after L cycles is used to the full from L + ``burst_beats`` on.
+    * ``fifo_beats``: beats outstanding or in the FIFO; at least ``burst_beats``.  L + ``burst_beats`` keep a
+      memory of latency L busy.
     * ``commands``: commands whose data may be outstanding.
 
     Behaviour
@@ -32,19 +32,27 @@ class ReadDMA(wiring.Component):
     Latency: 2 cycles from ``command`` to ``arvalid``, 2 from ``rvalid`` to ``o.valid`` when nothing is queued
     (3 when the first word needs two beats).  Rate: one bus beat every cycle, across bursts and commands and
     for every alignment.  ``rready`` is always high: an address is issued only when the FIFO has room for a
-    whole longest burst.
+    burst of full length.
 
     Why
     ---
-    A subordinate whose data are refused holds up everybody behind it in the memory's switch.  With room
-    reserved beforehand a slow consumer stops addresses, never data.  The room asked for is that of the
-    longest burst, not of the burst at hand: the comparison is then a few upper bits of a register.
+    A port that refuses data blocks every other port behind the memory's switch.  With room reserved in
+    advance, a slow consumer stops addresses, never data.  The room is that of a full burst: the comparison is
+    then a few upper bits of a register.
+
+    Example
+    -------
+    >>> dma = ReadDMA(data_width=512, fifo_beats=128)
+    >>> dma.command.payload.shape()
+    StructLayout({'address': 64, 'length': 32})
+    >>> dma.axi.signature
+    axi.ReadSignature(data_width=512, addr_width=64, id_width=1)
     """
 
     #: Cycles from ``command`` to ``arvalid``, and from ``rvalid`` to ``o``.
     ADDRESS_LATENCY: ClassVar = 2
     DATA_LATENCY: ClassVar = 2
-    #: Beats that may be asked for and not yet taken, unless another number is given.
+    #: Default of ``fifo_beats``.
     FIFO_BEATS: ClassVar = 512
 
     def __init__(
@@ -71,22 +79,22 @@ class ReadDMA(wiring.Component):
             {
                 #: Bytes ``address`` to ``address + length - 1``; ``length`` is at least 1.
                 "command": In(stream.Signature(command_layout(addr_width))),
-                #: The bytes packed from lane 0 whatever the address.  Every word is whole but the last of a
-                #: command, whose ``keep`` marks the low bytes that count; the others have no meaning.
+                #: The bytes packed from lane 0 for any address.  Every word but a command's last is whole;
+                #: there ``keep`` marks the valid low bytes.
                 "o": Out(stream.Signature(packed_layout(data_width))),
                 "axi": Out(port),
-                "bytes_useful": Out(48),  #: Bytes put out so far, without those that ``keep`` excludes.
+                "bytes_useful": Out(48),  #: Bytes delivered so far, without those that ``keep`` excludes.
                 "bytes_bus": Out(48),  #: Bytes of all beats received so far.
-                #: A command was taken and its last word is not: registered, so a cycle late on both ends.
+                #: A command is unfinished, until its last word; registered, so a cycle late on both ends.
                 "busy": Out(1),
-                "error": Out(1),  #: A beat came with a response other than OKAY since reset.
+                "error": Out(1),  #: A response other than OKAY since reset.
             }
         )
-        # A beat that found no place: never, says the reservation, and a proof checks it.
+        # A beat without room: a proof shows that there is none.
         self.lost = Signal()
 
     def elaborate(self, platform: Any) -> Elaboratable:
-        """Splitter -> address register; data register -> FIFO, or past it when it is empty -> aligner."""
+        """Splitter -> address register; data register -> FIFO, bypassed when empty -> aligner."""
         m = Module()
         widths = {"data_width": self._data_width, "burst_beats": self._burst_beats}
         m.submodules.splitter = splitter = BurstSplitter(addr_width=self.axi.signature.addr_width, **widths)
@@ -105,7 +113,7 @@ class ReadDMA(wiring.Component):
             self.command.ready.eq(splitter.command.ready & spans.i.ready),
         ]
 
-        # Addresses, while there is room for what they ask.
+        # Addresses, while there is room for a full burst.
         address = data.StructLayout({"address": self.axi.araddr.shape(), "len": 8})
         m.submodules.addresses = addresses = Skid(address)
         room = Signal(range(self._fifo_beats + 1), init=self._fifo_beats)
@@ -125,12 +133,12 @@ class ReadDMA(wiring.Component):
         taken = Signal()
         m.d.sync += room.eq(room - Mux(issue, splitter.o.payload.beats, 0) + taken)
 
-        # Data.  The deep FIFO takes three cycles, so a beat that finds it empty goes past it.  A beat that
-        # the aligner does not take waits in front of it, which keeps the aligner's `ready` from the FIFO.
+        # Data.  The deep FIFO takes three cycles; a beat bypasses it when it is empty.  A beat that the
+        # aligner does not take waits in `front`, which keeps the aligner's `ready` from the FIFO.
         arrived = Signal()
         arrived_data = Signal(self._data_width, reset_less=True)
         front = Signal(self._data_width, reset_less=True)
-        # Copies for some bits of a beat; of whether the FIFO is empty, too.
+        # Copies for some bits of a beat.
         fulls = copies(Signal(name="front_full"), -(-self._data_width // LOADS))
         empties = copies(Signal(init=1, name="beats_empty"), len(fulls))
         front_full = fulls[0]
@@ -164,7 +172,7 @@ class ReadDMA(wiring.Component):
                 m.d.sync += self.error.eq(1)
         m.d.sync += self.bytes_useful.eq(self.bytes_useful + aligner.bytes_moved)
 
-        # Each command not yet finished is a span queued, the aligner's, or behind the word on `o`.
+        # An unfinished command is a queued span, the aligner's, or behind the word on `o`.
         unfinished = Signal(range(self._commands + 3))
         started = self.command.valid & self.command.ready
         finished = self.o.valid & self.o.ready & self.o.payload.last

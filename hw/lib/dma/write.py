@@ -1,4 +1,4 @@
-"""The AXI write DMA: one packed stream in, written to the byte ranges that commands name."""
+"""The AXI write DMA: one packed stream in, written to the byte ranges of commands."""
 
 from __future__ import annotations
 
@@ -16,37 +16,42 @@ from hw.lib.fifo import Fifo
 
 
 class WriteDMA(wiring.Component):
-    """Writes byte ranges to memory, one burst behind its data.
+    """Writes byte ranges to memory; a burst is issued when its data are complete.
 
     * ``data_width``: bits of a beat, on the bus and of a word on ``i``.
     * ``addr_width``, ``id_width``: as of `axi.Signature`.  All bursts have ID 0, so their responses come in
       order.
     * ``burst_beats``: beats of the longest burst: a power of two up to 16.
-    * ``fifo_beats``: beats that may wait for the bus; at least ``burst_beats``, and twice that for one beat a
+    * ``fifo_beats``: beats that may wait for the bus; at least ``burst_beats``, twice that for one beat a
       cycle.
-    * ``commands``: commands that may wait before their first burst is issued, and ``done`` tokens that may
-      wait.
+    * ``commands``: commands that may wait for their first burst, and ``done`` tokens that may wait.
     * ``outstanding``: bursts that may wait for their response.
 
     Behaviour
     ---------
-    One bus beat every cycle, across bursts and commands and for every alignment.  From the last word of a
-    burst on ``i`` to ``awvalid``: 3 cycles; ``wvalid`` comes with or after its burst's ``awvalid``, never
-    before it, and never waits for ``awready``.
+    One bus beat every cycle, across bursts and commands and for every alignment.  The latency from the last
+    word of a burst on ``i`` to ``awvalid`` is 3 cycles.  ``wvalid`` never precedes ``awvalid`` of its burst,
+    and never waits for ``awready``.
 
     Why
     ---
     An address is issued only when the whole burst lies in the FIFO.  A write address holds its path through
-    the HBM switch until its last beat has passed: issued ahead of data, one engine that waits for its own
-    results would stop every other port behind that switch.  The price is the latency of one burst.
+    the HBM switch until its last beat.  Issued before its data, an engine that waits for its own results
+    would block every other port behind that switch.  The price is the latency of one burst.
+
+    Example
+    -------
+    >>> dma = WriteDMA(data_width=512, outstanding=8)
+    >>> dma.i.payload.shape(), dma.done.payload.shape()
+    (StructLayout({'data': 512}), unsigned(1))
     """
 
     #: Cycles from the last word of a burst on ``i`` to ``awvalid``, and from its response to ``done``.
     ADDRESS_LATENCY: ClassVar = 3
     DONE_LATENCY: ClassVar = Fifo.LATENCY
-    #: Bursts that may wait for their response, unless another number is given.
+    #: Default of ``outstanding``.
     OUTSTANDING: ClassVar = 64
-    #: Beats that may wait for the bus, unless another number is given.
+    #: Default of ``fifo_beats``.
     FIFO_BEATS: ClassVar = 512
 
     def __init__(
@@ -77,18 +82,17 @@ class WriteDMA(wiring.Component):
             {
                 #: Bytes ``address`` to ``address + length - 1``; ``length`` is at least 1.
                 "command": In(stream.Signature(command_layout(addr_width))),
-                #: The bytes packed from lane 0 whatever the address: a command takes ``length`` divided by
-                #: the bytes of a word, rounded up, words; the rest of its last word is ignored.
+                #: The bytes packed from lane 0 for any address: ceil(``length`` / bytes of a word) words a
+                #: command; the rest of its last word is ignored.
                 "i": In(stream.Signature(data.StructLayout({"data": data_width}))),
                 "axi": Out(port),
-                #: One token for each command, in order, when all its responses have come; the payload is 1 if
-                #: one of them was not OKAY.
+                #: One token for each command, in order, after all its responses; 1 if one was not OKAY.
                 "done": Out(stream.Signature(1)),
-                "bytes_useful": Out(48),  #: Bytes taken from ``i`` so far, without those that are ignored.
-                "bytes_bus": Out(48),  #: Bytes of all beats sent so far, whatever their strobes.
-                #: A command was taken and its token is not: registered, so a cycle late on both ends.
+                "bytes_useful": Out(48),  #: Bytes taken from ``i`` so far, without ignored ones.
+                "bytes_bus": Out(48),  #: Bytes of all beats sent so far, for any strobes.
+                #: A command is unfinished, until its token; registered, so a cycle late on both ends.
                 "busy": Out(1),
-                "error": Out(1),  #: A response other than OKAY came since reset.
+                "error": Out(1),  #: A response other than OKAY since reset.
             }
         )
 
@@ -105,7 +109,7 @@ class WriteDMA(wiring.Component):
         connect(m, aligner.o, beats.i)
         connect(m, queue.o, splitter.command)
 
-        # A command goes to the aligner and to the splitter, which lags behind: two queues, filled together.
+        # Aligner and splitter take commands at different times, from two queues filled together.
         m.d.comb += [
             queue.i.payload.eq(self.command.payload),
             spans.i.payload.eq(span(self.command.payload, **widths)),
@@ -117,11 +121,10 @@ class WriteDMA(wiring.Component):
             self.i.ready.eq(aligner.i.ready),
         ]
 
-        # Addresses, each when its burst is whole; a note says for every response whether it ends a command.
-        # One plain register, not a skid buffer: what was issued is on the bus in the next cycle, so that the
-        # data behind it may be.
+        # Addresses of whole bursts.  A note for every response: whether it ends a command.  A plain register
+        # instead of a skid buffer: an issued address is on the bus in the next cycle, so its data may be.
         m.submodules.notes = notes = Fifo(1, depth=self._outstanding)
-        whole = Signal(range(self._fifo_beats + 1))  # bursts that are in the FIFO to their end, not addressed
+        whole = Signal(range(self._fifo_beats + 1))  # whole bursts in the FIFO, not addressed
         some_whole = Signal()
         issue = Signal()
         stored = beats.i.valid & beats.i.ready & beats.i.payload.last
@@ -141,7 +144,7 @@ class WriteDMA(wiring.Component):
                 self.axi.awlen.eq(splitter.o.payload.beats - 1),
             ]
 
-        # Data, of the bursts whose address is or was on the bus: AXI forbids to wait for awready.
+        # Data of bursts whose address is or was on the bus: AXI forbids waiting for awready.
         open_bursts = Signal(range(self._fifo_beats + 1))
         some_open = Signal()
         sent = self.axi.wvalid & self.axi.wready
@@ -157,12 +160,12 @@ class WriteDMA(wiring.Component):
             m.d.sync += self.bytes_bus.eq(self.bytes_bus + self._data_width // 8)
         m.d.sync += self.bytes_useful.eq(self.bytes_useful + aligner.bytes_taken)
 
-        # Responses, one note each.  A token that nobody takes holds the responses, in the end the addresses.
+        # Responses, one note each.  A blocked token stalls responses, and in the end addresses.
         m.submodules.tokens = tokens = Fifo(1, depth=self._commands)
         connect(m, tokens.o, wiring.flipped(self.done))
         answered = self.axi.bvalid & self.axi.bready
         wrong = self.axi.bresp != axi.RESP_OKAY
-        spoiled = Signal()  # an earlier burst of the command went wrong
+        spoiled = Signal()  # an earlier burst of the command had an error
         m.d.comb += [
             self.axi.bready.eq(notes.o.valid & tokens.i.ready),
             notes.o.ready.eq(answered),
@@ -175,7 +178,7 @@ class WriteDMA(wiring.Component):
                 self.error.eq(self.error | wrong),
             ]
 
-        # Each command not yet finished is in the queue, the splitter, a note, or a token.
+        # An unfinished command is in the queue, the splitter, a note, or a token.
         unfinished = Signal(range(2 * self._commands + self._outstanding + 2))
         started = self.command.valid & self.command.ready
         finished = self.done.valid & self.done.ready
@@ -184,7 +187,7 @@ class WriteDMA(wiring.Component):
         return m
 
     def _count(self, m: Module, number: Signal, some: Signal, more: Any, fewer: Any) -> None:
-        """Count up and down, and keep beside the number whether it is 0: comparing it begins long paths."""
+        """Count up and down, and register whether the number is 0: a comparison would begin long paths."""
         with m.If(more & ~fewer):
             m.d.sync += [number.eq(number + 1), some.eq(1)]
         with m.If(fewer & ~more):

@@ -1,1 +1,1 @@
-"""Rows of whole units that lie behind each other in memory: cut out of words, and packed into words."""
+"""Rows of whole units, contiguous in memory: cut out of words, and packed into words."""

@@ -1,4 +1,4 @@
-"""What a cutter or a packer is told of rows."""
+"""The command of a row cutter or packer."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from hw.errors import InputError
 
 
 class RowsCommand(data.StructLayout):
-    """Rows that lie behind each other in memory, all of one size.
+    """Contiguous rows of one size.
 
-    ``unit_bits``: bits of a unit, of which every row is a whole number.
+    ``unit_bits``: bits of a unit; every row is a whole number of units.
+
+    >>> RowsCommand(most_rows=1024, most_units=32, unit_bits=128).size
+    17
     """
 
     def __init__(self, *, most_rows: int, most_units: int, unit_bits: int) -> None:
@@ -23,12 +26,12 @@ class RowsCommand(data.StructLayout):
         self.most_rows = most_rows
         super().__init__(
             {
-                "rows": range(most_rows + 1),  #: How many: 1 ... ``most_rows``.
-                "units": range(most_units + 1),  #: Of each: 1 ... ``most_units``.
+                "rows": range(most_rows + 1),  #: Number of rows: 1 ... ``most_rows``.
+                "units": range(most_units + 1),  #: Units of a row: 1 ... ``most_units``.
             }
         )
 
     def check_width(self, data_width: int) -> None:
-        """Raise `InputError` unless a word of ``data_width`` bits has a power of two of whole units."""
+        """Raise `InputError` unless a word of ``data_width`` bits is a power of two of units."""
         if not isinstance(data_width, int) or data_width < self.unit_bits or data_width & (data_width - 1):
             raise InputError("data_width", data_width, f"a power of two of at least {self.unit_bits}")

@@ -1,4 +1,4 @@
-"""Gearbox: words as wide as the memory port become parts as wide as the arrays."""
+"""Gearbox: words of the memory port become parts as wide as the arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ from hw.lib.width import WidthConverter
 
 
 class RowPart(data.StructLayout):
-    """A part of a row: ``elements``, so many bits, and ``last``, whether it is the row's last one."""
+    """A part of a row: its ``elements``, and ``last`` for the row's last part.
+
+    >>> RowPart(512).size
+    513
+    """
 
     def __init__(self, bits: int) -> None:
         super().__init__({"elements": bits, "last": 1})
@@ -31,17 +35,22 @@ class RowCutter(wiring.Component):
 
     Behaviour
     ---------
-    A word or a part a cycle, whichever is the narrower, across rows and commands, for a row of any size; but
-    a cycle is lost at the end of a command whose last part lies in two words, of which a command of whole
-    words has none.  What follows a command's last row in its last word is dropped.  ``i.ready`` and
-    ``rows.ready`` depend on ``o.ready``.  A part is on ``o`` 2 cycles after its last word was taken from
-    ``i``, 3 where words are joined first.
+    A word or a part a cycle, whichever is narrower, across rows and commands, for rows of any size.  A
+    command loses a cycle at its end if its last part lies in two words.  The rest of a command's last word is
+    dropped. ``i.ready`` and ``rows.ready`` depend on ``o.ready``.  A part is on ``o`` 2 cycles after its last
+    word was taken from ``i``, 3 when words are joined.
 
     Why
     ---
-    Words narrower than a part are joined first, so that a part needs two words at the most: the one at hand
-    and a look at the next.  Every step takes one out of this window at the most, except for the last one of a
-    command, which may drop both.
+    Words narrower than a part are joined first, so that a part lies in at most two words: the current one and
+    the next.  A step removes at most one word from this window; the last step of a command may drop both.
+
+    Example
+    -------
+    >>> rows = RowsCommand(most_rows=1024, most_units=32, unit_bits=128)
+    >>> cutter = RowCutter(rows, part_bits=512, data_width=256)
+    >>> RowCutter.latency(512, 256), cutter.o.payload.shape().size
+    (3, 513)
     """
 
     def __init__(self, command: RowsCommand, *, part_bits: int, data_width: int) -> None:
@@ -54,16 +63,16 @@ class RowCutter(wiring.Component):
         super().__init__(
             {
                 "rows": In(stream.Signature(command)),  #: One for each command of the DMA.
-                #: Words of these commands; each command begins with a word of its own.
+                #: Words of these commands; each command begins with a new word.
                 "i": In(stream.Signature(packed_layout(data_width))),
-                #: Each row in parts; what a last part has beyond the row is zero.
+                #: Each row in parts; bits of the last part beyond the row are zero.
                 "o": Out(stream.Signature(RowPart(part_bits))),
             }
         )
 
     @staticmethod
     def joined(part_bits: int, data_width: int) -> int:
-        """Count the words that are joined before they are cut, for each of them to hold a part."""
+        """Return the number of words joined, so that their bits hold a part."""
         return 1 << max(0, (-(-part_bits // data_width) - 1).bit_length())
 
     @classmethod
@@ -85,7 +94,7 @@ class RowCutter(wiring.Component):
 
         head = Signal(word_units * unit_bits, reset_less=True)
         head_valid = Signal()
-        # Where the next part begins in the head: copies for some bits each.
+        # First unit of the next part in the head: copies for some bits each.
         slice_bits = max(1, LOADS // (part_units + word_units // 2))
         offsets = copies(Signal(range(word_units), name="offset"), -(-unit_bits // slice_bits))
         active = Signal()
@@ -95,8 +104,8 @@ class RowCutter(wiring.Component):
         units_left = Signal.like(units)  # of this row
         o = self.o
 
-        # Of the part at hand, worked out a part ahead: its units, where it ends from the head's first unit,
-        # whether it lies in two words, whether it is its row's last, and whether its row is.
+        # Of the current part, computed a part ahead: its units, its end from the head's first unit, whether
+        # it lies in two words, whether it is its row's last, and whether its row is the last.
         take, end = Signal(range(part_units + 1)), Signal(range(word_units + part_units))
         spans, ends_row, last_row = Signal(), Signal(), Signal()
         first_take, first_ends = Signal.like(take), Signal()  # of a row's first part
@@ -169,7 +178,7 @@ class RowCutter(wiring.Component):
         return m
 
     def _join(self, m: Module, count: int) -> Any:
-        """Put ``count`` words together; a command's last word goes out whatever it has."""
+        """Join ``count`` words; a command's last word is sent with any number of them."""
         lane = self._data_width
         m.submodules.converter = converter = WidthConverter(lane_width=lane, i_lanes=1, o_lanes=count)
         m.d.comb += [

@@ -1,4 +1,4 @@
-"""Packer: rows of results that each begin in a new beat become words without gaps for the write DMA."""
+"""Packer: result rows that each begin in a new beat become contiguous words for the write DMA."""
 
 from __future__ import annotations
 
@@ -15,16 +15,22 @@ from hw.lib.rows.command import RowsCommand
 
 
 class RowPacker(wiring.Component):
-    """Packs rows of any number of units, each of which comes in beats of its own.
+    """Packs rows of any number of units; each row begins in a new beat.
 
     ``command``: sizes of rows, and of the unit. ``data_width``: bits of a word: a power of two of at least a
-    unit. ``beat_width``: bits of a beat, likewise, up to those of a word, which it has unless they are given.
+    unit. ``beat_width``: bits of a beat, likewise, at most those of a word, which are the default.
 
     Behaviour
     ---------
-    A beat a cycle, but for one cycle more at the end of a command whose units reach into one more word.  A
-    word is on ``o`` a cycle after the beat that fills it.  ``i.ready`` and ``rows.ready`` depend on
-    ``o.ready``.
+    A beat a cycle.  A command whose units need one word more than its beats takes one cycle more.  A word is
+    on ``o`` a cycle after the beat that fills it.  ``i.ready`` and ``rows.ready`` depend on ``o.ready``.
+
+    Example
+    -------
+    >>> rows = RowsCommand(most_rows=1024, most_units=32, unit_bits=128)
+    >>> packer = RowPacker(rows, data_width=512, beat_width=256)
+    >>> packer.i.payload.shape(), packer.o.payload.shape()
+    (unsigned(256), unsigned(512))
     """
 
     #: Cycles from the beat that completes a word to ``o``.
@@ -42,21 +48,20 @@ class RowPacker(wiring.Component):
         super().__init__(
             {
                 "rows": In(stream.Signature(command)),  #: One for each command of the DMA.
-                #: Beats: as many for each row as its units need, from the lowest bits.
+                #: Beats: as many as a row's units need, from the lowest bits.
                 "i": In(stream.Signature(beat_width)),
-                #: Words: as many for each command as its units need; what is left of the last one has no
-                #: meaning.
+                #: Words: as many as a command's units need; the rest of the last one is undefined.
                 "o": Out(stream.Signature(data_width)),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Units that wait for more, then the beat behind them; a whole word goes out."""
+        """Append each beat to the waiting units, and send whole words."""
         m = Module()
         width, unit_bits, o = self._data_width, self._unit_bits, self.o
         word_units, beat_units = width // unit_bits, self._beat_width // unit_bits
         rest = Signal(width, reset_less=True)
-        # Units in it, and whether they are a command's last: copies for some bits of every unit.
+        # Its units, and whether they are a command's last: copies for some bits of every unit.
         slice_bits = max(1, LOADS // (2 * word_units))
         slices = -(-unit_bits // slice_bits)
         counts = copies(Signal(range(word_units), name="count"), slices)
@@ -68,7 +73,7 @@ class RowPacker(wiring.Component):
         units = Signal(command["units"].shape)  # of a row
         units_left = Signal.like(units)  # of this row
 
-        # Whether the beat at hand is its row's last, whether its row is, and its units: known before it is.
+        # Of the next beat: whether it is its row's last, whether its row is the last, and its units.
         ends_row, last_row, given = Signal(), Signal(), Signal(range(beat_units + 1))
         free, step, final, whole = Signal(), Signal(), Signal(), Signal()
         total = Signal(range(2 * word_units))
@@ -93,7 +98,7 @@ class RowPacker(wiring.Component):
             )
             nothing = [Const(0, len(waiting[0]))] * word_units
             beat += nothing[beat_units:]
-            # Up by the count is down in the reverse order.
+            # A shift up by the count is a shift down in reverse order.
             window = Cat(*nothing, *reversed(beat), *nothing)
             lane_bits = len(waiting[0])
             shifted = shifted_down(m, window, lane_bits, [counts[n]], 2 * word_units)
