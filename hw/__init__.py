@@ -1,1 +1,1 @@
-"""Gateware generators: everything that becomes gates, and what decides their shape. Never imports ``sim``."""
+"""Gateware generators, and the code that decides their shape. Never imports ``sim``."""

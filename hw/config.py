@@ -20,14 +20,10 @@ from hw.errors import InputError
 
 
 def load_config(engine: Engine[Any, Any], path: Path | str | None, board: Board) -> Any:
-    """Return the configuration of ``engine``: from a YAML file, or the default for ``board`` without one.
+    """Return the configuration of ``engine`` from a YAML file, or the default for ``board`` without one.
 
-    Keys the file leaves out keep the default for the board.
-
-    Raises
-    ------
-    InputError
-        When a key is unknown, a value has the wrong type or is out of range; the message names file and line.
+    Keys that the file leaves out keep the board's default.  Raises `InputError` with file and line for an
+    unknown key, a wrong type, or a value out of range.
     """
     default = engine.default_config(board)
     if path is None:
@@ -38,16 +34,16 @@ def load_config(engine: Engine[Any, Any], path: Path | str | None, board: Board)
 
 
 def config_dict(config: Any) -> dict[str, Any]:
-    """Return a configuration as the plain values a YAML or JSON file would hold."""
+    """Return a configuration as the plain values of a YAML or JSON file."""
     plain: dict[str, Any] = TypeAdapter(type(config)).dump_python(config, mode="json")
     return plain
 
 
 def config_hash(engine_name: str, config: Any, board: Board) -> str:
-    """Return 12 hexadecimal digits that stand for an engine, its configuration and all numbers of the board.
+    """Return 12 hexadecimal digits of an engine, its configuration and all numbers of the board.
 
-    Equal digits mean equal gates and an equal simulated memory; a change of any field shows, but for the
-    clock budget, which judges gates and makes none.
+    Equal digits mean equal gates and an equal simulated memory.  The clock budget does not count: it judges
+    gates and makes none.
     """
     numbers = dataclasses.asdict(board)
     del numbers["budget"]
@@ -57,12 +53,10 @@ def config_hash(engine_name: str, config: Any, board: Board) -> str:
 
 
 def check_fits(engine: Engine[Any, Any], config: Any, board: Board) -> None:
-    """Refuse an engine that is larger than the user's part of the board, before any work is spent on it.
+    """Refuse an engine larger than the user's part of the board, before any work.
 
-    Raises
-    ------
-    InputError
-        For the first resource there is too little of, or a memory port on a channel the board has not.
+    Raises `InputError` for the first resource that is exceeded, or for a memory port on a channel that the
+    board does not have.
     """
     need = engine.resources(config, board)
     over = need.first_over(board.user)
@@ -82,20 +76,20 @@ def check_fits(engine: Engine[Any, Any], config: Any, board: Board) -> None:
 
 
 def check_control_only(engine: Engine[Any, Any]) -> None:
-    """Refuse an engine of which a simulation of control can leave nothing out; raises `InputError`."""
+    """Raise `InputError` for an engine without cells that a control-only simulation leaves out."""
     if not engine.data_cells:
         legal = "one whose control waits for no data, for a control-only simulation"
         raise InputError("engine", engine.name, legal)
 
 
 def config_schema(engine: Engine[Any, Any]) -> dict[str, Any]:
-    """Return the JSON Schema of an engine's configuration file, for editors that complete and check YAML."""
+    """Return the JSON Schema of an engine's configuration file, for completion and checks in editors."""
     schema = TypeAdapter(engine.config_type).json_schema()
     documented = _field_docs(engine.config_type)
     for name, field in schema["properties"].items():
         if name in documented:
             field["description"] = documented[name]
-    # Keys left out keep the board's default, so none is required.
+    # No key is required: the board has a default for each.
     schema.pop("required", None)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -107,7 +101,7 @@ def config_schema(engine: Engine[Any, Any]) -> dict[str, Any]:
 
 
 def _field_docs(config_type: type[Any]) -> dict[str, str]:
-    """Read the ``#:`` comments of the fields, above them or on their lines, from the source of a class."""
+    """Read the ``#:`` comments of a class's fields, above them or on their lines, from its source."""
     docs: dict[str, str] = {}
     texts: list[str] = []
     for line in inspect.getsource(config_type).splitlines():

@@ -1,8 +1,8 @@
-"""The edge where YAML and JSON become checked values: strict types, known keys, errors that name the place.
+"""YAML and JSON become checked values: strict types, known keys, errors with their place.
 
-A file is read into a `Document`, which for YAML remembers the line of every key, and validated by a pydantic
-adapter; the first thing wrong, in the order of the file, becomes one `InputError`.  Boards, configurations,
-graphs and plans all pass here, and nothing behind the edge knows of files.
+A file becomes a `Document`, which for YAML has the line of every key, and a pydantic adapter validates it.
+The first error in the order of the file becomes one `InputError`.  Boards, configurations, graphs and plans
+are read here; no other code of ``hw`` reads files of users.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ T = TypeVar("T")
 Location = tuple[str | int, ...]
 Schema = dict[str, Any]
 
-#: libyaml's, ten times as fast, where PyYAML was built with it.
+#: The loader of libyaml, ten times as fast, if PyYAML was built with it.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-#: Levels of lists and mappings in a YAML file, far above any that is meant.
+#: Legal levels of lists and mappings in a YAML file, far above any use.
 _DEEPEST = 100
-#: How pydantic begins the messages that complete "must be ...".
+#: Beginning of pydantic's messages that complete "must be ...".
 _SHOULD = "Input should be "
-#: How it calls keys that must be there, and keys that nobody knows.
+#: Its types of errors for missing and for unknown keys.
 _MISSING = ("missing", "missing_argument")
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
-#: What its types are called here.
+#: Phrases for its other types of errors.
 _LEGAL = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",
@@ -51,23 +51,23 @@ class Document:
 
     path: Path
     data: Any
-    #: Line, from 1, of the key or list item at each location; None for JSON, whose lines are not known.
+    #: Line, from 1, of the key or list item at each location; None for JSON.
     lines: Mapping[Location, int] | None = None
-    prefix: Location = ()  #: Where ``data`` stands in the file, when it is a part of it.
+    prefix: Location = ()  #: Location of ``data`` in the file.
 
     def line(self, location: Location) -> int:
-        """Return the line of a location, or of the nearest one above it that is in the file; else 1."""
+        """Return the line of a location, or of its nearest parent in the file; else 1."""
         location = (*self.prefix, *location)
         while location and location not in (self.lines or {}):
             location = location[:-1]
         return (self.lines or {}).get(location, 1)
 
     def where(self, location: Location) -> str:
-        """Return ``file:line`` of a location, or only the file where lines are not known."""
+        """Return ``file:line`` of a location, or the file where lines are unknown."""
         return str(self.path) if self.lines is None else f"{self.path}:{self.line(location)}"
 
     def at(self, location: Location) -> Any:
-        """Return the value at a location as it is written in the file; "missing" when it is not there."""
+        """Return the value at a location, as written in the file, or "missing"."""
         value = self.data
         for step in location:
             try:
@@ -77,11 +77,11 @@ class Document:
         return value
 
     def part(self, *location: str | int) -> Document:
-        """Return what stands at a location as a document of its own, with the same lines."""
+        """Return the document at a location, with the same lines."""
         return replace(self, data=self.at(location), prefix=(*self.prefix, *location))
 
     def error(self, location: Location, legal: str, *, value: Any = None) -> InputError:
-        """Make the error for what is written at a location, or for ``value``."""
+        """Make the error for the value at a location, or for ``value``."""
         value = self.at(location) if value is None else value
         if isinstance(value, dict | list) and len(repr(value)) > 60:
             value = type(value).__name__
@@ -89,14 +89,10 @@ class Document:
 
 
 def read_document(path: Path) -> Document:
-    """Read a file that holds one YAML mapping.
+    """Read a file with one YAML mapping.
 
-    Raises
-    ------
-    InputError
-        When the file is missing, unreadable, not YAML, has a key twice, is nested too deep, or uses an alias:
-        a file that spells everything out cannot be expanded into one that fills the memory, and an error has
-        one line to name.
+    Raises `InputError` when the file is missing, unreadable, not YAML, has a key twice, is nested too deep,
+    or uses an alias.  Aliases can expand a small file until it fills the memory.
     """
     text = _text(path)
     lines: dict[Location, int] = {}
@@ -109,7 +105,7 @@ def read_document(path: Path) -> Document:
             if isinstance(event, yaml.AliasEvent):
                 raise InputError("alias", f"*{event.anchor}", "written out in full", where=where)
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > _DEEPEST:  # which takes the parser minutes
+            if depth > _DEEPEST:  # the parser would take minutes
                 raise InputError("nesting", depth, f"at most {_DEEPEST} deep", where=where)
         node = loader.get_single_node()
         if node is not None:
@@ -132,13 +128,10 @@ def read_document(path: Path) -> Document:
 
 
 def read_json(path: Path, *, expected: str | None = None) -> Document:
-    """Read a JSON file, whose ``format`` is ``expected`` when that is given; the key is left out then.
+    """Read a JSON file; with ``expected``, check its ``format`` and remove that key.
 
-    Raises
-    ------
-    InputError
-        When the file is missing, unreadable, not JSON, has a key twice or a number that is none, or has
-        another format.
+    Raises `InputError` when the file is missing, unreadable, not JSON, has a key twice, a number that is not
+    finite, or another format.
     """
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -202,11 +195,8 @@ def _lines(path: Path, node: yaml.Node, location: Location) -> Iterator[tuple[Lo
 def validate(document: Document, adapter: TypeAdapter[T]) -> T:
     """Turn a document into a value of the adapter's type.
 
-    Raises
-    ------
-    InputError
-        For the first thing wrong in the order of the file: an unknown or missing key, a wrong type, a value
-        out of range.  Types are strict: ``"32"``, ``32.0`` and ``true`` are not whole numbers.
+    Raises `InputError` for the first error in the order of the file: an unknown or missing key, a wrong type,
+    a value out of range.  Types are strict: ``"32"``, ``32.0`` and ``true`` are not whole numbers.
     """
     try:
         return accepted(document, adapter)
@@ -215,16 +205,16 @@ def validate(document: Document, adapter: TypeAdapter[T]) -> T:
 
 
 def accepted(document: Document, adapter: TypeAdapter[T]) -> T:
-    """Do the same, with pydantic's own exception for all that is wrong."""
-    # By way of JSON, whose strict rules are those wanted here: a list may become a tuple, text an
-    # enumeration, a mapping a dataclass, but no scalar becomes another.
+    """Do the same, with pydantic's exception for all errors."""
+    # Pydantic's strict rules for JSON fit: a list may become a tuple, text an enumeration, a mapping a
+    # dataclass, but no scalar becomes another.
     return adapter.validate_json(json.dumps(document.data), strict=True, extra="forbid")
 
 
 def refusals(document: Document, adapter: TypeAdapter[Any], errors: ValidationError) -> list[InputError]:
-    """Translate all that pydantic found wrong with a document, in the order of the file.
+    """Translate pydantic's errors of a document, in the order of the file.
 
-    What is missing comes last: it has no line, and is often another key misspelt.
+    Missing keys are last: they have no line, and are often another key misspelt.
     """
     schema = adapter.json_schema()
     found = errors.errors(include_url=False)
@@ -253,12 +243,12 @@ def _translated(document: Document, schema: Schema, error: dict[str, Any]) -> In
 
 
 def dotted(location: Location) -> str:
-    """Write a location as the user would say it: ``memories.hbm.peak``."""
+    """Return a location as ``memories.hbm.peak``."""
     return ".".join(str(step) for step in location)
 
 
 def _keys(schema: Schema, location: Location) -> Schema:
-    """Return the keys that a JSON Schema knows at a location."""
+    """Return the keys of a JSON Schema at a location."""
     here = _resolved(schema, schema)
     for step in location:
         below = here.get("properties", {}).get(step, here.get("additionalProperties", here.get("items", {})))
@@ -268,7 +258,7 @@ def _keys(schema: Schema, location: Location) -> Schema:
 
 
 def _resolved(schema: Schema, part: Any) -> Schema:
-    """Follow references, and take the alternative that has keys where there are several."""
+    """Follow references; of several alternatives take the one with keys."""
     if not isinstance(part, dict):
         return {}
     if "$ref" in part:

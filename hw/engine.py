@@ -1,9 +1,9 @@
-"""The contract of an engine: a configuration, gates for it, its arguments, its needs of a board, its model.
+"""The contract of an engine: configuration, gates, arguments, resources, prediction.
 
-An engine is three separable layers, each usable without the next: the **core** (streams and commands in,
-streams out), the **movers** (descriptors to DMA to streams) and the **body** that the kernel shell wraps
-(arguments, start and done, memory ports).  A new engine is a new folder in ``hw``, one of the same name in
-``sim/engines`` and one line in `hw.registry`; nothing else is edited (``docs/add-an-engine.md``).
+An engine has three layers, each usable without the next: the **core** (streams and commands in, streams out),
+the **movers** (descriptors to DMA to streams) and the **body** (arguments, start and done, memory ports)
+inside the kernel shell.  A new engine is a folder in ``hw``, one of the same name in ``sim/engines``, and one
+line in `hw.registry` (``docs/add-an-engine.md``).
 """
 
 from __future__ import annotations
@@ -29,32 +29,31 @@ Workload = TypeVar("Workload")
 
 
 class Engine(abc.ABC, Generic[Config, Workload]):
-    """What the generator, the simulator and the reports need to know of an engine."""
+    """An engine, for generator, simulator and reports."""
 
-    #: Name on the command line; also the folder in ``hw`` and the module in ``sim/engines``.
+    #: Name on the command line, of the folder in ``hw`` and of that in ``sim/engines``.
     name: ClassVar[str]
     summary: ClassVar[str]  #: One line for listings.
     #: The frozen dataclass of the configuration; its fields are the YAML keys.
     config_type: ClassVar[type[Any]]
-    #: The frozen dataclass of what is asked of the engine in one launch: shapes, modes and formats as plain
-    #: values, checked by themselves, without tensors and without a configuration.
+    #: The frozen dataclass of a workload of one launch: shapes, modes and formats as plain values, without
+    #: tensors, checked without a configuration.
     workload_type: ClassVar[type[Any]]
-    #: Folder of templates of further files of the package: ``NAME.j2`` becomes the file ``NAME``.
+    #: Folder with templates of further package files: ``NAME.j2`` becomes the file ``NAME``.
     templates: ClassVar[Path | None] = None
-    #: Bursts of reads and of writes that an interconnect must take at a time to keep a memory port busy; with
-    #: fewer the engine waits.  Those of the DMAs of `hw.lib`, unless an engine has others.
+    #: Outstanding bursts of reads and of writes that keep a memory port busy; with fewer the engine waits.
+    #: By default those of the DMAs of `hw.lib`.
     bursts_under_way: ClassVar[tuple[int, int]] = (
         ReadDMA.FIFO_BEATS // MAX_BURST_BEATS,
         WriteDMA.OUTSTANDING,
     )
-    #: What the names of its placed cells begin with that only compute: whatever their outputs are, no
-    #: handshake and no address of a transfer changes.  A control-only simulation leaves them out; of an
-    #: engine without any there is none.
+    #: Prefixes of the names of placed cells that only compute: no handshake and no address depends on their
+    #: outputs.  A control-only simulation leaves them out; an engine without any has none.
     data_cells: ClassVar[tuple[str, ...]] = ()
 
     @abc.abstractmethod
     def default_config(self, board: Board) -> Config:
-        """Return the configuration used when the user gives none: one that fits ``board``."""
+        """Return the default configuration, which fits ``board``."""
 
     @abc.abstractmethod
     def arguments(self, config: Config, board: Board) -> ArgumentTable:
@@ -66,17 +65,16 @@ class Engine(abc.ABC, Generic[Config, Workload]):
 
     @abc.abstractmethod
     def resources(self, config: Config, board: Board) -> Resources:
-        """Estimate what the kernel takes, on the safe side; checked against the board before any work."""
+        """Estimate the kernel's resources, on the safe side; checked against the board before any work."""
 
     @abc.abstractmethod
     def placement(self, config: Config, board: Board) -> dict[str, int]:
-        """Return the memory channel each memory port is connected to, by port name."""
+        """Return the memory channel of each memory port, by port name."""
 
     def regions(self, config: Config, board: Board) -> Regions:
-        """Say which of the kernel's placed parts lie on which die; by default all beside the memory's ports.
+        """Assign the kernel's placed parts to dies; by default all to the die of the memory's ports.
 
-        A pure function, which the gates follow: what goes from one region to another does so from register
-        to register.
+        The gates follow this pure function: paths between regions go from register to register.
         """
         return undivided(board)
 
@@ -84,11 +82,6 @@ class Engine(abc.ABC, Generic[Config, Workload]):
     def predict(self, workload: Workload, config: Config, board: Board) -> Prediction:
         """Predict cycles and bytes of a launch with the analytic model: no tensors, no simulation.
 
-        The one way to ask how long something would take: reports, comparisons, planning and exploration do.
-        It answers within a tenth of a second for launches of ordinary size.
-
-        Raises
-        ------
-        InputError
-            When the configuration cannot do the workload; the first field that is wrong.
+        Reports, comparisons, planning and exploration all ask here.  A launch of ordinary size takes a tenth
+        of a second at most.  Raises `InputError` when the configuration cannot execute the workload.
         """

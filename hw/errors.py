@@ -1,4 +1,4 @@
-"""The errors a user can cause: one line that names the field, the value and the legal range."""
+"""Errors caused by users: one line with the field, the legal range and the value."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ _ONE_OF = "one of "
 
 
 class LoomworkError(Exception):
-    """Something the user can mend; the command line prints it as one line and exits with status 2."""
+    """An error the user can correct; the command line prints one line and exits with status 2."""
 
 
 class InputError(LoomworkError, ValueError):
     """A field has a value outside its legal range.
 
-    ``field``: the name the user knows the value by (a YAML key, a tensor, an option). ``legal``: the legal
-    range, as a phrase that completes "must be ...". ``where``: file and line, when the value came from a
-    file. ``known``: the legal names, where ``legal`` does not list them as "one of a, b"; the message ends
-    with the one nearest to the value.
+    ``field``: the user's name of the value (a YAML key, a tensor, an option). ``legal``: the legal range, as
+    a phrase that completes "must be ...". ``where``: file and line, for a value from a file. ``known``: the
+    legal names, where ``legal`` does not list them as "one of a, b". The message ends with the nearest one.
+
+    >>> str(InputError("rows", 3, "a power of two", where="a.yaml:4"))
+    'a.yaml:4: rows must be a power of two, not 3'
     """
 
     def __init__(
@@ -50,16 +52,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 class ToolError(LoomworkError):
-    """A tool of the machine is missing, too old, or failed; the message says what to do about it."""
+    """A tool of the machine is missing, too old, or failed; the message names the remedy."""
 
 
 def check_field_types(config: Any) -> None:
-    """Refuse fields of a dataclass whose default is a bool or an int and whose value is not.
-
-    Raises
-    ------
-    InputError
-    """
+    """Raise `InputError` for a field whose default is a bool or an int and whose value is not."""
     for name, field in type(config).__dataclass_fields__.items():
         value, default = getattr(config, name), field.default
         if isinstance(default, bool):
@@ -70,12 +67,7 @@ def check_field_types(config: Any) -> None:
 
 
 def check_power_of_two(field: str, value: int, low: int, high: int, *, or_zero: bool = False) -> None:
-    """Refuse what is no power of two from ``low`` to ``high``, nor 0 where that is allowed.
-
-    Raises
-    ------
-    InputError
-    """
+    """Raise `InputError` unless ``value`` is a power of two from ``low`` to ``high``, or an allowed 0."""
     if not (or_zero and value == 0) and not (low <= value <= high and value & (value - 1) == 0):
         zero = "0 or " if or_zero else ""
         raise InputError(field, value, f"{zero}a power of two from {low} to {high}")

@@ -1,4 +1,4 @@
-"""What an engine's analytic model says of a workload: cycles by cause, bytes by stream, work, bounds."""
+"""The prediction of an engine's analytic model: cycles by cause, bytes by stream, work, bounds."""
 
 from __future__ import annotations
 
@@ -13,34 +13,28 @@ from hw.errors import InputError
 class Prediction:
     """The answer of `hw.engine.Engine.predict`.
 
-    Raises
-    ------
-    InputError
-        For a cause that no counter has, a negative figure, or bounds that are not above 0.
+    Raises `InputError` for a cause without a counter, a negative figure, or a bound that is not above 0.
     """
 
-    #: Clock cycles from start to done by cause, under the names of the kernel's counters
-    #: (`hw.lib.counters.counter_names`) without their sum: ``cycles_busy``, ``cycles_stall_<cause>``,
-    #: ``cycles_idle``.  Each cycle counts once.
+    #: Clock cycles from start to done by cause, under the kernel's counter names without the total:
+    #: ``cycles_busy``, ``cycles_stall_<cause>``, ``cycles_idle``.  Each cycle counts once.
     cycles: Mapping[str, int]
-    #: ``read_bytes``, ``write_bytes``: bytes the engine asks for and produces, by stream (``"queries"``,
-    #: ``"keys"`` ...).
+    #: ``read_bytes``, ``write_bytes``: bytes read and written, by stream (``"queries"``, ``"keys"`` ...).
     read_bytes: Mapping[str, int]
     write_bytes: Mapping[str, int]
-    useful_macs: int  #: Multiply-accumulates the result needs.
+    useful_macs: int  #: Multiply-accumulates of the result.
     mac_slots_per_cycle: int  #: Multiply-accumulators of the engine.
-    #: Bytes that must cross the memory ports whatever the schedule: every input once, every output once.
+    #: Bytes that any schedule moves: every input once, every output once.
     compulsory_bytes: int
-    #: What the engine's memory ports get from the memory at its realistic bandwidth.
+    #: Bandwidth of the engine's memory ports at the memory's realistic peak.
     memory_bytes_per_cycle: float
-    #: Cycles the work takes at least, other than for want of multipliers in the engine.
+    #: Least cycles of the work for other reasons than the number of multipliers.
     least_compute_cycles: int = 0
-    #: Of a launch of several jobs, the cycles of each, in order: from the end of the one before it to its
-    #: end.
+    #: Cycles of each job of a launch, in order: from the end of the previous job to its end.
     job_cycles: tuple[int, ...] = ()
-    #: Whether values that a workload does not have add to cycles and bytes: these are lower bounds then.
+    #: Whether tensor values add to cycles and bytes: these are lower bounds then.
     open_ended: bool = False
-    #: Further figures for reports, units in the names.
+    #: Further figures for reports, with units in their names.
     details: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -75,18 +69,18 @@ class Prediction:
 
     @property
     def mac_slots(self) -> int:
-        """Multiply-accumulates the engine could do from start to done."""
+        """Multiply-accumulates of all multipliers from start to done."""
         return self.cycles_total * self.mac_slots_per_cycle
 
     @property
     def compute_bound_cycles(self) -> int:
-        """Cycles the useful multiply-accumulates need with every slot filled, or what else is the least."""
+        """Cycles of the useful work with every slot filled, at least ``least_compute_cycles``."""
         slots = -(-self.useful_macs // self.mac_slots_per_cycle) if self.useful_macs else 0
         return max(slots, self.least_compute_cycles)
 
     @property
     def memory_bound_cycles(self) -> int:
-        """Cycles the compulsory bytes need through the memory ports."""
+        """Cycles of the compulsory bytes through the memory ports."""
         return math.ceil(self.compulsory_bytes / self.memory_bytes_per_cycle)
 
     @property

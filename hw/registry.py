@@ -12,7 +12,7 @@ from hw.errors import InputError
 if TYPE_CHECKING:
     from hw.engine import Engine
 
-#: Engine name -> "module:class".  Loaded on use, so that one engine's trouble is not every command's.
+#: Engine name -> "module:class".  Loaded on use: an import error of one engine stays its own.
 ENGINES: dict[str, str] = {
     "attention": "hw.attention.engine:AttentionEngine",
     "conv": "hw.conv.engine:ConvEngine",
@@ -33,8 +33,8 @@ def known_engines() -> dict[str, str]:
 def simulation_side(name: str) -> str:
     """Return the package of an engine's simulation side: `sim.engines.X` for `hw.X`, else the engine's own.
 
-    Its module ``adapter`` has the engine's ``ADAPTER``; a module ``commands``, if there is one, adds to the
-    command line, unless the engine is a project's own.
+    Its module ``adapter`` has the engine's ``ADAPTER``. An optional module ``commands`` adds commands, unless
+    the engine is a project's own.
     """
     package = _module_and_class(name)[0].rpartition(".")[0]
     return f"sim.engines.{package[3:]}" if package.startswith("hw.") else package
@@ -43,10 +43,8 @@ def simulation_side(name: str) -> str:
 def find_engine(name: str) -> Engine[Any, Any]:
     """Return the engine called ``name``.
 
-    Raises
-    ------
-    InputError
-        When there is no such engine, which lists all, or a project's cannot be imported.
+    Raises `InputError` with the list of engines for another name, or when a project's engine cannot be
+    imported.
     """
     module, attribute = _module_and_class(name)
     engine: Engine[Any, Any] = getattr(import_module(module), attribute)()

@@ -1,4 +1,4 @@
-"""Packages: what a Vitis or Vivado user needs beside the Verilog, all from one argument table.
+"""Packages: the files that Vitis or Vivado needs beside the Verilog, all from one argument table.
 
 =====================  ==========================================================================
 file                   for

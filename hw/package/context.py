@@ -1,4 +1,4 @@
-"""What the templates know: the argument table and the board, in the words of each tool."""
+"""Variables of the templates: the argument table and the board, in the terms of each tool."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ CONTROL_REGISTERS = (
     ("IP_ISR", registers.INTERRUPT_STATUS, "Interrupt status, toggled by writing 1", ()),
 )
 
-#: Vitis's name of a memory, by the board's kind of it.
+#: Name of a memory in Vitis, by its kind on the board.
 _VITIS_MEMORY = {"hbm2": "HBM", "ddr4": "DDR", "lpddr4": "DDR", "host": "HOST"}
 
 
 #: High-performance ports of Zynq UltraScale+'s processing system, HP0 to HP3.
 _HIGH_PERFORMANCE_PORTS = 4
-#: Where M_AXI_HPM0_FPD begins in its address map (UG1085, System Addresses).
+#: Address of M_AXI_HPM0_FPD (UG1085, System Addresses).
 _CONTROL_BASE = 0xA000_0000
 
 
@@ -91,15 +91,15 @@ def _vitis_channel(port: MemoryPort, design: Design) -> str:
 
 
 def _high_performance(design: Design) -> list[tuple[int, list[str]]]:
-    """Return for each high-performance port in use the kernel's interfaces behind it, as even as may be."""
+    """Return the kernel's interfaces at each high-performance port in use, spread evenly."""
     names = [f"{MEMORY_PREFIX}_{port.name}" for port in design.ports]
     used = min(len(names), _HIGH_PERFORMANCE_PORTS)
     return [(number, names[number::used]) for number in range(used)]
 
 
 def _slr(design: Design) -> str | None:
-    """Return the die the kernel is put on as a whole: the one of its memory's ports; none if the kernel has
-    regions on several, or fits no die.
+    """Return the die of the whole kernel, that of its memory's ports; None if it has regions on several dies
+    or fits none.
     """
     board = design.board
     if board.memory.kind != "hbm2" or board.slrs == 1 or len(design.regions) > 1:
@@ -108,12 +108,12 @@ def _slr(design: Design) -> str | None:
 
 
 def tcl_word(text: str) -> str:
-    """Return ``text`` as one Tcl word that nothing is substituted in."""
+    """Return ``text`` as one Tcl word without substitutions."""
     return '"' + "".join(f"\\{letter}" if letter in '\\"$[]{};' else letter for letter in text) + '"'
 
 
 def c_comment(text: str) -> str:
-    """Return ``text`` so that it cannot end a C comment, nor begin another."""
+    """Return ``text`` without the ends and beginnings of C comments."""
     return text.replace("*/", "* /").replace("/*", "/ *")
 
 

@@ -1,4 +1,4 @@
-"""Regions of a kernel as placement constraints: the instances of each, in the words of Vivado."""
+"""Regions of a kernel as placement constraints of Vivado: the instances of each."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _INSTANCE = re.compile(r"^  \\?([^\s(]+) +\\?([^\s(]+) +\($", re.MULTILINE)
 
 
 def constrained(design: Design) -> list[tuple[Region, list[str]]]:
-    """Return for each region the instances that lie on its die, of a kernel that lies on several.
+    """Return the instances of each region, for a kernel on several dies.
 
-    They are the region's parts; of the region of the rest also the largest instances that hold no part of any
-    region.  What stands beside an instance that does is left to the placer: constraints take no single cells.
+    They are the region's parts.  The rest region also has the largest instances without a part of any region.
+    Single cells are left to the placer.
     """
     if len(design.regions) == 1:
         return []
@@ -30,7 +30,7 @@ def constrained(design: Design) -> list[tuple[Region, list[str]]]:
 
 
 def _rest(modules: dict[str, str], module: str, path: str, parts: list[str]) -> Iterator[str]:
-    """Return the largest instances in a module that neither are one of the parts nor hold any."""
+    """Yield the largest instances in a module that neither are nor contain one of the parts."""
     for kind, name in _INSTANCE.findall(modules[module]):
         inner = f"{path}{name}"
         if any(part.startswith(f"{inner}.") for part in parts):

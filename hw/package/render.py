@@ -1,4 +1,4 @@
-"""Rendering: a design to the text of every file of its package."""
+"""The text of every file of a design's package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hw.design import Design
 from hw.lib.arithmetic.models import models_of
 from hw.package.context import c_comment, context, python_literal, tcl_word
 
-#: The file that says what the others are.
+#: The file that lists the others.
 META = "meta.json"
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -34,12 +34,12 @@ _FILES = {
         "host.py": "host_pynq.py.j2",
     },
 }
-#: Of a kernel that lies on several dies.
+#: Further file of a kernel on several dies.
 _REGIONS = {"regions.xdc": "regions.xdc.j2"}
 
 
 def render(design: Design) -> dict[str, str]:
-    """Return the text of every file by name; ``meta.json``, which lists the others, comes last."""
+    """Return the text of every file by name; ``meta.json``, which lists the others, is last."""
     own = sorted(design.templates.glob("*.j2")) if design.templates is not None else []
     environment = Environment(
         loader=FileSystemLoader([*{path.parent for path in own}, TEMPLATES]),

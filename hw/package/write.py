@@ -1,4 +1,4 @@
-"""Writing a package: all of it or nothing, and nothing of the user's is lost."""
+"""Writing a package: all or nothing, without loss of the user's files."""
 
 from __future__ import annotations
 
@@ -16,16 +16,11 @@ _FIELD = "output directory"
 
 
 def write_package(design: Design, directory: Path | str) -> tuple[Path, ...]:
-    """Write the package of ``design`` to ``directory`` and give the files.
+    """Write the package of ``design`` to ``directory`` and return the files.
 
-    The files are written beside the directory and renamed into it.  A directory that holds an earlier package
-    is brought up to date: files of that package are replaced or removed, others (a Vitis build) stay.
-
-    Raises
-    ------
-    InputError
-        When the directory cannot be written, or one of the files would overwrite a file that is no part of
-        an earlier package.
+    The files are written beside the directory and renamed into it.  Files of an earlier package are replaced
+    or removed; others (a Vitis build) stay.  Raises `InputError` when the directory cannot be written, or a
+    file would replace one that is not of an earlier package.
     """
     directory = Path(directory)
     files = render(design)
@@ -36,7 +31,7 @@ def write_package(design: Design, directory: Path | str) -> tuple[Path, ...]:
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{directory.name}.", dir=directory.parent) as beside:
-            # One level down, because the temporary directory itself is nobody else's to read.
+            # One level down: only the owner may read the temporary directory itself.
             fresh = Path(beside) / "package"
             fresh.mkdir()
             for name, text in files.items():
@@ -51,7 +46,7 @@ def write_package(design: Design, directory: Path | str) -> tuple[Path, ...]:
 
 
 def _replace(directory: Path, fresh: Path, files: dict[str, str], earlier: set[str]) -> None:
-    """Rename fresh files over earlier ones; ``meta.json`` comes last and says the others are there."""
+    """Rename fresh files over earlier ones; ``meta.json`` is last, as it lists the others."""
     for name in files:
         os.replace(fresh / name, directory / name)
     for name in earlier - set(files):
@@ -59,11 +54,11 @@ def _replace(directory: Path, fresh: Path, files: dict[str, str], earlier: set[s
 
 
 def _earlier_files(directory: Path) -> set[str]:
-    """Return the names of the files an earlier package left in ``directory``."""
+    """Return the file names of an earlier package in ``directory``."""
     try:
         meta: Any = json.loads((directory / META).read_text(encoding="utf-8"))
         names = {str(name) for name in meta["files"]} if "kernel" in meta else set()
     except (OSError, ValueError, KeyError, TypeError):
         return set()
-    # What a file says is not trusted with names outside the directory.
+    # Names outside the directory are ignored.
     return {name for name in names if Path(name).name == name}

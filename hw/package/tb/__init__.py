@@ -1,1 +1,1 @@
-"""A testbench for packages, in simulators that know X."""
+"""A testbench for packages, in four-state simulators."""

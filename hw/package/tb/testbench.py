@@ -1,10 +1,9 @@
-"""A launch folder carried out by a package's kernel, in any simulator that cocotb knows.
+"""Runs a launch folder on a package's kernel, in any simulator of cocotb.
 
-The environment names the package (``LOOMWORK_PACKAGE``), the launch folder (``LOOMWORK_LAUNCH``) and, if
-100,000 are not enough, the cycles that the kernel may take (``LOOMWORK_CYCLES``).  A memory of
-cocotbext-axi stands behind every port.  What comes of the call is left in ``results`` of the launch folder,
-as a card's host script leaves it, for ``loomwork verify``; a bit that is neither 0 nor 1 fails the test, in
-any register and any byte that is written.
+Variables of the environment name the package (``LOOMWORK_PACKAGE``), the launch folder (``LOOMWORK_LAUNCH``)
+and the cycle limit (``LOOMWORK_CYCLES``, 100,000 by default).  Every port has a memory of cocotbext-axi.
+Results go to ``results`` of the launch folder, in the format of a card's host script, for ``loomwork
+verify``. A bit that is neither 0 nor 1 fails the test, in any register and any written byte.
 
 Needs cocotb and cocotbext-axi, and nothing of Loomwork.
 """
@@ -28,19 +27,19 @@ from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam
 _CONTROL, _START, _DONE, _IDLE = 0x00, 1, 2, 4
 _RESET_CYCLES = 20
 _PERIOD_NS = 4
-#: Cycles between two looks at the control register.
+#: Cycles between two reads of the control register.
 _POLL_CYCLES = 50
-#: Bytes of all buffers together, at most: pages that nobody touches take no space.
+#: Most bytes of all buffers; untouched pages take no space.
 _MEMORY_BYTES = 1 << 32
-#: What buffers begin at a multiple of, and are apart at least.
+#: Alignment of buffers, and least distance between them.
 _PAGE_BYTES = 4096
-#: What an output buffer holds before the call.
+#: Value of every byte of an output buffer before the call.
 _UNWRITTEN = 0xC3
 
 
 @cocotb.test()
 async def carry_out(dut: Any) -> None:
-    """Place the buffers, call the kernel once, and save what it left."""
+    """Place the buffers, call the kernel once, and save its results."""
     folder = Path(os.environ["LOOMWORK_LAUNCH"])
     meta = json.loads((Path(os.environ["LOOMWORK_PACKAGE"]) / "meta.json").read_text())
     launch = json.loads((folder / "launch.json").read_text())
@@ -59,7 +58,7 @@ async def carry_out(dut: Any) -> None:
     await ClockCycles(dut.ap_clk, _RESET_CYCLES)
 
     addresses = _place(folder, launch["arguments"], memory)
-    # All at once: a call for each would take more cycles than many a launch.
+    # In one burst: a write for each would take longer than many launches.
     first, block = min(entry["offset"] for entry in launch["arguments"]), bytearray()
     for entry in launch["arguments"]:
         scalar = entry["kind"] == "scalar"
@@ -77,7 +76,7 @@ async def carry_out(dut: Any) -> None:
         patience -= _POLL_CYCLES
         await ClockCycles(dut.ap_clk, _POLL_CYCLES)
     seconds = time.monotonic() - began
-    # Upwards, and so the low word first: reading it keeps the high word of the same moment.
+    # In ascending order, so the low word first: reading it latches the high word.
     base = meta["counters"][0]["offset"]
     read = (await registers.read(base, 8 * len(meta["counters"]))).data
     counters = {
@@ -95,7 +94,7 @@ async def carry_out(dut: Any) -> None:
 
 
 def _attach(dut: Any, interface: str, memory: mmap.mmap, unknown: list[str]) -> None:
-    """Put the memory behind a port; what is written of unknown bits is noted, and becomes zeros."""
+    """Connect the memory to a port; writes of unknown bits are recorded, and become zeros."""
     bus = AxiBus.from_prefix(dut, interface)
     ram = AxiRam(bus, dut.ap_clk, dut.ap_rst_n, reset_active_level=False, size=_MEMORY_BYTES, mem=memory)
     channel = ram.write_if.w_channel
@@ -117,7 +116,7 @@ def _attach(dut: Any, interface: str, memory: mmap.mmap, unknown: list[str]) -> 
 
 
 def _place(folder: Path, arguments: list[dict[str, Any]], memory: mmap.mmap) -> dict[str, int]:
-    """Lay out the buffers, fill those that are given, and give all addresses; nothing lies at 0."""
+    """Lay out the buffers, fill those with data, and return all addresses; none is 0."""
     addresses, end = {}, _PAGE_BYTES
     pointers = [entry for entry in arguments if entry["kind"] == "pointer"]
     for entry in pointers:
@@ -141,7 +140,7 @@ def _place(folder: Path, arguments: list[dict[str, Any]], memory: mmap.mmap) -> 
 def _save(
     folder: Path, config_hash: str, results: dict[str, bytes], counters: dict[str, int], seconds: float
 ) -> None:
-    """Leave what came of the call."""
+    """Write results, counters and time of the call."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     for name, data in results.items():
