@@ -1,9 +1,9 @@
 """The contract of an engine: configuration, gates, arguments, resources, prediction.
 
-An engine has three layers, each usable without the next: the **core** (streams and commands in, streams out),
-the **movers** (descriptors to DMA to streams) and the **body** (arguments, start and done, memory ports)
-inside the kernel shell.  A new engine is a folder in ``hw``, one of the same name in ``sim/engines``, and one
-line in `hw.registry` (``docs/add-an-engine.md``).
+An engine has three layers, each usable without the next.  The **core** has streams and commands in, streams
+out.  The **movers** turn descriptors into DMA commands and streams.  The **body**, inside the kernel shell,
+has arguments, start and done, and memory ports.  A new engine is a folder in ``hw``, one of the same name in
+``sim/engines``, and one line in `hw.registry` (``docs/add-an-engine.md``).
 """
 
 from __future__ import annotations
