@@ -1,6 +1,6 @@
-"""What `make docs` makes from the project itself: the front page, every command, every configuration.
+"""Pages made from the project by `make docs`: the front page, every command, every configuration.
 
-A hook of mkdocs: pages are made anew for each site, so that none of them can say what the code does not.
+A hook of mkdocs: pages are made anew for each site, so that none of them disagrees with the code.
 """
 
 from __future__ import annotations

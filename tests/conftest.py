@@ -1,4 +1,4 @@
-"""What holds for all tests: short runs, so simulators are not optimized; what takes longest comes first."""
+"""Settings of all tests: short runs, so simulators are not optimized; the longest files first."""
 
 import gc
 import os
@@ -11,8 +11,8 @@ from xdist.scheduler import LoadScopeScheduling
 from sim.build.simulator import OPTIMIZE_VARIABLE
 from tests.support.gateware import quick
 
-#: What takes longest, longest first, by the start of node ids. What stands here runs on one worker: the tests
-#: of these folders compile the same searches, timing model or memories. So do those of any other file.
+#: The longest tests first, by the start of node ids. Each entry runs on one worker: the tests of these
+#: folders compile the same searches, timing model or memories. So do those of any other file.
 _FIRST = (
     "tests/regression/test_engines.py",
     "tests/hw/attention/core/test_core.py",
@@ -31,7 +31,7 @@ _FIRST = (
     "tests/sim/memory/",
     "tests/hw/scheduler/program/",
 )
-#: Every test of it builds a simulator of its own, for minutes: these are for all workers.
+#: Each of its tests builds a simulator for minutes: they are spread over all workers.
 _APART = "tests/regression/test_engines.py"
 
 
@@ -40,7 +40,7 @@ def _place(nodeid: str) -> int:
 
 
 class _Scheduling(LoadScopeScheduling):
-    """Gives a worker a file, or what stands in `_FIRST`, at a time."""
+    """Assigns a worker a file, or an entry of `_FIRST`, at a time."""
 
     def _split_scope(self, nodeid: str) -> str:
         if nodeid.startswith(_APART):
@@ -49,10 +49,10 @@ class _Scheduling(LoadScopeScheduling):
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Leave optimizing to the soak; collect garbage seldom, since designs are many objects that stay.
+    """Leave optimizing to the soak; collect garbage seldom, since designs are many lasting objects.
 
-    In the suite Hypothesis draws the same examples every time: no failure by chance.  A shell has what it
-    starts in the background, and all that this starts, ignore Ctrl-C; tests of it need what a user has.
+    In the suite Hypothesis draws the same examples every time: no failure by chance.  Processes in the
+    background of a shell ignore Ctrl-C; tests of Ctrl-C need the user's handler.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.set_threshold(100_000, 20, 100)
@@ -64,16 +64,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest: no worker is to end with it."""
+    """Begin with the longest tests: no worker is to end with one."""
     items.sort(key=lambda item: _place(item.nodeid))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling:
-    """Share out whole files."""
+    """Assign whole files to workers."""
     return _Scheduling(config, log)
 
 
 def pytest_collection_finish() -> None:
-    """Leave modules and tests to no collection of garbage."""
+    """Exclude modules and tests from garbage collection."""
     gc.freeze()

@@ -1,4 +1,4 @@
-"""The simulation side of `vadd`: tensors to a launch, and what it should have given."""
+"""The simulation side of `vadd`: tensors to a launch, and its golden results."""
 
 from __future__ import annotations
 

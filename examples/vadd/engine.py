@@ -139,7 +139,7 @@ class VaddBody(wiring.Component):
 
 
 class VaddEngine(Engine[VaddConfig, VaddWorkload]):
-    """What the rest of the project asks of ``vadd``; see `hw.engine.Engine`."""
+    """The engine ``vadd`` for the rest of the project; see `hw.engine.Engine`."""
 
     name = "vadd"
     summary = "Sum of two vectors of 32-bit words"

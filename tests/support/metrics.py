@@ -45,8 +45,8 @@ WORKLOADS: Mapping[str, Mapping[str, WorkloadSpec]] = {
     "oram": {"operations_200": WorkloadSpec(shape={"operations": 200})},
     "scheduler": {"default_plan": WorkloadSpec()},
 }
-#: By figure: whether more of it is worse (1) or less (-1), and by what share of its golden value it may be
-#: worse. Cycles of RTL follow from the memory's refreshes, counts of cells from the order of the text.
+#: By figure: whether more is worse (1) or less (-1), and the tolerated share of its golden value. Cycles of
+#: RTL depend on the memory's refreshes, counts of cells on the order of the text.
 TOLERANCES: Mapping[str, tuple[int, float]] = {
     "cycles": (1, 0.001),
     "bytes": (1, 0.0),
@@ -60,7 +60,7 @@ TOLERANCES: Mapping[str, tuple[int, float]] = {
     "logic_depth": (1, 0.0),
 }
 
-#: Full RTL would say what RTL without the datapath says.
+#: Control-only RTL has the figures of full RTL.
 LOOKED_AT: tuple[Fidelity, ...] = ("prediction", "control", "synthesis")
 
 Figures = Mapping[str, float]
@@ -95,7 +95,7 @@ def measure(engines: Sequence[str], fidelities: Sequence[Fidelity]) -> dict[str,
 
 
 def golden() -> Metrics:
-    """Return what the file has."""
+    """Return the figures of the file."""
     found: Metrics = json.loads(FILE.read_text())["engines"]
     return found
 
@@ -121,7 +121,7 @@ def worsened(before: Metrics, now: Metrics) -> Iterator[str]:
 
 
 def write(engines: Sequence[str], fidelities: Sequence[Fidelity]) -> None:
-    """Write the file; what is not looked at stays as it is."""
+    """Write the file; other figures stay as they are."""
     kept = json.loads(FILE.read_text())["engines"] if FILE.exists() else {}
     for fidelity in fidelities:
         for engine in engines:

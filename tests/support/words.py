@@ -43,7 +43,7 @@ class Sentence:
 
 @dataclass(frozen=True, kw_only=True)
 class Prose:
-    """Sentences of some files and what they come to."""
+    """Sentences of some files, and their measures."""
 
     sentences: list[Sentence] = field(default_factory=list)
 
@@ -152,7 +152,7 @@ def _docstring(docstring: str, first: int) -> Iterator[tuple[int, str]]:
     drawing = False
     for number, line in enumerate(docstring.splitlines(), first):
         section = re.fullmatch(r"\s*-{3,}\s*", line) is not None
-        # Drawings stand indented after `::`, or hold what no sentence has.
+        # Drawings are indented after `::`, or have characters of no sentence.
         drawing = drawing and (not line.strip() or line.startswith("    "))
         odd = (
             section

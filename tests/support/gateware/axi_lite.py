@@ -31,7 +31,7 @@ class LiteManager:
         self._read_rng = random.Random(hash_seed(seed, "lite read"))
 
     async def write(self, ctx: Any, offset: int, value: int, strobes: int = 0b1111) -> int:
-        """Write one word and give the response."""
+        """Write one word and return the response."""
         port, rng = self.port, self._write_rng
         ctx.set(port.awaddr, offset)
         ctx.set(port.wdata, value)
@@ -52,7 +52,7 @@ class LiteManager:
         return response
 
     async def read(self, ctx: Any, offset: int) -> tuple[int, int]:
-        """Read one word; gives it and the response."""
+        """Read one word; return it and the response."""
         port, rng = self.port, self._read_rng
         while rng.random() < self.stall:
             await ctx.tick()
@@ -72,7 +72,7 @@ class LiteManager:
         return low | high << 32
 
     async def _response(self, ctx: Any, channel: str, rng: random.Random, *payload: Any) -> tuple[int, ...]:
-        """Take a response and give its payload; it must not change while it waits."""
+        """Take a response and return its payload, which must not change while it waits."""
         ready = getattr(self.port, f"{channel}ready")
         valid = getattr(self.port, f"{channel}valid")
         waiting: tuple[int, ...] | None = None

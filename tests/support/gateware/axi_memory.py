@@ -16,7 +16,7 @@ from tests.support.gateware.streams import Testbench, hash_seed, set_all
 
 
 class ProtocolError(AssertionError):
-    """The manager did what AXI, or the stricter promise of the DMAs, does not allow."""
+    """The manager broke a rule of AXI, or a stricter promise of the DMAs."""
 
 
 def untouched(address: int) -> int:

@@ -29,30 +29,20 @@ class Pins:
 
 @dataclass
 class Call:
-    """One call.
+    """One call."""
 
-    Members
-    -------
-    arguments
-        By name.
-    content
-        Bytes by address, of each port's memory.
-    check
-        What looks at the memories, by port, after a call that went well.
-    """
-
-    arguments: Mapping[str, int]
-    content: Mapping[str, Mapping[int, int]]
-    check: Callable[[Mapping[str, AxiMemory]], None]
+    arguments: Mapping[str, int]  #: By name.
+    content: Mapping[str, Mapping[int, int]]  #: Bytes by address, of each port's memory.
+    check: Callable[[Mapping[str, AxiMemory]], None]  #: Checks the memories, by port, after the call.
 
 
 def break_every_port(
     kernel: Kernel, calls: list[Call], *, stall: float = 0.0, seed: int = 0, limit: int = 200_000
 ) -> set[Way]:
-    """Make the middle burst of every port and way that moves anything fail, a call each, and check that each
-    such call says so, leaves no burst behind, and changes nothing of the call after it; gives the ways.
+    """Refuse the middle burst of every port in each direction, a call for each; return the directions tested.
 
-    ``calls`` take turns, and each is first carried out without an error.
+    Such a call must report the error, leave no burst behind, and not change the next call.  ``calls`` take
+    turns; each runs without an error first.
     """
     table = kernel.table
     manager = LiteManager(Pins(kernel, CONTROL_PREFIX, axi.LiteSignature(addr_width=12)))
@@ -68,7 +58,7 @@ def break_every_port(
     broken: set[Way] = set()
 
     async def carry_out(ctx: Any, call: Call) -> dict[str, int]:
-        """Carry out a call, and give its counters."""
+        """Run a call and return its counters."""
         for port, memory in memories.items():
             memory.bytes.clear()
             memory.bytes.update(call.content.get(port, {}))

@@ -1,4 +1,4 @@
-"""What the project's fixed-point operations mean, on NumPy integers.
+"""The project's fixed-point operations on NumPy integers.
 
 All values are integers; a fixed-point number of F fraction bits is its value times 2**F.  With x the value
 and s >= 0 the shift, over the rationals:

@@ -1,4 +1,4 @@
-"""Playing inputs to a unit without handshakes, and what comes out a fixed time later."""
+"""Playing inputs to a unit without handshakes, and sampling its outputs after a fixed latency."""
 
 from tests.support.gateware.streams import plain, set_all, simulate
 

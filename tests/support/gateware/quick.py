@@ -1,9 +1,9 @@
 """Amaranth's simulator, quicker where testbenches read and drive signals: half of the time of our tests.
 
-Amaranth walks an expression anew each time a testbench reads it or assigns to it, asks the width of every
-part of it, and makes the trigger of a clock anew for every cycle.  Here what does not change is kept at the
-expression and at the domain.  The gates run as Amaranth compiles them, but that a signed value is an
-expression instead of a call, and that a signal knows the processes it wakes instead of a closure for each.
+Amaranth walks an expression for every read and every assignment of a testbench, computes the width of each
+part, and makes the clock's trigger in every cycle.  Here shapes, parts and triggers are cached at expressions
+and domains.  Compiled gates skip assignments of the value a signal already has, and equal processes are
+compiled once.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from amaranth.lib import data
 from amaranth.sim import _async, _pyrtl, pysim
 from amaranth.sim._pyeval import eval_assign, eval_value
 
-#: How a compiled process gives a signal its next value, and names a signal.
+#: Assignment of a signal's next value in a compiled process, and names of signals.
 _UPDATE = re.compile(r"(slots\[\d+\])\.update\((next_\d+)")
-#: How it writes into a memory, which changes nothing where no bit is enabled.
+#: A write into a memory, without effect if no bit is enabled.
 _WRITE = re.compile(r"slots\[\d+\]\.write\(\w+, \w+, (\w+)\)$")
 _SLOT = re.compile(r"slots\[(\d+)\]|\bnext_(\d+)")
-#: Where what is known of an object is kept: at the object.
+#: Attributes of cached facts at Amaranth's objects.
 _SHAPE = "_quick_shape"
 _STATE, _PARTS, _PIECES, _TRIGGERS = "_quick_state", "_quick_parts", "_quick_pieces", "_quick_triggers"
 _FIELDS = "_quick_fields"
@@ -41,7 +41,7 @@ def _state(simulation: Any, signal: Signal) -> Any:
 
 
 def quick_value(simulation: Any, value: Any) -> int:
-    """Return what `amaranth.sim._pyeval.eval_value` gives."""
+    """Evaluate like `amaranth.sim._pyeval.eval_value`."""
     kind = type(value)
     if kind is Signal:
         result: int = _state(simulation, value).curr
@@ -67,8 +67,8 @@ def quick_value(simulation: Any, value: Any) -> int:
 
 
 def _pieces(target: Any, at: int) -> list[tuple[Signal, int, int, int]] | None:
-    """Return signals that ``target`` consists of, each as the first bit and the mask of the bits in it, and
-    their place in a value; None when it holds anything else.
+    """Return the signals of ``target`` as (signal, first bit, mask, place in a value); None if it has other
+    parts.
     """
     if isinstance(target, Operator) and target.operator in ("u", "s"):
         return _pieces(target.operands[0], at)
@@ -96,7 +96,7 @@ def _pieces(target: Any, at: int) -> list[tuple[Signal, int, int, int]] | None:
 
 
 def quick_assign(simulation: Any, target: Any, value: int) -> None:
-    """Do what `amaranth.sim._pyeval.eval_assign` does."""
+    """Assign like `amaranth.sim._pyeval.eval_assign`."""
     pieces = target.__dict__.get(_PIECES, False)
     if pieces is False:
         pieces = _pieces(target, 0)
@@ -160,7 +160,7 @@ def _fields(layout: data.StructLayout) -> dict[str, tuple[Any, int]]:
 
 
 def _triggers(tick: Any) -> tuple[Any, ...]:
-    """Return what a tick of a clock waits for and samples."""
+    """Return the triggers and samples of a tick of a clock."""
     known: tuple[Any, ...] | None = tick.__dict__.get(_TRIGGERS)
     if known is None:
         domain = tick._domain
@@ -179,7 +179,7 @@ def _triggers(tick: Any) -> tuple[Any, ...]:
 
 
 def _kept(shape: Callable[[Any], Shape]) -> Callable[[Any], Shape]:
-    """Make a method that gives the shape of an expression remember it."""
+    """Cache the shape of an expression at the expression."""
 
     def remembered(expression: Any) -> Shape:
         found: Shape | None = expression.__dict__.get(_SHAPE)
@@ -195,8 +195,8 @@ _compile = lru_cache(maxsize=1 << 15)(compile)
 
 
 def _localized(code: str, filename: str, mode: str) -> tuple[Any, list[int]]:
-    """Compile a process whose signals are numbered from 0 on, as those of all equal parts then are, so that
-    tests of one design compile it once; give the numbers that the simulator has for them, too.
+    """Compile a process with its signals renumbered from 0, so that equal processes are compiled once; return
+    their numbers in the simulator, too.
     """
     numbers: dict[str, int] = {}
 
@@ -210,7 +210,7 @@ def _localized(code: str, filename: str, mode: str) -> tuple[Any, list[int]]:
 
 
 def _execute(compiled: tuple[Any, list[int]], names: dict[str, Any]) -> None:
-    """Run what `_localized` gives, which defines the process."""
+    """Execute the code of `_localized`, which defines the process."""
     code, numbers = compiled
     if numbers:
         names["slots"] = [names["slots"][number] for number in numbers]
@@ -253,7 +253,7 @@ def install() -> None:
     append = _pyrtl._PythonEmitter.append
 
     def append_line(emitter: Any, code: str) -> None:
-        """What a process gives its signals is mostly what they have."""
+        """Skip assignments without a change: most have none."""
         code = _WRITE.sub(r"if \1: \g<0>", _UPDATE.sub(r"if \1.next != \2: \g<0>", code))
         append(emitter, code)
 

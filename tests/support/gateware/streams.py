@@ -1,11 +1,10 @@
 """Streams in Amaranth's simulator: put, get, the rule checker, and one call that runs a whole exchange.
 
-Randomness comes from seeds given by the test; every stall pattern is drawn cycle by cycle, so that a stall of
-0.95 gives long pauses and short bursts.  Payloads are plain Python: integers, or (nested) dicts and lists for
-structured shapes, both ways.
+Tests pass the seeds.  Stalls are drawn cycle by cycle: a stall of 0.95 means long pauses and short bursts.
+Payloads are plain Python both ways: integers, or (nested) dicts and lists for structured shapes.
 
-Loops await one tick at a time: Amaranth's ``until``, ``repeat`` and ``async for`` are generators, and a
-testbench that is abandoned inside one (because another one raised) makes Python warn, which fails the run.
+Loops await one tick at a time.  Amaranth's ``until``, ``repeat`` and ``async for`` are generators: when one
+testbench raises, Python warns of those that wait inside one, which fails the run.
 """
 
 from __future__ import annotations
@@ -57,9 +56,8 @@ def seeds(quick: int = 1, soak: int = 2) -> list[Any]:
 def grid(*axes: Sequence[Any], soak: int = 1) -> list[Any]:
     """Return the points of a grid with a seed each, most of them for `make soak`.
 
-    In `make test` seed 0 runs on every fourth point, so that each pair of values of any two axes occurs where
-    there are three (an orthogonal array), and each value where there are two; the soak has ``soak`` seeds on
-    every point.
+    In `make test` seed 0 runs on every fourth point.  Of three axes that is an orthogonal array, with each
+    pair of values of any two; of two axes it has each value.  The soak has ``soak`` seeds on every point.
     """
     return [
         pytest.param(*point, seed, marks=[] if seed == 0 and sum(place) % 4 == 0 else [pytest.mark.soak])
@@ -70,7 +68,7 @@ def grid(*axes: Sequence[Any], soak: int = 1) -> list[Any]:
 
 
 def plain(value: Any) -> Any:
-    """Turn what the simulator gives for a payload into integers, dicts and lists."""
+    """Turn a payload of the simulator into integers, dicts and lists."""
     if isinstance(value, data.Const):
         return quick_payload(value.shape(), value.as_bits())
     return value
@@ -78,7 +76,7 @@ def plain(value: Any) -> Any:
 
 def bits_of(signal: Any, payload: Any) -> int:
     """Return a payload as the bits of its signal."""
-    if isinstance(signal, Value) and isinstance(payload, int):  # most are, and this is in every cycle
+    if isinstance(signal, Value) and isinstance(payload, int):  # the common case, in every cycle
         return payload & (1 << len(signal)) - 1
     return quick_bits(signal.shape(), payload)
 
@@ -89,9 +87,7 @@ def payload_of(signal: Any, bits: int) -> Any:
 
 
 def set_all(ctx: Any, values: Iterable[tuple[Any, Any]]) -> None:
-    """Set signals to their values, all at once: the design settles once; the last value of a signal
-    counts.
-    """
+    """Set signals at once, so that the design settles once; the last value of a signal counts."""
     signals, together, width = [], 0, 0
     for signal, payload in values:
         signals.append(signal)
@@ -240,13 +236,9 @@ async def get(
 ) -> list[Any]:
     """Receive ``count`` payloads, not ready with probability ``stall`` a cycle.
 
-    ``ready`` is drawn anew in every cycle, whatever ``valid`` is: a block that waits for ``ready`` before it
-    raises ``valid`` still works, one that drops an item when ``ready`` falls does not.
-
-    Parameters
-    ----------
-    cycles
-        When given, receives the cycle number of each transfer, counted from the start of this call.
+    ``ready`` is drawn anew in every cycle, for any ``valid``.  A block may wait for ``ready`` before it
+    raises ``valid``; a block that drops an item when ``ready`` falls fails.  ``cycles`` receives the cycle of
+    each transfer, counted from the start of this call.
     """
     received: list[Any] = []
     at = [] if cycles is None else cycles
@@ -317,33 +309,14 @@ def simulate(
 
 @dataclass
 class Side:
-    """One stream of an exchange: what is sent into it, or how many items are taken from it.
+    """One stream of an exchange: an input with its items, or an output with their number."""
 
-    Parameters
-    ----------
-    stream
-        A stream of the block, as the block has it.
-    items
-        Payloads to send, for an input.
-    count
-        Payloads to take, for an output.
-    stall
-        Probability of a pause, each cycle.
-
-    Members
-    -------
-    received : list
-        Payloads taken from an output.
-    cycles : list of int
-        Cycle of each of these transfers.
-    """
-
-    stream: Any
-    items: Sequence[Any] | None = None
-    count: int = 0
-    stall: float = 0.0
-    received: list[Any] = field(default_factory=list)
-    cycles: list[int] = field(default_factory=list)
+    stream: Any  #: A stream of the block.
+    items: Sequence[Any] | None = None  #: Payloads to send, for an input.
+    count: int = 0  #: Payloads to take, for an output.
+    stall: float = 0.0  #: Probability of a pause in each cycle.
+    received: list[Any] = field(default_factory=list)  #: Payloads taken from an output.
+    cycles: list[int] = field(default_factory=list)  #: Cycle of each of these transfers.
 
     @property
     def gapless(self) -> bool:
@@ -372,7 +345,7 @@ async def exchange_within(ctx: Any, sides: Mapping[str, Side], *, seed: int = 0)
 
     def player(name: str, side: Side) -> _Player:
         own = hash_seed(seed, name)
-        if side.items is not None:  # what is sent keeps the rule
+        if side.items is not None:  # senders keep the rule
             return _sender(name, side.stream, side.items, side.stall, own)
         receiver = _receiver(name, side.stream, side.count, side.stall, own, side.received, side.cycles)
         receiver.rule = _Rule(name)

@@ -1,4 +1,4 @@
-"""The quicker ways to read and drive signals give what Amaranth's own give."""
+"""Quicker reads and assignments of signals equal Amaranth's own."""
 
 import random
 
@@ -47,7 +47,7 @@ def test_values_and_assignments(seed):
     theirs, ours = pysim._PyEngineState(), pysim._PyEngineState()
     for _ in range(30):
         place, read = target(rng, signals), value(rng, signals)
-        for _ in range(3):  # the second time by what is kept of the first
+        for _ in range(3):  # later rounds use the cache of the first
             bits = rng.getrandbits(80) - (1 << 79)
             eval_assign(theirs, place, bits)
             quick_assign(ours, place, bits)

@@ -1,4 +1,4 @@
-"""The stream helpers themselves: order, rate, and a checker that catches what it is for."""
+"""The stream helpers: order, rate, the rule checker, errors of stuck exchanges, waveforms."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.gateware.streams import (
 
 
 class Wire(wiring.Component):
-    """Passes a stream through; ``fault`` chooses what goes wrong in the cycle after a stall."""
+    """Passes a stream through; ``fault`` selects an error in the cycle after a stall."""
 
     def __init__(self, shape=8, fault=None):
         self.fault = fault

@@ -1,4 +1,4 @@
-"""What the tests need to know of a Verilog text, and the tools that read it."""
+"""Facts of a Verilog text for tests, and tools that read it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ sys.exit(not (driver.parseCommandLine("slang " + " ".join(sys.argv[1:])) and all
 
 
 def slang(verilog: Path, top: str) -> str:
-    """Return what slang has to say of a text under its strict warnings; empty when it passes."""
+    """Return slang's strict warnings of a text; empty when it passes."""
     texts = [f'"{path}"' for path in (verilog, *models_of(verilog.read_text()))]
     command = [sys.executable, "-c", _SLANG, *texts, "--top", top, *_SLANG_OPTIONS]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -67,7 +67,7 @@ print("done")
 
 
 def yosys(*commands: str) -> str:
-    """Run passes of Yosys and give the end of their output, which is ``done`` when all went well."""
+    """Run passes of Yosys and return the end of their output: ``done`` without an error."""
     run = subprocess.run(
         [sys.executable, "-c", _YOSYS, *commands], capture_output=True, text=True, check=False
     )

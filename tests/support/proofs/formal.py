@@ -1,8 +1,8 @@
 """Formal proofs of Amaranth specs: `prove` (unbounded), `bounded`, and `cover`, in process-isolated Yosys.
 
-A **spec** is an elaboratable that places the block under test, drives its inputs with values nobody chose
-(`free`, or the inputs of the spec's own signature), states what may be relied on (`suppose`) and what must
-hold (`check`), and names what must be reachable (`reach`)::
+A **spec** is an elaboratable that places the block under test.  It drives its inputs with free values
+(`free`, or inputs of the spec's own signature), states assumptions (`suppose`) and properties (`check`), and
+names events that must be reachable (`reach`)::
 
     class FifoLevel(Elaboratable):
         def elaborate(self, platform):
@@ -17,18 +17,18 @@ hold (`check`), and names what must be reachable (`reach`)::
         prove(FifoLevel(), depth=3)
         cover(FifoLevel(), depth=8)
 
-`prove` answers for **all** times: k-induction with MiniSat (Yosys ``sat -tempinduct``), and where induction
-up to ``depth`` does not settle it, property directed reachability (``pdr`` of ABC, which finds inductive
-invariants by itself).  Induction is quick when the spec states an invariant strong enough (checked like any
-other property); PDR needs none but is slow on wide arithmetic: keep payloads at 1 to 4 bits and counters no
-wider than needed.  A 5-deep FIFO's order: 0.1 s by induction with its invariant, over 100 s by PDR without.
+`prove` answers for **all** times: k-induction with MiniSat (Yosys ``sat -tempinduct``) up to ``depth``, then
+property directed reachability (``pdr`` of ABC, which finds inductive invariants by itself).  Induction is
+quick with a strong invariant in the spec, which is checked like any property.  PDR needs none but is slow on
+wide arithmetic: keep payloads at 1 to 4 bits, counters as narrow as possible.  The order of a 5-deep FIFO
+takes 0.1 s by induction with its invariant, over 100 s by PDR without.
 
-`cover` is what keeps a proof from being empty: besides every `reach` it demands that the condition (the
-enclosing ``m.If``) of every `check` and every `suppose` can come up without any assumption being broken.
+`cover` shows that a proof is not empty: every `reach`, and the condition (the enclosing ``m.If``) of every
+`check` and `suppose`, can occur without breaking an assumption.
 
-Reset: in Verilog a check becomes an ``assert`` in a block that no reset gates, so that it also fires while
-the registers still hold power-up values.  `check` and `suppose` therefore say nothing while reset is active.
-In proofs the reset is itself free by default: it may come in any cycle.
+Reset: in Verilog a check becomes an ``assert`` that no reset gates, so it would also fire on power-up values.
+`check` and `suppose` therefore do not apply while reset is active.  In proofs the reset is free by default:
+it may occur in any cycle.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Unproven(AssertionError):
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """What a successful question showed.
+    """The result of a successful question.
 
     Members
     -------
@@ -182,8 +182,8 @@ def bounded(
 ) -> Proof:
     """Check every `check` of ``spec`` in the first ``depth`` cycles; parameters and errors as of `prove`.
 
-    ABC is many times as quick as ``sat`` and shows no trace: where a violation is expected, ask ``sat`` at
-    once, which ABC's answer would have to be shown by.
+    ABC is many times as quick as ``sat`` and has no trace.  Where a violation is expected, ask ``sat`` at
+    once: it would have to find the trace anyway.
     """
     answer = _ask(spec, "bounded", depth=depth, reset=reset, seconds=seconds, solver=solver)
     names = _names(answer["properties"], "assert")
@@ -222,7 +222,7 @@ def cover(spec: Elaboratable, depth: int, *, reset: Reset = "low", seconds: int 
 
 @functools.cache
 def _worker() -> Callable[[Path], int]:
-    """Return what has a job answered by `tests.support.proofs.worker`, started once, and gives the status."""
+    """Start `tests.support.proofs.worker` once; return a function that runs a job and returns its status."""
     command = [sys.executable, "-m", "tests.support.proofs.worker"]
     worker = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     stdin, stdout = worker.stdin, worker.stdout

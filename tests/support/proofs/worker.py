@@ -1,8 +1,8 @@
 """The Yosys side of `tests.support.proofs.formal`: one process per question, as Yosys exits on an error.
 
 Run as ``python -m tests.support.proofs.worker``, with Yosys loaded once.  Every line of standard input is the
-path of a job, which names an RTLIL file and a question.  A process forked for it writes the answer beside it
-as JSON, and the solver's own words into a log; a line of standard output then says how it ended.
+path of a job, which names an RTLIL file and a question.  A forked process writes the answer beside it as
+JSON, and the solver's output to a log.  A line of standard output then has the exit status.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import pyosys
 from pyosys import libyosys
 
-#: What `sat` prints, and what it means.
+#: Messages of `sat`, and their meaning.
 VERDICTS = {
     "Induction step proven: SUCCESS!": "proved",
     "proved base case for": "held",
@@ -33,8 +33,8 @@ VERDICTS = {
 class Bench:
     """A flattened spec whose properties have become one-bit wires.
 
-    Every ``$check`` is taken as evaluated in each cycle in which its enable is up.  That is also what a check
-    in a clocked block means when there is one clock, and it keeps the failing cycle the last of the trace.
+    Every ``$check`` is evaluated in each cycle in which its enable is up, as in a clocked block with one
+    clock. The failing cycle is then the last of the trace.
     """
 
     def __init__(self, rtlil: Path, job_dir: Path) -> None:

@@ -1,14 +1,15 @@
 """
 The files each test file depends on: modules by import, data by name or by folder.
 
-* A module depends on every module it imports, anywhere in its text, with the packages around them, and on
-  modules of the project whose dotted names stand in its strings (``python -m``, cocotb, the registry).
-* A data file belongs to the modules of the nearest folder around it that has any, and to every module with
-  its name as a part of a string; in a folder without modules, also with its folder's name.  In ``tests``,
-  whose data every test sees, names alone count.  A module that nothing imports belongs to those that name it.
-* `hw.registry` loads engines by name.  A test depends on an engine when its own modules name it, when it
-  imports any of its modules, or when anything it imports reads `ENGINES`.
+* A module depends on every module it imports, anywhere in its text, and on the packages around them.  It also
+  depends on modules whose dotted names stand in its strings (``python -m``, cocotb).
+* A data file belongs to the modules of the nearest folder around it that has any, and to modules that name
+it.
+  In a folder without modules the folder's name counts, too.  In ``tests`` only names count.
+* A module that nothing imports belongs to the modules that name it.
 * Pages in Markdown belong to the tests that name them: messages of `sim` name pages that they never read.
+* `hw.registry` loads engines by name.  A test depends on an engine that its modules name or of which it
+  imports a module.  A test that reaches a reader of `ENGINES` depends on all.
 * A file that none of these rules reaches may matter to every test, unless it is Markdown.
 """
 

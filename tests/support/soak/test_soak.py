@@ -1,4 +1,4 @@
-"""The soak's plugin on a small project: what a change reaches, and where a stopped run resumes."""
+"""The soak's plugin on a small project: tests that a change reaches, and a stopped run that resumes."""
 
 import json
 import os
@@ -117,7 +117,7 @@ def test_a_stopped_soak_goes_on(project):
     mended = FILES["tests/a/test_memory.py"].replace("assert n", "pass")
     (project / "tests/a/test_memory.py").write_text(mended)
     run, ran = soak(project)
-    # What had not run, and what passed on a file that has changed; nothing else.
+    # Only tests that had not run, and those of a file that has changed.
     assert (run.returncode, len(ran)) == (0, 9)
     assert ran[-2:] == [f"tests/a/test_memory.py::test_it[{n}]" for n in range(2)]
     run, again = soak(project, "--soak-fresh", "--soak-since", "HEAD")
