@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.words import prose_of
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -230,3 +232,24 @@ def test_files_stay_small():
 def test_members_and_parameters_are_said_where_they_are_declared(package):
     section = re.compile(r"^ *(Members|Parameters|Attributes)\b.*\n *-{3,}$", re.MULTILINE)
     assert not [path for path in modules(package) if section.search(path.read_text())]
+
+
+#: Most words of a sentence on average, share of sentences over 25 words, and "what" and "give" in 1,000 words.
+WORDS = {
+    "docs": (17.0, 0.08, 2.0),
+    "hw": (17.0, 0.03, 2.0),
+    "sim": (17.0, 0.03, 2.0),
+}
+#: Whether `WORDS` is held: from the day on which all three folders meet it.
+WORDS_HELD = False
+
+
+@pytest.mark.skipif(not WORDS_HELD, reason="WORDS_HELD is off")
+@pytest.mark.parametrize("folder", sorted(WORDS))
+def test_sentences_are_short_and_name_their_nouns(folder):
+    """`python -m tests.support.words --worst 20 FOLDER` lists the sentences to mend."""
+    length, long_share, vague = WORDS[folder]
+    prose = prose_of([ROOT / folder])
+    assert prose.words_a_sentence <= length
+    assert prose.long_share <= long_share
+    assert prose.vague_per_thousand <= vague

@@ -3,8 +3,8 @@ How the project's prose reads, measured: `python -m tests.support.words [--worst
 
 Docs are Markdown without fenced code, tables and headings; an item of a list begins a new sentence. Code is
 docstrings and comments of Python files, without doctests and drawings. A sentence ends at `.`, `!` or `?`;
-code in backquotes and links count as one word, a list of code too. `tests/test_house.py` holds `hw`, `sim`
-and `docs` to `LIMITS`.
+code in backquotes and links count as one word, a list of code too. `WORDS` of `tests/test_house.py` has
+the limits of `hw`, `sim` and `docs`.
 """
 
 from __future__ import annotations
