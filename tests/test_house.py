@@ -234,7 +234,7 @@ def test_members_and_parameters_are_said_where_they_are_declared(package):
     assert not [path for path in modules(package) if section.search(path.read_text())]
 
 
-#: Most words of a sentence on average, share of sentences over 25 words, and "what" and "give" in 1,000 words.
+#: Words of a sentence on average, share of sentences over 25 words, "what" and "give" in 1,000 words.
 WORDS = {
     "docs": (17.0, 0.08, 2.0),
     "hw": (17.0, 0.03, 2.0),
