@@ -93,7 +93,7 @@ DOORS = {
     "sim.report": ["hw.errors", "sim.host"],
     "sim.report.board_share": ["hw.errors", "hw.board", "hw.config", "hw.registry", "sim.report"],
     "sim.memory": ["hw.errors", "hw.board", "sim.host"],
-    "sim.compare": ["sim.host", "sim.report"],
+    "sim.compare": ["hw.errors", "sim.host", "sim.report"],
     "sim.plans": [
         "hw.errors", "hw.board", "hw.config", "hw.scheduler", "sim.host", "sim.report", "sim.compare",
     ],

@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hw.errors import InputError
 from sim.host.paths import check_distinct, check_writable
@@ -17,7 +18,9 @@ from sim.run.adapter import SATURATED, EngineAdapter
 from sim.run.files import OutputFile
 from sim.run.memories import is_host_port
 from sim.run.result import RunResult
-from sim.run.run import Target, run
+
+if TYPE_CHECKING:
+    from sim.run.run import Target
 
 
 def simulate(
@@ -43,6 +46,8 @@ def simulate(
 
     Raises `InputError` before any work, when a file cannot be read or written, or the engine cannot use it.
     """
+    from sim.run.run import run
+
     engine, board, config, adapter = target.engine, target.board, target.config, target.adapter
     given, further = _by_direction(adapter, files)
     for name, wanted, what in (
@@ -78,9 +83,9 @@ def simulate(
     )
     check_distinct(*((f"--{name}", path) for name, path in given.items()), *written_paths)
     tensors = adapter.read_files(given, config, seed=seed)
-    for name, path in written_paths:
-        if path is not None:
-            check_writable(name, path)
+    for name, file in written_paths:
+        if file is not None:
+            check_writable(name, file)
     written = []
     with work_directory(f"{engine.name}-{board.name}") as directory:
         result = run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hw.errors import InputError
@@ -55,10 +56,19 @@ def _workload_figures(**counted: float) -> dict[str, float]:
     }
 
 
-def point_figures(spec: SweepSpec, outcomes: Iterable[Outcome]) -> tuple[dict[str, float], str]:
-    """Return the figures of a design from all that is known of it, and why it has none.
+@dataclass(frozen=True, kw_only=True)
+class DesignFigures:
+    """The figures of a design, or the reason that it has none."""
 
-    The dearest fidelity that succeeded counts.  What cannot be built or predicted has no figures.
+    figures: Mapping[str, float] = field(default_factory=dict)
+    failure: str = ""  #: Reason that it has no figures, or that it does not count.
+    pending: bool = False  #: Whether a prediction is still missing, which ``failure`` says.
+
+
+def point_figures(spec: SweepSpec, outcomes: Iterable[Outcome]) -> DesignFigures:
+    """Return the figures of a design from all of its outcomes.
+
+    The dearest fidelity that succeeded counts.  A design that cannot be built or predicted has no figures.
     """
     best: dict[tuple[str, str], Outcome] = {}
     for outcome in outcomes:
@@ -66,7 +76,7 @@ def point_figures(spec: SweepSpec, outcomes: Iterable[Outcome]) -> tuple[dict[st
         before = best.get(place)
         if outcome.failure:
             if outcome.fidelity == "prediction":
-                return {}, outcome.complaint
+                return DesignFigures(failure=outcome.complaint)
         elif before is None or FIDELITIES.index(before.fidelity) < FIDELITIES.index(outcome.fidelity):
             best[place] = outcome
     if spec.engines.keys() <= {engine for engine, workload in best if not workload}:
@@ -74,10 +84,11 @@ def point_figures(spec: SweepSpec, outcomes: Iterable[Outcome]) -> tuple[dict[st
         for name in GATES:
             need = sum(best[engine, ""].figures[name] for engine in spec.engines)
             if need > user[name]:
-                return {}, f"{name} of all engines must be at most {user[name]}, not {need:.0f}"
+                legal = f"at most {user[name]}, not {need:.0f}"
+                return DesignFigures(failure=f"{name} of all engines must be {legal}")
     asked = {(name, key) for name, engine in spec.engines.items() for key in ("", *engine.workloads)}
     if asked - best.keys():
-        return {}, "not predicted yet"
+        return DesignFigures(failure="not predicted yet", pending=True)
     figures: dict[str, float] = {}
     gates = [best[name, ""] for name in spec.engines]
     for outcome in gates:
@@ -98,7 +109,15 @@ def point_figures(spec: SweepSpec, outcomes: Iterable[Outcome]) -> tuple[dict[st
                 total[name] += weight * outcome.figures[name]
     figures |= total
     figures["utilization"] = total["useful_macs"] / total["mac_slots"] if total["mac_slots"] else 0.0
-    return figures, ""
+    return DesignFigures(figures=figures)
+
+
+def judged(spec: SweepSpec, point: Point, outcomes: Iterable[Outcome]) -> DesignFigures:
+    """Return the figures of a design; one that breaks a constraint has a failure beside its figures."""
+    found = point_figures(spec, outcomes)
+    if found.figures and (constraint := violated(spec, point, found.figures)):
+        return replace(found, failure=f"does not keep {constraint}")
+    return found
 
 
 def violated(spec: SweepSpec, point: Point, figures: Mapping[str, float]) -> str:

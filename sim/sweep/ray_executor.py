@@ -9,7 +9,7 @@ from typing import Any
 from hw.errors import InputError
 from sim.sweep.executor import Answered
 from sim.sweep.points import Outcome
-from sim.sweep.task import Task, look
+from sim.sweep.task import Task, evaluate
 
 #: Seconds after which a cluster that does not answer is given up.
 _CONNECT_SECONDS = 20
@@ -43,12 +43,12 @@ class RayExecutor:
         self.slots = slots or max(1, int(ray.cluster_resources().get("CPU", 1)))
         options = {"memory": memory_bytes} if memory_bytes else {}
         # Who asks retries, and counts how often.
-        self._look = ray.remote(num_cpus=1, max_retries=0, **options)(_look_all)
+        self._evaluate = ray.remote(num_cpus=1, max_retries=0, **options)(_evaluate_all)
         self._tasks: dict[Any, Sequence[Task]] = {}
 
     def submit(self, tasks: Sequence[Task]) -> None:
         """See `sim.sweep.executor.Executor.submit`."""
-        self._tasks[self._look.remote(tasks)] = tasks
+        self._tasks[self._evaluate.remote(tasks)] = tasks
 
     def answered(self, timeout_seconds: float) -> list[Answered]:
         """See `sim.sweep.executor.Executor.answered`."""
@@ -71,8 +71,8 @@ class RayExecutor:
         self._ray.shutdown()
 
 
-def _look_all(tasks: Sequence[Task]) -> list[Outcome]:
-    return [look(task) for task in tasks]
+def _evaluate_all(tasks: Sequence[Task]) -> list[Outcome]:
+    return [evaluate(task) for task in tasks]
 
 
 def _check_reachable(address: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hw.errors import InputError
-from sim.sweep.figures import objective_values, pareto_front, point_figures, violated
+from sim.sweep.figures import judged, objective_values, pareto_front
 from sim.sweep.points import PointResult
 from sim.sweep.spec import SweepSpec, spec_of
 from sim.sweep.store import Store
@@ -49,15 +49,13 @@ def results_of(store: Store) -> SweepResults:
     spec = spec_of(store.spec)
     found = []
     for number, point, outcomes in store.points():
-        figures, failure = point_figures(spec, outcomes)
-        if figures and (constraint := violated(spec, point, figures)):
-            failure = f"does not keep {constraint}"
+        design = judged(spec, point, outcomes)
         found.append(
             PointResult(
                 number=number,
                 point=point,
-                figures=figures,
-                failure=failure,
+                figures=design.figures,
+                failure=design.failure,
                 on_front=False,
                 outcomes=outcomes,
             )

@@ -12,14 +12,14 @@ from hw.errors import InputError
 from sim.host.digest import key_of
 from sim.host.progress import Activity
 from sim.sweep.executor import Answered, Executor
-from sim.sweep.figures import objective_values, pareto_front, point_figures, violated
+from sim.sweep.figures import DesignFigures, judged, objective_values, pareto_front, point_figures
 from sim.sweep.points import Fidelity, Outcome, Point, Value
 from sim.sweep.results import SweepResults, results_of
 from sim.sweep.space import BOARD, Place, Space, near
 from sim.sweep.spec import Selection, SweepSpec, spec_dict
 from sim.sweep.store import Store
 from sim.sweep.strategy import batches
-from sim.sweep.task import Task, code_digest, legal_config, look
+from sim.sweep.task import Task, code_digest, evaluate, legal_config
 
 #: Times that a question is asked again when whoever worked on it died.
 _TRIES = 3
@@ -27,7 +27,7 @@ _TRIES = 3
 _CHUNK = 32
 #: Seconds between signs of life, and between looks at what other processes found.
 _BEAT_SECONDS = 5.0
-_LOOK_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 
 
 def run_sweep(
@@ -83,7 +83,7 @@ class _Sweep:
         except StopIteration:
             pass
         if not self.front:
-            reasons = Counter(self._figures(number)[1] for number in range(len(self.points)))
+            reasons = Counter(self._figures(number).failure for number in range(len(self.points)))
             reason, count = reasons.most_common(1)[0]
             legal = f"at least one ({count} of {len(self.points)}: '{reason}')"
             raise InputError("designs that can be built and keep the constraints", 0, legal)
@@ -118,8 +118,7 @@ class _Sweep:
                 keys.append(key)
             self.points.append(Point(board=board, parameters=chosen, configs=configs))
             self.parts.append(keys)
-            figures = point_figures(self.spec, (direct[key] for key in keys))
-            if figures[1] == "not predicted yet":
+            if point_figures(self.spec, (direct[key] for key in keys)).pending:
                 fitting.append(number)
         self.outcomes |= direct
         self.store.finish(direct)
@@ -141,7 +140,7 @@ class _Sweep:
             key = key_of(["illegal", engine, board, json.dumps(chosen, sort_keys=True), str(error)])
             return key, Outcome(fidelity="prediction", engine=engine, failure=str(error)), {}
         task = Task(fidelity="prediction", engine=engine, board=board, config=config)
-        return task.key, look(task), config
+        return task.key, evaluate(task), config
 
     def _tasks(
         self, fidelity: Fidelity, numbers: Iterable[int], selection: Selection
@@ -167,20 +166,17 @@ class _Sweep:
                         ),
                     )
 
-    def _figures(self, number: int) -> tuple[dict[str, float], str]:
+    def _figures(self, number: int) -> DesignFigures:
         known = (self.outcomes[key] for key in self.parts[number] if key in self.outcomes)
-        figures, failure = point_figures(self.spec, known)
-        if figures and (constraint := violated(self.spec, self.points[number], figures)):
-            failure = f"does not keep {constraint}"
-        return figures, failure
+        return judged(self.spec, self.points[number], known)
 
     def _values(self) -> dict[int, tuple[float, ...]]:
         """Return the objectives of all designs that can be built and keep the constraints."""
         found = {}
         for number, point in enumerate(self.points):
-            figures, failure = self._figures(number)
-            if not failure:
-                found[number] = objective_values(self.spec, point, figures)
+            design = self._figures(number)
+            if not design.failure:
+                found[number] = objective_values(self.spec, point, design.figures)
         return found
 
     def _front(self, values: Mapping[int, tuple[float, ...]]) -> list[int]:
@@ -211,7 +207,7 @@ class _Sweep:
         cached = total - len(missing)
         waiting, under_way = list(missing), 0
         deaths: Counter[str] = Counter()
-        looked = time.monotonic()
+        polled = time.monotonic()
         while missing:
             while under_way < self.executor.slots and waiting:
                 size = max(1, min(_CHUNK, len(waiting) // (4 * self.executor.slots)))
@@ -222,17 +218,17 @@ class _Sweep:
                 if mine := self.store.claim([key for key in chunk if key in missing]):
                     self.executor.submit([missing[key] for key in mine])
                     under_way += 1
-            for answered in self.executor.answered(_LOOK_SECONDS) if under_way else ():
+            for answered in self.executor.answered(_POLL_SECONDS) if under_way else ():
                 under_way -= 1
                 waiting = self._answered(answered, missing, deaths) + waiting
             self._alive()
-            if not waiting and time.monotonic() - looked > _LOOK_SECONDS:
-                looked = time.monotonic()
+            if not waiting and time.monotonic() - polled > _POLL_SECONDS:
+                polled = time.monotonic()
                 self._take(missing)
                 # What a process that has ended had claimed is free again.
                 waiting = [] if under_way else list(missing)
             if not under_way and missing:
-                time.sleep(_LOOK_SECONDS / 5)
+                time.sleep(_POLL_SECONDS / 5)
             done = total - len(missing)
             self._tell(title, done, total, done - cached, time.monotonic() - began)
 

@@ -94,7 +94,7 @@ def legal_config(engine_name: str, board: str, chosen: Mapping[str, Any]) -> dic
         return dict(adapter.dump_python(validate(document, adapter), mode="json"))
 
 
-def look(task: Task, directory: Path | None = None) -> Outcome:
+def evaluate(task: Task, directory: Path | None = None) -> Outcome:
     """Answer a question; what goes wrong is an answer, too.
 
     ``directory`` gets a folder with what speaks of a simulation that failed.
@@ -105,7 +105,7 @@ def look(task: Task, directory: Path | None = None) -> Outcome:
     figures: dict[str, float] = {}
     document: dict[str, Any] = {}
     try:
-        figures, document = _LOOKS[task.fidelity](task, kept)
+        figures, document = _EVALUATIONS[task.fidelity](task, kept)
     except LoomworkError as error:
         failure = str(error)
     except (Exception, MemoryError) as error:
@@ -171,7 +171,7 @@ def _synthesize(task: Task, directory: Path) -> _Answer:
     return {**dict(counted.total.items()), **slack}, {"user": dict(board.user.items()), "parts": parts}
 
 
-_LOOKS = {"prediction": _predict, "control": _simulate, "full": _simulate, "synthesis": _synthesize}
+_EVALUATIONS = {"prediction": _predict, "control": _simulate, "full": _simulate, "synthesis": _synthesize}
 
 
 def _parts(task: Task) -> tuple[Any, Board, Any]:

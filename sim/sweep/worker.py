@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from sim.host.tree import kill, tree
-from sim.sweep.task import look
+from sim.sweep.task import evaluate
 
 
 def main() -> None:
@@ -25,7 +25,7 @@ def main() -> None:
                 tasks, directory = pickle.load(sys.stdin.buffer)
             except EOFError:
                 return
-            pickle.dump([look(task, Path(directory)) for task in tasks], answers)
+            pickle.dump([evaluate(task, Path(directory)) for task in tasks], answers)
             answers.flush()
 
 

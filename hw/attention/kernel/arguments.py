@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from hw.attention.config import AttentionConfig
 from hw.attention.movers.ports import TABLE_PORT, key_port, query_port, result_port, value_port
 from hw.attention.walk.descriptor import SCALARS
@@ -68,6 +70,7 @@ def saturation_counters(config: AttentionConfig) -> dict[str, str]:
     return docs
 
 
+@functools.cache
 def argument_table(config: AttentionConfig) -> ArgumentTable:
     """Return the table: scalars, then pointers, then counters."""
     ports = stream_ports(config)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 
 from hw.lib.arguments import Argument, ArgumentTable, Kind
 from hw.lib.counters import counter_names
@@ -51,6 +52,7 @@ def record_names(config: OramConfig) -> list[str]:
     return [f"records{n}" for n in range(config.record_ports)]
 
 
+@functools.cache
 def argument_table(config: OramConfig) -> ArgumentTable:
     """Return the table: scalars, then pointers, then counters.
 

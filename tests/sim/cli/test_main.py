@@ -13,10 +13,14 @@ import pytest
 import hw.config
 import sim.run.run as sim_run
 from hw.attention.engine import AttentionEngine
-from hw.board.files import find_board
+from hw.attention.kernel.arguments import argument_table
+from hw.board.files import find_board, load_board
+from hw.config import config_dict
 from hw.errors import InputError, ToolError
 from hw.registry import ENGINES
+from sim.build.design import kernel_design
 from sim.build.doctor import Finding
+from sim.engines.attention.adapter import ADAPTER
 from sim.run.result import RunResult
 from tests.support.command_line import call, refused
 
@@ -365,15 +369,14 @@ def test_the_verdict_of_demo_and_calibrate_is_the_status(monkeypatch, command, f
 
 
 def test_a_command_makes_the_table_once_and_asks_once_whether_the_engine_fits(monkeypatch):
-    tensors()
-    call(*sim())  # afterwards design and simulator are in the cache
-    counted, check, table = Counter(), hw.config.check_fits, AttentionEngine.arguments
-    monkeypatch.setattr(
-        AttentionEngine,
-        "arguments",
-        lambda *given: counted.update(["arguments"]) or table(*given),
-    )
+    case = next(iter(ADAPTER.cases()))
+    np.savez("in.npz", **case.tensors)
+    Path("c.yaml").write_text(json.dumps(config_dict(case.config)))
+    kernel_design(AttentionEngine(), case.config, load_board(case.board))  # generating asks once more
+    counted, check = Counter(), hw.config.check_fits
     for module in (hw.config, sim_run):
         monkeypatch.setattr(module, "check_fits", lambda *given: counted.update(["fits"]) or check(*given))
-    call(*sim())
-    assert counted == {"arguments": 1, "fits": 1}
+    files = ("--config", "c.yaml", "--input", "in.npz", "--output", "out.npz")
+    argument_table.cache_clear()
+    call("sim", "attention", "--board", case.board, "--memory", case.memory, *files)
+    assert (argument_table.cache_info().misses, counted["fits"]) == (1, 1)

@@ -9,7 +9,7 @@ from sim.sweep.points import Outcome
 from sim.sweep.results import compared, load_sweep, worst_prediction
 from sim.sweep.spec import read_spec
 from sim.sweep.sweep import run_sweep
-from sim.sweep.task import Task, look
+from sim.sweep.task import Task, evaluate
 from tests.support.sweep.specs import Inline, plain, write
 
 
@@ -20,10 +20,10 @@ def swept(tmp_path, document, executor=None, name="a.db"):
 def slower(task):
     """Predictions are answered; simulations take 1 % longer than predicted, with rows 2 they fail."""
     if task.fidelity == "prediction":
-        return look(task)
+        return evaluate(task)
     if task.config["rows"] == 2:
         return Outcome(fidelity=task.fidelity, engine=task.engine, workload=task.workload, failure="hangs")
-    predicted = look(dataclasses.replace(task, fidelity="prediction"))
+    predicted = evaluate(dataclasses.replace(task, fidelity="prediction"))
     figures = {**predicted.figures, "cycles": round(predicted.figures["cycles"] * 1.01)}
     return dataclasses.replace(predicted, fidelity=task.fidelity, figures=figures)
 

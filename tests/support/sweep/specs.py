@@ -5,7 +5,7 @@ import copy
 import yaml
 
 from sim.sweep.executor import Answered
-from sim.sweep.task import look
+from sim.sweep.task import evaluate
 
 SMALL = {"shape": {"heads": 2, "queries": [40], "keys": [64], "query_size": 32, "value_size": 32}}
 
@@ -37,18 +37,18 @@ def write(path, document):
 
 
 class Inline:
-    """Answers at once, in this process; ``look`` may be another."""
+    """Answers at once, in this process; ``evaluate`` may be another."""
 
     slots = 1
 
-    def __init__(self, answer=look):
-        self.look = answer
+    def __init__(self, answer=evaluate):
+        self.evaluate = answer
         self.asked = []
         self._found = []
 
     def submit(self, tasks):
         self.asked += tasks
-        self._found.append(Answered(tasks, [self.look(task) for task in tasks]))
+        self._found.append(Answered(tasks, [self.evaluate(task) for task in tasks]))
 
     def answered(self, timeout_seconds):
         found, self._found = self._found, []
