@@ -11,7 +11,7 @@ from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.engines.oram.adapter import ADAPTER
 from sim.engines.oram.cases import SMALL
 from sim.engines.oram.demo import conclusions
-from sim.engines.oram.lookups import Lookups, Phase
+from sim.engines.oram.lookups import LookupPhase, Lookups
 from sim.engines.oram.lookups_page import page_counts, write_lookups
 from sim.memory.trace import Channel, accesses, read_trace
 from sim.run.run import run
@@ -27,9 +27,9 @@ def looked_up(tmp_path_factory):
     lookups = Lookups(
         rng.integers(-128, 128, size=(ROWS, SMALL.value_bytes)).astype(np.int8),
         [
-            *(Phase(f"sentence {n}", np.array(rows)) for n, rows in enumerate(SENTENCES)),
-            Phase("skewed", rng.integers(20, size=150)),
-            Phase("uniform", rng.integers(ROWS, size=150)),
+            *(LookupPhase(f"sentence {n}", np.array(rows)) for n, rows in enumerate(SENTENCES)),
+            LookupPhase("skewed", rng.integers(20, size=150)),
+            LookupPhase("uniform", rng.integers(ROWS, size=150)),
         ],
     )
     directory = tmp_path_factory.mktemp("lookups")

@@ -24,8 +24,8 @@ class Operations:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Results:
-    """Results of operations, in order."""
+class OperationResults:
+    """OperationResults of operations, in order."""
 
     statuses: NDArray[np.uint8]  #: [n]: `hw.oram.core.layouts.Status`, or `UNVERIFIED`.
     keys: NDArray[np.uint64]  #: [n].

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
 from hw.oram.config import BLOCK_BYTES, OramConfig
-from hw.oram.driver.operations import UNVERIFIED, Operations, Results
+from hw.oram.driver.operations import UNVERIFIED, OperationResults, Operations
 
 Bytes = NDArray[np.uint8]
 
@@ -32,7 +32,7 @@ class Opened(NamedTuple):
     and zeros.
     """
 
-    results: Results
+    results: OperationResults
     genuine: NDArray[np.bool_]
 
 
@@ -55,7 +55,9 @@ def open_commands(config: OramConfig, session_key: bytes, records: Bytes, *, fir
     return _open(config, session_key, records, first, COMMAND)
 
 
-def seal_responses(config: OramConfig, session_key: bytes, results: Results, *, first: int = 0) -> Bytes:
+def seal_responses(
+    config: OramConfig, session_key: bytes, results: OperationResults, *, first: int = 0
+) -> Bytes:
     """Return the ring's records [n, R] of results."""
     messages = _messages(config, results.statuses, results.keys, results.values)
     return _seal(config, session_key, messages, first, RESPONSE)
@@ -113,7 +115,7 @@ def _open(config: OramConfig, key: bytes, records: Bytes, first: int, direction:
             genuine[n] = False
         if genuine[n]:  # a message of another sender is never decrypted
             messages[n] = np.frombuffer(message, np.uint8)
-    results = Results(
+    results = OperationResults(
         statuses=np.where(genuine, messages[:, 0], UNVERIFIED).astype(np.uint8),
         keys=np.ascontiguousarray(messages[:, 8:16]).view("<u8")[:, 0].astype(np.uint64),
         values=messages[:, 16 : 16 + config.value_bytes],

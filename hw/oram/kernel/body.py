@@ -283,9 +283,12 @@ class OramBody(wiring.Component):
 
         for port in (PAGE_PORT, RING_PORT):
             bus = getattr(self, port)
-            for way, moved in (("read", bus.rvalid & bus.rready), ("write", bus.wvalid & bus.wready)):
-                beats = count_since(m, self.start, count(f"{port}_{way}_beats", moved))
-                m.d.sync += self.counters[f"{port}_{way}_bytes"].eq(beats * BEAT_BYTES)
+            for direction, beat in (
+                ("read", bus.rvalid & bus.rready),
+                ("write", bus.wvalid & bus.wready),
+            ):
+                beats = count_since(m, self.start, count(f"{port}_{direction}_beats", beat))
+                m.d.sync += self.counters[f"{port}_{direction}_bytes"].eq(beats * BEAT_BYTES)
         cycles = count("initialization", sequencer.initializing)
         m.d.comb += [
             self.counters.answered_count.eq(count("answered", responses.written)),

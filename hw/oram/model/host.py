@@ -27,18 +27,18 @@ class _Burst(NamedTuple):
 class HostPort:
     """A direction of an AXI port: its bursts in order, one address a cycle, one beat a cycle."""
 
-    def __init__(self, direction: _Direction) -> None:
+    def __init__(self, direction: _HostDirection) -> None:
         self.direction = direction
         self.waiting: deque[_Burst] = deque()
         self.address_free = self.free = 0  # first free cycle for an address, for a beat
 
 
-class _Direction:
+class _HostDirection:
     """A direction of all ports: bursts and bytes in flight, within their limits, and the rate."""
 
     def __init__(self, bursts: int, bytes_: float) -> None:
         self._limits = bursts, bytes_
-        self._under_way: deque[tuple[int, int]] = deque()  # end, bytes
+        self._in_flight: deque[tuple[int, int]] = deque()  # end, bytes
         self._bytes = 0
         self._begun = (0, 0)  # a cycle, and the bursts begun in it: at most one of each port
         self.free = 0.0  # end of the last byte sent
@@ -46,14 +46,14 @@ class _Direction:
     def room(self, cycle: int) -> int:
         """Return the first cycle in which a burst may begin."""
         bursts, bytes_ = self._limits
-        while self._under_way and self._under_way[0][0] <= cycle:
-            self._bytes -= self._under_way.popleft()[1]
-        before = len(self._under_way) - (self._begun[1] if self._begun[0] == cycle else 0)
-        return self._under_way[0][0] if before >= bursts or self._bytes > bytes_ else cycle
+        while self._in_flight and self._in_flight[0][0] <= cycle:
+            self._bytes -= self._in_flight.popleft()[1]
+        before = len(self._in_flight) - (self._begun[1] if self._begun[0] == cycle else 0)
+        return self._in_flight[0][0] if before >= bursts or self._bytes > bytes_ else cycle
 
     def begin(self, cycle: int, end: int, size: int) -> None:
         """Take a burst whose last handshake is in cycle ``end``."""
-        self._under_way.append((end + 1, size))
+        self._in_flight.append((end + 1, size))
         self._bytes += size
         self._begun = (cycle, self._begun[1] + 1 if self._begun[0] == cycle else 1)
 
@@ -67,8 +67,8 @@ class HostMemory:
     def __init__(self, link: Link) -> None:
         timing = link.timing
         self._link = link
-        self._reads = _Direction(timing.read_bursts, timing.read_in_flight_bytes - _LONGEST_BURST_BYTES)
-        self._writes = _Direction(timing.write_bursts, math.inf)
+        self._reads = _HostDirection(timing.read_bursts, timing.read_in_flight_bytes - _LONGEST_BURST_BYTES)
+        self._writes = _HostDirection(timing.write_bursts, math.inf)
         self._shared_free = 0.0
         self._buffer_cycles = timing.write_buffer_bytes * link.byte_cycles
         self._beat_cycles = BEAT_BYTES * link.byte_cycles
@@ -114,7 +114,7 @@ class HostMemory:
         if done is not None:
             done(first, last)
 
-    def _through(self, direction: _Direction, cycle: int, latency: float, size: int) -> float:
+    def _through(self, direction: _HostDirection, cycle: int, latency: float, size: int) -> float:
         """Send bytes through a direction and through the shared rate; return the end of the last byte."""
         direction.free = max(direction.free, cycle + latency) + size * self._link.byte_cycles
         if self._link.shared_byte_cycles:
@@ -134,5 +134,5 @@ class HostMemory:
         end = self._through(port.direction, first, 0, size)
         last = max(first + size // BEAT_BYTES - 1, math.ceil(end - self._buffer_cycles))
         port.free = last + 1
-        gone = max(end, last + self._beat_cycles)
-        return last, math.ceil(gone + self._link.write_cycles) + 1
+        sent = max(end, last + self._beat_cycles)
+        return last, math.ceil(sent + self._link.write_cycles) + 1

@@ -56,15 +56,15 @@ class PathTiming:
         """From the acceptance of a command to its first touch's issue, at least."""
         config = self._config
         asked = self.command + Skid.LATENCY + LineReader.ADDRESS_LATENCY
-        there = LineReader.DATA_LATENCY + _COLLECT + config.interval + Position.LATENCY
-        return asked + config.position_cycles + there + Fifo.LATENCY + Issue.LOOKUP + 1
+        arrival = LineReader.DATA_LATENCY + _COLLECT + config.interval + Position.LATENCY
+        return asked + config.position_cycles + arrival + Fifo.LATENCY + Issue.LOOKUP + 1
 
     @property
     def touch(self) -> int:
         """From the issue of a touch to its admission, at least."""
         asked = 1 + Fifo.DEEP_LATENCY + LineReader.ADDRESS_LATENCY
-        there = LineReader.DATA_LATENCY + _COLLECT + Keystream.LATENCY + 2
-        return asked + self._config.touch_deadline + there
+        arrival = LineReader.DATA_LATENCY + _COLLECT + Keystream.LATENCY + 2
+        return asked + self._config.touch_deadline + arrival
 
     @property
     def stage(self) -> int:

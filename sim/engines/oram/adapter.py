@@ -13,7 +13,7 @@ from hw.launch import Launch, Tensor, Tensors
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code
 from hw.oram.driver.buffers import RESPONSES, launch_buffers
-from hw.oram.driver.operations import Results
+from hw.oram.driver.operations import OperationResults
 from hw.oram.driver.sealing import open_responses, seal_responses
 from hw.oram.driver.workload import OramWorkload
 from hw.oram.kernel.arguments import KEY_WORDS, Fault
@@ -134,7 +134,7 @@ class OramAdapter(EngineAdapter):
 
     def write_results(self, path: Path, results: Tensors, golden: Tensors) -> None:
         """Write a line for each operation; see `sim.engines.oram.operations.write_results`."""
-        done = Results(statuses=results["statuses"], keys=results[KEYS], values=results[VALUES])
+        done = OperationResults(statuses=results["statuses"], keys=results[KEYS], values=results[VALUES])
         write_results(path, results[CODES], done)
 
     def faults(self, config: OramConfig, counters: Mapping[str, int]) -> tuple[str, ...]:
@@ -173,7 +173,7 @@ class OramAdapter(EngineAdapter):
         return None if board.host is None else oram_demo()
 
 
-def _integers(results: Results, records: NDArray[np.uint8]) -> dict[str, Tensor]:
+def _integers(results: OperationResults, records: NDArray[np.uint8]) -> dict[str, Tensor]:
     """Return responses opened and sealed: sealing is deterministic, so both must be equal."""
     return {
         "statuses": results.statuses,

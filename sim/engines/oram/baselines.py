@@ -142,7 +142,7 @@ def path_oram(
     cached = _cached_levels(log_n, alpha, bucket_slots)
     buckets = path_levels(log_n) - cached
     page = _page(bucket_slots, value_bytes)
-    moved, accesses, bursts = buckets * page, buckets, buckets * block_bursts(page)
+    total, accesses, bursts = buckets * page, buckets, buckets * block_bursts(page)
     host = ((2 << log_n) - (1 << cached)) * page
     top = ((1 << cached) - 1) * page
     label_bytes = 4
@@ -152,15 +152,15 @@ def path_oram(
         small, small_page = log_n, _page(bucket_slots, labels * label_bytes)
         while (1 << small) * label_bytes > max(top, labels * label_bytes):
             small -= 4
-            moved += path_levels(small) * small_page
+            total += path_levels(small) * small_page
             accesses += path_levels(small)
             bursts += path_levels(small) * block_bursts(small_page)
             host += ((2 << small) - 1) * small_page
         name, hbm = "Path ORAM, recursive", top + (1 << small) * label_bytes
     return Traffic(
         name=name,
-        read_bytes=moved,
-        write_bytes=moved,
+        read_bytes=total,
+        write_bytes=total,
         reads=accesses,
         writes=accesses,
         bursts=2 * bursts,

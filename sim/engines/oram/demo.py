@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hw.oram.config import OramConfig
-from sim.engines.oram.lookups import Lookups, Phase, burst_count
+from sim.engines.oram.lookups import LookupPhase, Lookups, burst_count
 from sim.engines.oram.lookups_page import page_counts, write_lookups
 from sim.golden import minilm
 from sim.golden.oram.leakage import histogram, same_distribution
@@ -58,9 +58,9 @@ def vocabulary() -> Lookups:
     return Lookups(
         table,
         [
-            *(Phase(f"“{text}”", np.array(minilm.tokens(text))) for text in SENTENCES),
-            Phase("skewed", rng.choice(len(table), DRAWS, p=shares / shares.sum())),
-            Phase("uniform", rng.choice(len(table), DRAWS)),
+            *(LookupPhase(f"“{text}”", np.array(minilm.tokens(text))) for text in SENTENCES),
+            LookupPhase("skewed", rng.choice(len(table), DRAWS, p=shares / shares.sum())),
+            LookupPhase("uniform", rng.choice(len(table), DRAWS)),
         ],
     )
 

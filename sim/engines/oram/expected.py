@@ -79,9 +79,9 @@ def trace_mismatches(job: OramJob, trace: Trace, addresses: Mapping[str, int]) -
     touched = [[page for page, _ in outcome.touches] for outcome in job.played.outcomes]
     expected = expected_accesses(job.config, trace, ports, launch, touched, empty_pages=job.config.host_pages)
     recorded = recorded_accesses(trace, ports)
-    for at, (seen, told) in enumerate(zip_longest(recorded, expected)):
-        if seen != told:
-            return (f"bus differs at burst {at:,}: {seen}, labels and host say {told}",)
+    for at, (seen, predicted) in enumerate(zip_longest(recorded, expected)):
+        if seen != predicted:
+            return (f"bus differs at burst {at:,}: {seen}, expected from labels and host: {predicted}",)
     return ()
 
 

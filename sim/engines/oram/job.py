@@ -15,11 +15,11 @@ from hw.errors import InputError
 from hw.launch import Tensor, Tensors
 from hw.oram.config import BLOCK_BYTES, OramConfig
 from hw.oram.driver.buffers import PAGES
-from hw.oram.driver.operations import Operations, Results
+from hw.oram.driver.operations import OperationResults, Operations
 from hw.oram.driver.sealing import TAG, seal_commands, sealed_bytes
 from sim.golden.oram.front import map_keys
 from sim.golden.oram.gcm import Gcm
-from sim.golden.oram.map import Command, ListOverflowError, ObliviousMap, Outcome, keyed_map
+from sim.golden.oram.map import Command, ListOverflowError, ObliviousMap, OperationOutcome, keyed_map
 from sim.run.adapter import Tamper
 
 #: Tensors of a job; all but the first three are optional.
@@ -31,7 +31,7 @@ NAMES = (CODES, KEYS, VALUES, SEED, REJECTED, STATE, TAMPERS)
 class Played(NamedTuple):
     """Outcomes of the operations, and the map after them."""
 
-    outcomes: list[Outcome]
+    outcomes: list[OperationOutcome]
     state: ObliviousMap
 
 
@@ -72,11 +72,11 @@ class OramJob:
             raise InputError("overflow_entries", self.config.overflow_entries, f"more ({error})") from error
 
     @property
-    def results(self) -> Results:
+    def results(self) -> OperationResults:
         """Return the golden map's results."""
         outcomes = self.played.outcomes
         values = b"".join(outcome.value for outcome in outcomes)
-        return Results(
+        return OperationResults(
             statuses=np.array([outcome.status for outcome in outcomes], np.uint8),
             keys=np.array([outcome.key for outcome in outcomes], np.uint64),
             values=np.frombuffer(values, np.uint8).reshape(-1, self.config.value_bytes),

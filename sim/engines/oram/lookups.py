@@ -19,7 +19,7 @@ from sim.run.result import RunResult
 Int = NDArray[np.int64]
 
 
-class Seen(NamedTuple):
+class HostView(NamedTuple):
     """The host's view of some operations: the pages they touched, in order, and the first cycle of each
     read and write.
     """
@@ -30,7 +30,7 @@ class Seen(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Phase:
+class LookupPhase:
     """A group of lookups: its description, and the rows in order."""
 
     name: str
@@ -42,7 +42,7 @@ class Lookups:
     """A launch that loads a table, and then looks up rows."""
 
     table: NDArray[np.int8]  #: int8 [rows, V]; a row's number is its key.
-    phases: Sequence[Phase]  #: Groups of lookups, in order.
+    phases: Sequence[LookupPhase]  #: Groups of lookups, in order.
 
     @property
     def asked(self) -> Int:
@@ -68,14 +68,14 @@ class Lookups:
         same = (values == self.table.view(np.uint8)[self.asked]).all(axis=1) & (statuses == Status.HIT)
         return [int(part.sum()) for part in np.split(same, self._ends[:-1])]
 
-    def seen(self, done: RunResult) -> list[Seen]:
+    def seen(self, done: RunResult) -> list[HostView]:
         """Return the host's view of the loading, and of each phase."""
         whole = _seen(done)
         job: OramJob = done.job
         touches = np.cumsum([0, *(len(outcome.pages) for outcome in job.played.outcomes)])
         ends = touches[len(self.table) + np.array([0, *self._ends])]
         return [
-            Seen(*(column[start:end] for column in whole))
+            HostView(*(column[start:end] for column in whole))
             for start, end in zip([0, *ends], ends, strict=False)
         ]
 
@@ -99,7 +99,7 @@ def _accesses(done: RunResult) -> NDArray[Any]:
     return accesses(read_trace(path))
 
 
-def _seen(done: RunResult) -> Seen:
+def _seen(done: RunResult) -> HostView:
     """Find the touches of a launch in its trace: reads and writes that begin at a page's address.
 
     Writes of the empty map are excluded. Reads follow the order of operations, and so do writes.
@@ -112,4 +112,6 @@ def _seen(done: RunResult) -> Seen:
     )
     reads, writes = (found[here & (found["channel"] == channel)] for channel in (Channel.AR, Channel.AW))
     pages = (reads["address"].astype(np.int64) - first) // config.page_bytes
-    return Seen(pages, reads["cycle"].astype(np.int64), writes["cycle"][config.host_pages :].astype(np.int64))
+    return HostView(
+        pages, reads["cycle"].astype(np.int64), writes["cycle"][config.host_pages :].astype(np.int64)
+    )

@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from hw.oram.config import OramConfig
-from sim.engines.oram.lookups import Int, Lookups, Seen, burst_count
+from sim.engines.oram.lookups import HostView, Int, Lookups, burst_count
 from sim.report.parts import Tile, chart, exact_tile, write_page
 from sim.report.style import RUNS, styled
 from sim.run.result import RunResult
@@ -71,12 +71,12 @@ def _tiles(lookups: Lookups, done: RunResult) -> list[Tile]:
     ]
 
 
-def page_counts(config: OramConfig, touches: Seen) -> Int:
+def page_counts(config: OramConfig, touches: HostView) -> Int:
     """Count the touches of pages, an equal number of pages in each bar."""
     return np.histogram(touches.pages, _BARS, (0, config.host_pages))[0].astype(np.int64)
 
 
-def bus(config: OramConfig, touches: Seen) -> go.Figure:
+def bus(config: OramConfig, touches: HostView) -> go.Figure:
     """Plot the reads and writes of pages over time."""
     figure = go.Figure()
     start = touches.reads[0]

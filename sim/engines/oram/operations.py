@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hw.errors import InputError
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code, Status
-from hw.oram.driver.operations import UNVERIFIED, Operations, Results
+from hw.oram.driver.operations import UNVERIFIED, OperationResults, Operations
 from hw.oram.templates.ops_csv import OperationsError, parse_operations
 from sim.host.files import write_text
 from sim.host.paths import check_readable
@@ -48,7 +48,7 @@ def read_operations(path: Path, config: OramConfig) -> Operations:
     )
 
 
-def write_results(path: Path, codes: NDArray[np.uint8], results: Results) -> None:
+def write_results(path: Path, codes: NDArray[np.uint8], results: OperationResults) -> None:
     """Write a line for each operation: its code, its status, and the value before it, if any.
 
     A response with a wrong tag has only its status.

@@ -23,7 +23,7 @@ POWER = 0.9
 _NORMAL = NormalDist()
 
 
-class Finding(NamedTuple):
+class LeakageFinding(NamedTuple):
     """Result of a test."""
 
     name: str  #: Of the test.
@@ -32,7 +32,7 @@ class Finding(NamedTuple):
     least: float  #: The effect that is detected with the probability `POWER`.
 
 
-def leaks(findings: Sequence[Finding]) -> list[Finding]:
+def leaks(findings: Sequence[LeakageFinding]) -> list[LeakageFinding]:
     """Return the significant findings, by Bonferroni's correction for their number."""
     return [finding for finding in findings if finding.p < FAMILY / len(findings)]
 
@@ -46,7 +46,7 @@ def _two_sided(z: float) -> float:
     return math.erfc(abs(z) / math.sqrt(2))
 
 
-def histogram(pages: Int, count: int, tests: int) -> Finding:
+def histogram(pages: Int, count: int, tests: int) -> LeakageFinding:
     """Compare the touches of each of ``count`` pages with uniform ones (chi-squared; Wilson, Hilferty)."""
     seen = np.bincount(pages.ravel(), minlength=count)
     expected = seen.sum() / count
@@ -57,10 +57,10 @@ def histogram(pages: Int, count: int, tests: int) -> Finding:
     p = 0.5 * math.erfc(z / math.sqrt(2))
     # The non-centrality n w^2 that shifts chi-squared by as many deviations (Cohen's effect size w).
     least = math.sqrt(detectable(tests) * math.sqrt(2 * freedom) / seen.sum())
-    return Finding("histogram", p, math.sqrt(max(0.0, chi2 - freedom) / seen.sum()), least)
+    return LeakageFinding("histogram", p, math.sqrt(max(0.0, chi2 - freedom) / seen.sum()), least)
 
 
-def overlaps(pages: Int, count: int, lags: int = 64) -> list[Finding]:
+def overlaps(pages: Int, count: int, lags: int = 64) -> list[LeakageFinding]:
     """Count repeated touches of a page 1 ... ``lags`` operations apart.
 
     ``pages``: [n, touches]. ``count``: pages of the host.
@@ -75,19 +75,21 @@ def overlaps(pages: Int, count: int, lags: int = 64) -> list[Finding]:
         deviation = math.sqrt(expected * (1 - 1 / count))
         z = (found - expected) / deviation
         least = detectable(lags) * deviation / expected
-        findings.append(Finding(f"overlap at lag {lag}", _two_sided(z), z * deviation / expected, least))
+        findings.append(
+            LeakageFinding(f"overlap at lag {lag}", _two_sided(z), z * deviation / expected, least)
+        )
     return findings
 
 
-def serial_correlation(pages: Int, tests: int) -> Finding:
+def serial_correlation(pages: Int, tests: int) -> LeakageFinding:
     """Correlate the first page of each operation with that of the previous one."""
     numbers = pages[:, 0] - pages[:, 0].mean()
     found = float((numbers[1:] * numbers[:-1]).sum() / (numbers**2).sum())
     size = math.sqrt(len(numbers))
-    return Finding("serial correlation", _two_sided(found * size), found, detectable(tests) / size)
+    return LeakageFinding("serial correlation", _two_sided(found * size), found, detectable(tests) / size)
 
 
-def same_distribution(one: NDArray[np.generic], other: NDArray[np.generic], tests: int) -> Finding:
+def same_distribution(one: NDArray[np.generic], other: NDArray[np.generic], tests: int) -> LeakageFinding:
     """Compare two samples (Kolmogorov and Smirnov; an upper bound of p where numbers repeat)."""
     ordered = [np.sort(one.ravel()), np.sort(other.ravel())]
     points = np.concatenate(ordered)
@@ -97,12 +99,12 @@ def same_distribution(one: NDArray[np.generic], other: NDArray[np.generic], test
     # The effect needed by Massart's bound, and as much again for the samples' own deviation.
     takes, hides = math.sqrt(math.log(2 * tests / FAMILY) / 2), math.sqrt(math.log(1 / (1 - POWER)) / 2)
     least = (takes + hides) / size
-    return Finding(
+    return LeakageFinding(
         "two-sample distance", min(1.0, 2 * math.exp(-2 * (distance * size) ** 2)), distance, least
     )
 
 
-def same_mean(one: NDArray[np.generic], other: NDArray[np.generic], tests: int) -> Finding:
+def same_mean(one: NDArray[np.generic], other: NDArray[np.generic], tests: int) -> LeakageFinding:
     """Compare the means of two samples, as fixed with random inputs in TVLA (Welch).
 
     The effect is in standard deviations (Cohen's d).  Samples that do not vary are compared exactly.
@@ -112,12 +114,12 @@ def same_mean(one: NDArray[np.generic], other: NDArray[np.generic], tests: int) 
     difference = float(samples[0].mean() - samples[1].mean())
     spread = math.sqrt(sum(float(sample.var(ddof=1)) for sample in samples) / 2)
     if spread == 0:
-        return Finding("mean", float(difference == 0), math.inf if difference else 0.0, 0.0)
+        return LeakageFinding("mean", float(difference == 0), math.inf if difference else 0.0, 0.0)
     least = detectable(tests) * error / spread
-    return Finding("mean", _two_sided(difference / error), difference / spread, least)
+    return LeakageFinding("mean", _two_sided(difference / error), difference / spread, least)
 
 
-def page_findings(pages: Int, count: int) -> list[Finding]:
+def page_findings(pages: Int, count: int) -> list[LeakageFinding]:
     """Run all tests on a sequence of touches, [operations, touches] of ``count`` pages."""
     lags = overlaps(pages, count)
     tests = len(lags) + 2

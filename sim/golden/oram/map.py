@@ -53,7 +53,7 @@ class Item(NamedTuple):
     operation: int
 
 
-class Outcome(NamedTuple):
+class OperationOutcome(NamedTuple):
     """The response of an operation, and the labels and touches that it reveals."""
 
     #: ``status``, ``key``, ``value``: the response.
@@ -98,7 +98,7 @@ class ObliviousMap:
         # Cached: every touch uses both.
         self._window, self._pages = config.window, config.host_pages
 
-    def run(self, commands: Iterable[Command]) -> list[Outcome]:
+    def run(self, commands: Iterable[Command]) -> list[OperationOutcome]:
         """Run operations in order.
 
         Raises
@@ -135,7 +135,7 @@ class ObliviousMap:
             return self.config.hbm_labels + record
         return (record - self._pages) // self.config.bin_split
 
-    def _operate(self, command: Command, permuted: int, blocks: Sequence[Sequence[int]]) -> Outcome:
+    def _operate(self, command: Command, permuted: int, blocks: Sequence[Sequence[int]]) -> OperationOutcome:
         number = self.count
         self.count += 1
         if self.config.touch == "one":
@@ -168,7 +168,7 @@ class ObliviousMap:
         if status == Status.INSERTED or (hit and code != Code.DELETE):
             self._append(number, fresh, Item(key, own.value if own and code == Code.GET else given, number))
         before = own.value if own else bytes(self.config.value_bytes)
-        return Outcome(status, key, before, labels, drawn, touches)
+        return OperationOutcome(status, key, before, labels, drawn, touches)
 
     def _change_position(self, command: Command, code: int, entry: MapEntry | None, new: MapEntry) -> Status:
         """Change the position map, and return the operation's status."""

@@ -123,8 +123,8 @@ class _BurstReader:
         for start, bytes_ in bursts(address, size):
             self._address = self._host.address_handshake(self._port, False, max(valid, self._address + 1))
             self._accesses.append(Burst(self._address, self._port, False, start, bytes_))
-            came = self._host.read_handshakes(self._port, self._address, bytes_ // BEAT_BYTES)
-            beats += [(self._address, cycle) for cycle in came]
+            cycles = self._host.read_handshakes(self._port, self._address, bytes_ // BEAT_BYTES)
+            beats += [(self._address, cycle) for cycle in cycles]
         return beats
 
 
@@ -244,9 +244,9 @@ class _ResponseRing:
         if not _following(self._times.config, self._launch, number):
             self._go(last)
 
-    def proceed(self, there: int) -> None:
+    def proceed(self, arrival: int) -> None:
         """Advance to the arrival of the next command, or, without one, to the end."""
-        if self._waiting and self._waiting[-1][1] < there:
+        if self._waiting and self._waiting[-1][1] < arrival:
             self._go(self._waiting[-1][1])
 
     @property
@@ -296,8 +296,8 @@ def simulate(
                 continue
             address = launch.pages + page * config.page_bytes
             issued = times.issued[-1]
-            _, there = reader.read(issued + timing.read_address, address, config.page_bytes)[-1]
-            times.page_arrived.append(there + timing.page_arrived)
+            _, last = reader.read(issued + timing.read_address, address, config.page_bytes)[-1]
+            times.page_arrived.append(last + timing.page_arrived)
             times.admit()
             sealed = times.admitted[-1] + timing.seal
             left, answered = writer.write(sealed + timing.write_address, address, config.page_bytes)

@@ -119,8 +119,8 @@ class Front(wiring.Component):
             if held[0] >= rounds:
                 continue
             half = self._key_bits // 2
-            came = delay(m, f"state_{lane}", state, AesLane.LATENCY, reset=False)
-            after = Cat(came[half:] ^ cell.o[:half], came[:half])
+            entered = delay(m, f"state_{lane}", state, AesLane.LATENCY, reset=False)
+            after = Cat(entered[half:] ^ cell.o[:half], entered[:half])
             again = delay(m, f"again_{lane}", after, self.turn(interval) - AesLane.LATENCY, reset=False)
             m.d.comb += state.eq(Mux(cycle == 0, before, again) if len(held) > 1 else before)
             before = again

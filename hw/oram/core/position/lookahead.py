@@ -114,8 +114,8 @@ class Lookahead(wiring.Component):
             turn.place.eq(place),
         ]
         for name in ("command", "permuted"):
-            known = delay(m, name, getattr(asked, name), RecentBuckets.LATENCY, reset=False)
-            m.d.comb += getattr(turn, name).eq(known)
+            delayed = delay(m, name, getattr(asked, name), RecentBuckets.LATENCY, reset=False)
+            m.d.comb += getattr(turn, name).eq(delayed)
         for name in ("fresh", "miss", "dummy"):
             m.d.comb += getattr(turn, name).eq(getattr(labels, name))
         with m.If(waiting.i.valid):

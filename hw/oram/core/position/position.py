@@ -122,9 +122,9 @@ class Position(wiring.Component):
             waits = Signal(name=f"waits_{n}")
             m.d.sync += waits.eq(fetched & ~load)
             fetched = waits
-        there = Cat(bucket.valid for bucket in self.bucket).all()
+        arrived = Cat(bucket.valid for bucket in self.bucket).all()
         ready = Cat(table.ready for table in tables).all()
-        m.d.comb += [load.eq(fetched & paced & room & there & ready), turn.ready.eq(load)]
+        m.d.comb += [load.eq(fetched & paced & room & arrived & ready), turn.ready.eq(load)]
         for n, table in enumerate(tables):
             m.d.comb += [
                 self.bucket[n].ready.eq(load),

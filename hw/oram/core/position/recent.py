@@ -45,15 +45,15 @@ class RecentBuckets(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         """Compare with all, find the first match of each group, then the first group."""
         m = Module()
-        known = Signal(self._depth)
+        entered = Signal(self._depth)
         numbers = [Signal(self._bits, name=f"number_{n}", reset_less=True) for n in range(self._depth)]
         with m.If(self.step):
-            m.d.sync += known.eq(Cat(1, known))
+            m.d.sync += entered.eq(Cat(1, entered))
             m.d.sync += [old.eq(new) for old, new in zip(numbers, [self.number, *numbers[:-1]], strict=True)]
         with m.If(self.clear):
-            m.d.sync += known.eq(0)
+            m.d.sync += entered.eq(0)
         same = Signal(self._depth, reset_less=True)
-        m.d.sync += same.eq(Cat(known[n] & (old == self.number) for n, old in enumerate(numbers)))
+        m.d.sync += same.eq(Cat(entered[n] & (old == self.number) for n, old in enumerate(numbers)))
 
         groups = [same[first : first + _GROUP] for first in range(0, self._depth, _GROUP)]
         some_of = Signal(len(groups), reset_less=True)

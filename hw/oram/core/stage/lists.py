@@ -154,11 +154,11 @@ class _Steps:
         last_record = _register(self.config.record_index_bits, "last_record")
         last_valid = _register(1, "last_valid", reset=True)
         found, items, labels = recall.found, self.config.items, self.config.label_count
-        known = self._read_state(found.place)
+        logged_state = self._read_state(found.place)
         with m.If(at[loop - 1]):
             m.d.sync += [
                 self.item.eq(lists.item),
-                self.early.eq(Mux(found.valid, known.bitmap, lists.bitmap)),
+                self.early.eq(Mux(found.valid, logged_state.bitmap, lists.bitmap)),
                 self.after_touch.eq(found.valid & (Value.cast(found.place) == Value.cast(last_place))),
                 self.after_append.eq(
                     Cat(
@@ -258,9 +258,9 @@ class _Steps:
         with m.If(self.at[self.retry_at]):
             for label in range(labels):
                 fresh = self.recall.fresh[label]
-                known_fresh = self._read_state(fresh.place)
+                fresh_state = self._read_state(fresh.place)
                 with m.If(fresh.valid):
-                    m.d.sync += self.base[label].eq(known_fresh)
+                    m.d.sync += self.base[label].eq(fresh_state)
                 with m.Else():
                     m.d.sync += self.base[label].eq(self.lists.header[label])
                 same = Value.cast(fresh.place) == Value.cast(self.place)

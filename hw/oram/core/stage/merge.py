@@ -23,7 +23,7 @@ _WORD_BYTES = WORD_BITS // 8
 _BITMAP_WORD = BLOCK_BYTES // _WORD_BYTES
 
 
-class Merge(wiring.Component):
+class PageMerge(wiring.Component):
     """Fills each free slot of a page with the flushed item of the same rank.
 
     Behaviour

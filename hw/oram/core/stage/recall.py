@@ -55,7 +55,7 @@ class Recall(wiring.Component):
                 #: For the last touch: four cycles after ``start``, and five for the second label.
                 "fresh": Out(found_layout(config)).array(labels),
                 #: Two cycles after ``start``: slots of the record that operations of the window filled. This
-                #: and the outputs below lack the previous operation, whose slot is known later.
+                #: and the outputs below lack the previous operation, whose slot is initialized later.
                 "unseen": Out(slots),
                 #: ``own``, ``log_turn``: four cycles after ``start``: the slot of the operation's item in
                 #: this record, if an operation of the window appended it, and that operation.
@@ -157,14 +157,12 @@ class Recall(wiring.Component):
         ]
         unseen = Signal(slots, reset_less=True)
         equal_held = [Signal(turns, name=f"equal_{label}", reset_less=True) for label in range(labels)]
-        known = Signal(turns)  # its slot, or none, was written since reset
-        equal_known = [named(m, f"known_{label}", equal[label] & known) for label in range(labels)]
+        initialized = Signal(turns)  # its slot, or none, was written since reset
+        shown = [named(m, f"initialized_{label}", equal[label] & initialized) for label in range(labels)]
         with m.If(at[1]):
-            m.d.sync += unseen.eq(
-                any_of([select(one, of) for one, of in zip(equal_known, filled, strict=True)])
-            )
+            m.d.sync += unseen.eq(any_of([select(one, of) for one, of in zip(shown, filled, strict=True)]))
             with m.If(touch.last):
-                m.d.sync += known.eq(known | (1 << item.turn)[:turns])
+                m.d.sync += initialized.eq(initialized | (1 << item.turn)[:turns])
             m.d.sync += [held.eq(now) for held, now in zip(equal_held, equal, strict=True)]
         for label in range(labels):
             for turn in range(turns):

@@ -24,7 +24,7 @@ from hw.oram.core.stage.layouts import (
     value_write_layout,
 )
 from hw.oram.core.stage.lists import Lists
-from hw.oram.core.stage.merge import Merge
+from hw.oram.core.stage.merge import PageMerge
 from hw.oram.core.stage.page_slots import PageSlots
 from hw.oram.core.stage.schedule import KEY_BYTES, PAGE_KEYS_OFFSET, StageSchedule
 from hw.oram.core.stage.values import Values
@@ -43,8 +43,8 @@ class Stage(wiring.Component):
     cycle depends on keys, records, or their content.
 
     Steps that depend on the previous touch form a loop of four cycles, five for long lists (`Lists`).
-    `Recall` looks up ahead of it. The steps behind it need its result: `Merge` delays the page's beats until
-    the whole record has arrived, and `Values` routes the values.
+    `Recall` looks up ahead of it. The steps behind it need its result: `PageMerge` delays the page's beats
+    until the whole record has arrived, and `Values` routes the values.
     """
 
     def __init__(self, config: OramConfig) -> None:
@@ -91,7 +91,7 @@ class Stage(wiring.Component):
             with_page.append(delay(m, f"with_page_{cycle}", with_page[-1], 1))
 
         m.submodules.lists = lists = Lists(config)
-        m.submodules.merge = merge = Merge(config)
+        m.submodules.merge = merge = PageMerge(config)
         m.submodules.values = values = Values(config)
         m.submodules.writer = writer = Writer(config)
         late = Signal(2)

@@ -129,9 +129,9 @@ class Admit(wiring.Component):
         ):
             m.d.comb += [counted.give.eq(give), counted.take.eq(turn & take)]
 
-        gone = Signal(touch_layout(config), reset_less=True)
-        m.d.sync += [self.turn.valid.eq(turn), gone.eq(touch)]
-        m.d.comb += self.turn.payload.eq(gone)
+        admitted = Signal(touch_layout(config), reset_less=True)
+        m.d.sync += [self.turn.valid.eq(turn), admitted.eq(touch)]
+        m.d.comb += self.turn.payload.eq(admitted)
 
         # One beat of the page every ``page_beat_cycles``, the rate of the AES pipelines.
         beats, pace = config.page_beats, config.page_beat_cycles

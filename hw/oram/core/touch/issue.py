@@ -86,22 +86,22 @@ class Issue(wiring.Component):
         connect(m, flipped(self.operation), operations.i)
         connect(m, records.o, flipped(self.record))
 
-        # The slot: loaded at its operation's deadline, looked up, issued.
+        # The slot: loaded at its operation's deadline, found up, issued.
         slot = Signal(touch_layout(config), reset_less=True)
-        full, looked, known, spaced = Signal(), Signal(), Signal(), Signal(init=1)
+        full, found, checked, spaced = Signal(), Signal(), Signal(), Signal(init=1)
         load, issue, issued = Signal(), Signal(), Signal()
         items, number = config.items, Signal(range(config.items))
         first, last = number == 0, number == items - 1
         wanted = ~full & spaced & (~first | due.some) & ~self.halt
         m.d.comb += [
-            looked.eq(delay(m, "look", load, Scoreboard.LATENCY)),
+            found.eq(delay(m, "lookup", load, Scoreboard.LATENCY)),
             timer.i.eq(self.accepted),
             due.give.eq(timer.o),
             due.take.eq(load & first),
             load.eq(wanted & operations.o.valid),
             operations.o.ready.eq(load & last),
         ]
-        m.d.sync += known.eq((looked | known) & ~issue)
+        m.d.sync += checked.eq((found | checked) & ~issue)
         with m.If(wanted & ~operations.o.valid):
             m.d.sync += self.late.eq(1)
         with m.If(load):
@@ -112,7 +112,7 @@ class Issue(wiring.Component):
 
         blocked = scoreboard.blocked & slot.page_valid
         m.d.comb += [
-            issue.eq(known & ~blocked & scoreboard.room & (turns.some | ~slot.first) & ~self.halt),
+            issue.eq(checked & ~blocked & scoreboard.room & (turns.some | ~slot.first) & ~self.halt),
             scoreboard.page.eq(slot.record),
             scoreboard.insert.eq(issued & slot.page_valid),
             scoreboard.release.eq(self.released),
@@ -136,8 +136,8 @@ class Issue(wiring.Component):
             m.d.sync += owned.eq(owned - 1)
         m.d.comb += [
             self.activity.busy.eq(issue | (owned != 0)),
-            self.activity.page.eq(known & blocked),
-            self.activity.credit.eq(known & ~blocked),
+            self.activity.page.eq(checked & blocked),
+            self.activity.credit.eq(checked & ~blocked),
         ]
 
         # The slot keeps its touch in the cycle after the issue.

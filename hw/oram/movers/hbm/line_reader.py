@@ -134,13 +134,13 @@ class LineReader(wiring.Component):
                     out.i.valid.eq(turn.o.valid & source.valid),
                     source.ready.eq(turn.o.valid & out.i.ready),
                 ]
-        moved = out.i.valid & out.i.ready
+        taken = out.i.valid & out.i.ready
         if words.count == 1:
-            m.d.comb += turn.o.ready.eq(moved)
+            m.d.comb += turn.o.ready.eq(taken)
         else:
             place = Signal(range(words.count), name=f"{words.name}_place")
             last = place == words.count - 1
-            with m.If(moved):
+            with m.If(taken):
                 m.d.sync += place.eq(Mux(last, 0, place + 1))
-            m.d.comb += turn.o.ready.eq(moved & last)
+            m.d.comb += turn.o.ready.eq(taken & last)
         return notes.i

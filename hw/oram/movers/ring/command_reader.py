@@ -138,17 +138,18 @@ class CommandReader(wiring.Component):
         final = self._beats - 1
         place = Signal(range(self._beats))
         valid, first, last = (Signal(2, name=name) for name in ("valid", "first", "last"))
-        came, compared = (Signal(BEAT_BITS, name=name, reset_less=True) for name in ("came", "compared"))
+        names = ("received", "compared")
+        received, compared = (Signal(BEAT_BITS, name=name, reset_less=True) for name in names)
         number = Signal(SEQUENCE_BITS)  # expected of the next record
         equal, stops = Signal(), Signal()
         m.d.sync += [
             valid.eq(valid << 1 | self.axi.rvalid),
             first.eq(first << 1 | (place == 0)),
             last.eq(last << 1 | (place == final)),
-            came.eq(self.axi.rdata),
-            compared.eq(came),
-            equal.eq(came[:SEQUENCE_BITS] == number),
-            stops.eq(came[STOP_BIT]),
+            received.eq(self.axi.rdata),
+            compared.eq(received),
+            equal.eq(received[:SEQUENCE_BITS] == number),
+            stops.eq(received[STOP_BIT]),
         ]
         with m.If(self.axi.rvalid):
             m.d.sync += place.eq(Mux(place == final, 0, place + 1))

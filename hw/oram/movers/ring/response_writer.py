@@ -110,7 +110,7 @@ class ResponseWriter(wiring.Component):
             sizes.o.ready.eq(writer.written),
             self.error.eq(writer.error),
         ]
-        said = self.due != 0
+        reports = self.due != 0
         answered = Mux(writer.written, sizes.o.payload + 1, 0)
-        m.d.sync += [self.due.eq(self.due + answered - said), self.written.eq(said)]
+        m.d.sync += [self.due.eq(self.due + answered - reports), self.written.eq(reports)]
         return m

@@ -5,7 +5,7 @@ import pytest
 
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code
-from hw.oram.driver.operations import Operations, Results
+from hw.oram.driver.operations import OperationResults, Operations
 from hw.oram.driver.sealing import (
     STOP,
     open_commands,
@@ -70,7 +70,7 @@ def test_a_launch_ends_behind_its_last_command():
 def test_responses_have_a_direction_of_their_own():
     config = OramConfig(value_bytes=8)
     operations = some_operations(config)
-    results = Results(statuses=operations.codes, keys=operations.keys, values=operations.values)
+    results = OperationResults(statuses=operations.codes, keys=operations.keys, values=operations.values)
     records = seal_responses(config, KEY, results, first=3)
     message = message_of(records[0], 8, (3).to_bytes(8, "little") + (1).to_bytes(4, "little"))
     assert message[16:24] == operations.values[0].tobytes()

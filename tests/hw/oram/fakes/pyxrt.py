@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 from hw.oram.config import OramConfig
-from hw.oram.driver.operations import Results
+from hw.oram.driver.operations import OperationResults
 from hw.oram.driver.sealing import open_commands, seal_responses
 from sim.golden.oram.front import map_keys
 from sim.golden.oram.map import Command, keyed_map
@@ -75,7 +75,7 @@ class run(threading.Thread):
                 time.sleep(1e-4)
             (code, key, value), genuine = open_one(session, commands[slot][None].copy(), n)
             (end,) = store.run([Command(code, key, value, not genuine)])
-            results = Results(
+            results = OperationResults(
                 statuses=np.array([end.status], np.uint8),
                 keys=np.array([end.key], np.uint64),
                 values=np.frombuffer(end.value, np.uint8)[None],

@@ -8,7 +8,7 @@ import pytest
 from hw.errors import InputError
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code, Status
-from hw.oram.driver.operations import UNVERIFIED, Results
+from hw.oram.driver.operations import UNVERIFIED, OperationResults
 from sim.engines.oram.operations import read_operations, write_labels, write_results
 
 CONFIG = OramConfig(value_bytes=16, log_n=8)
@@ -86,7 +86,7 @@ def test_results_and_labels(tmp_path):
     values = np.zeros((3, 16), np.uint8)
     values[0, :2] = 1, 2
     statuses = np.array([Status.HIT, Status.INSERTED, Status.MISS], np.uint8)
-    results = Results(statuses=statuses, keys=operations.keys, values=values)
+    results = OperationResults(statuses=statuses, keys=operations.keys, values=values)
     write_results(tmp_path / "results.csv", operations.codes, results)
     assert (tmp_path / "results.csv").read_text().splitlines() == [
         "op,key,status,value",

@@ -10,7 +10,7 @@ from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code
 from sim.golden.oram.fast import FastMap, leaky_touches
 from sim.golden.oram.leakage import (
-    Finding,
+    LeakageFinding,
     leaks,
     overlaps,
     page_findings,
@@ -125,7 +125,7 @@ def test_p_values_are_uniform_without_a_leak():
 
 
 def test_the_least_effect_is_found_nine_times_of_ten():
-    """Pages that come again as much more often as `Finding.least` says."""
+    """Pages that come again as much more often as `LeakageFinding.least` says."""
     rng = np.random.default_rng(7)
     count, size, found = 32, 20_000, 0
     least = overlaps(rng.integers(count, size=(size, 1)), count)[0].least
@@ -139,5 +139,5 @@ def test_the_least_effect_is_found_nine_times_of_ten():
 
 def test_means_that_do_not_vary():
     four = np.full(10, 4)
-    assert same_mean(four, four, 1) == Finding("mean", 1.0, 0.0, 0.0)
+    assert same_mean(four, four, 1) == LeakageFinding("mean", 1.0, 0.0, 0.0)
     assert leaks([same_mean(four, four + 1, 1)])

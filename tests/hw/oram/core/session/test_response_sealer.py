@@ -12,7 +12,7 @@ from hw.oram.core.crypto.keystream import Keystream
 from hw.oram.core.session.record import record_shape
 from hw.oram.core.session.response_sealer import ResponseSealer
 from hw.oram.core.stage.layouts import response_layout
-from hw.oram.driver.operations import Results
+from hw.oram.driver.operations import OperationResults
 from hw.oram.driver.sealing import seal_responses
 from tests.support.gateware.streams import bits_of
 from tests.support.oram.blocks import bits, content, round_keys
@@ -50,7 +50,7 @@ def test_responses(value_bytes, seed):
     rng, pauses = np.random.default_rng([value_bytes, seed]), random.Random(seed)
     config, count = CONFIGS[value_bytes], 30 if value_bytes == 8 else 8
     key = rng.bytes(16)
-    results = Results(
+    results = OperationResults(
         statuses=rng.integers(0, 7, count).astype(np.uint8),
         keys=rng.integers(0, 1 << config.key_bits, count, np.uint64),
         values=rng.integers(0, 256, (count, config.value_bytes), np.uint8),
