@@ -1,4 +1,4 @@
-"""What the host sees of the oblivious map's RTL: a function of labels and of the host alone, to the cycle."""
+"""The host's view of the oblivious map's RTL: a function of labels and of the host alone, to the cycle."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sim.run.run import compare, run
 from tests.support.oram.bus import BOARD, Bus, simulated
 from tests.support.oram.mixed import TOLD, Mixed, mixed_launch
 
-#: A configuration, a memory, and how many operations as `mixed_launch` has them.
+#: A configuration, a memory, and the operations of each part of `mixed_launch`.
 LAUNCHES = [
     pytest.param((SMALL, "model", 24, 240), id="small"),
     *(
@@ -42,12 +42,12 @@ def short_launches(monkeypatch):
 
 @dataclass
 class Seen:
-    """A launch, and what the host has of it.
+    """A launch and the host's view of it.
 
     Members
     -------
     archive
-        Pages as they were when they were read, in order [reads, P].
+        Pages at their reads, in order [reads, P].
     page, cycle, operation
         Of each read of a page.
     """
@@ -73,7 +73,7 @@ class Seen:
 
 @pytest.fixture(scope="module", params=LAUNCHES)
 def seen(request, tmp_path_factory):
-    """A host that keeps every page it is asked for, behind those that there are."""
+    """A host that archives every page that is read, behind the existing pages."""
     config, memory, each, compared = request.param
     mixed = mixed_launch(config, np.random.default_rng(5), each, compared)
     job, size = ADAPTER.job(mixed.tensors, config), config.page_bytes
@@ -97,12 +97,12 @@ def seen(request, tmp_path_factory):
 
 
 def test_the_bus_follows_from_the_labels(seen):
-    """Whatever is asked for: every workload, a page that nobody touches and one that everybody does."""
+    """Whatever the commands: every workload, a page that nobody touches and one that everybody does."""
     seen.bus.follows(seen.job, empty_pages=seen.config.host_pages)
 
 
 def test_every_page_and_version_is_sealed_once(seen):
-    """Each write is under the page's next version; no block is written twice, and none of a response."""
+    """Each write has the page's next version; no block is written twice, and none of a response."""
     count, versions = Counter(), []
     for page in seen.page.tolist():
         count[page] += 1
@@ -116,10 +116,10 @@ def test_every_page_and_version_is_sealed_once(seen):
 
 
 def test_a_fixed_key_is_not_told_from_any(seen):
-    """A coin said which of the two an operation is, so that any difference of pages or gaps is a leak (TVLA).
+    """A coin chose which of the two an operation is, so any difference of pages or gaps is a leak (TVLA).
 
-    Shifts by a deviation would be found, and in the soak by half of one; what is less has no room in a bus
-    that is the expected one to the cycle.
+    Shifts of a deviation are detected, in the soak of half of one. A bus equal to the expected one to the
+    cycle leaves no room for less.
     """
     begin = seen.mixed.phases["compared"][0]
     asked = seen.operation >= begin
@@ -137,7 +137,7 @@ def test_a_fixed_key_is_not_told_from_any(seen):
 
 
 def test_pages_are_uniform_and_independent(seen):
-    """Of all that was asked for without knowing labels; LOADs touch pages in order."""
+    """For all operations that do not know labels; LOADs touch pages in order."""
     told = np.concatenate([seen.mixed.phases[name] for name in TOLD])
     pages = seen.page[~np.isin(seen.operation, told)]
     findings = page_findings(pages[:, None], seen.config.host_pages)
@@ -145,8 +145,8 @@ def test_pages_are_uniform_and_independent(seen):
 
 
 def test_equal_labels_give_equal_buses_whatever_is_asked(tmp_path):
-    """Misses of every kind reveal the same labels under the same seed: nothing is there, new keys come, and
-    more and more do.  So do hits, of other keys with other values, whether they are read or written.
+    """Misses of every code reveal the same labels under the same seed: no key exists, then new keys are
+    inserted. So do hits on other keys with other values, reads or writes.
     """
     count, rng = 60, np.random.default_rng(3)
     pattern = np.concatenate([np.arange(20), rng.integers(20, size=count - 20)])

@@ -1,4 +1,4 @@
-"""Look-ups in a small table through the oblivious map's RTL, and what the page says the host saw of them."""
+"""Lookups in a small table through the oblivious map's RTL, and the page about the host's view."""
 
 import re
 from dataclasses import replace
@@ -66,7 +66,7 @@ def test_the_host_saw_the_labels_pages(looked_up):
 
 
 def test_a_burst_elsewhere_or_later_is_found(looked_up, tmp_path):
-    """The last page that was read, and its neighbour; a response a cycle later; a burst too many."""
+    """The last page read, and its neighbour; a response a cycle later; an extra burst."""
     _, done = looked_up
     trace, first = read_trace(done.traces["host"]), done.addresses["pages"]
     ends = first + SMALL.host_pages * SMALL.page_bytes

@@ -1,4 +1,4 @@
-"""The figures of docs/oram.md: launches as they were measured on the RTL, predicted."""
+"""The figures of docs/oram.md: launches measured on the RTL, predicted."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from hw.oram.model.predict import predict
 from sim.engines.oram.adapter import ADAPTER
 
 PAGE = Path(__file__).parents[2] / "docs" / "oram.md"
-#: Lines of ops.csv that are used: the rings and the pages of 2^18 keys stay in the host's cache.
+#: Lines of ops.csv in use: the rings and the pages of 2^18 keys fit the host's cache.
 OPERATIONS = 8192
-#: By log_n: cycles of the launch as the RTL took them, and of those before its first command.  Operations
-#: wait for pages under way and write bursts, those of 2^20 keys for the rate that both directions share, too.
+#: By log_n: cycles of the launch on the RTL, and those before its first command. Operations wait for pages in
+#: flight and write bursts; with 2^20 keys also for the shared rate.
 MEASURED = {18: (253_519, 192_403), 20: (846_423, 767_486)}
 
 
 @pytest.fixture(scope="module")
 def operations(tmp_path_factory):
-    """The file that the page's script writes, its beginning."""
+    """The beginning of the file that the page's script writes."""
     (script,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     with contextlib.redirect_stdout(io.StringIO()) as written:
         exec(script, {})

@@ -1,4 +1,6 @@
-"""Launches of the oblivious map without reset between them: they answer, leave and show what one does."""
+"""Launches of the oblivious map without reset between them: results, state and bus equal those of one
+launch.
+"""
 
 from dataclasses import replace
 from itertools import chain, repeat
@@ -17,14 +19,14 @@ from sim.run.adapter import Tamper
 from sim.run.run import compare
 from tests.support.oram.bus import BOARD, Bus, simulated
 
-#: Operations until the first launch ends, the second, the third; one whose command comes late.
+#: Operations until the end of the first, second and third launch; an operation whose command is late.
 ENDS, LATE = (70, 110, 150), 96
 SLOTS, SIZE = 256, SMALL.command_bytes
 RING = SLOTS * SIZE
 
 
 def job():
-    """Operations on few keys, so that later launches find what earlier ones left."""
+    """Operations on few keys, so that later launches find keys of earlier ones."""
     rng, count = np.random.default_rng(11), ENDS[-1]
     return ADAPTER.job(
         {
@@ -39,10 +41,10 @@ def job():
 
 
 def several(job):
-    """Return the launch: two rings of commands, the first of which says stop in front of further ones.
+    """Return the launch: two rings of commands, the first with a stop record in front of further ones.
 
-    A call that goes on before there is a map, and one that begins another, with other keys and other pages;
-    one of those that go on has these, too.
+    It includes a call before the map exists, and one that initializes again with other keys and pages. One of
+    the later calls has these, too.
     """
     rings = np.zeros((2, SLOTS, SIZE), np.uint8)
     rings[:, : ENDS[2]] = job.commands
@@ -78,7 +80,7 @@ def test_several_launches_are_as_one(tmp_path, monkeypatch):
     refused = [counters[call] for call in (0, 2)]
     assert not any(counted[name] for counted in refused for name in counted if name.endswith("_bytes"))
 
-    # What is answered, and left: not a byte of other responses.
+    # The answers: not a byte of other responses.
     rings = done.buffers[RESPONSES].reshape(2, SLOTS, SIZE)
     answers = np.concatenate([rings[0, : ENDS[0]], rings[1, ENDS[0] : ENDS[2]]])
     found = ADAPTER.outputs(given, SMALL, {**done.buffers, RESPONSES: answers})
@@ -86,7 +88,7 @@ def test_several_launches_are_as_one(tmp_path, monkeypatch):
     others = np.concatenate([rings[0, ENDS[0] :], rings[1, : ENDS[0]], rings[1, ENDS[2] :]])
     assert (others == others[0, 0]).all()
 
-    # What is shown, of each launch from its first look at a command on.
+    # The bus of each launch from its first read of a command on.
     bus = Bus(SMALL, launch, trace)
     reads = bus.trace[bus.trace["channel"] == Channel.AR]
     begun = [

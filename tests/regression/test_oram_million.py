@@ -10,7 +10,7 @@ from sim.run.run import run
 from tests.support.oram.bus import BOARD
 from tests.support.oram.workloads import answers, commands_of, tensors_of
 
-#: An operation every 8 cycles at most, so that memory that waits can follow; and deadlines for its queues.
+#: At most an operation every 8 cycles, so that memory with waits can follow; and deadlines for its queues.
 MAP = replace(
     SMALL,
     log_n=14,
@@ -25,7 +25,7 @@ CONFIGS = (
     MAP,
     replace(MAP, touch="both"),
     replace(MAP, pad="always", value_bytes=64, inflight=64),
-    # Every record of both pages is read and written: memory that waits needs more between operations.
+    # Every record of both pages is read and written: memory with waits needs longer intervals.
     replace(MAP, touch="both", pad="always", key_bits=32, interval_cycles=24, touch_cycles=1024),
 )
 OPERATIONS = 250_000
@@ -34,7 +34,7 @@ OPERATIONS = 250_000
 @pytest.mark.soak
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: f"{config.touch}-{config.pad}")
 def test_a_million_answers_are_those_of_a_dict(config, tmp_path):
-    """PUTs until it is nearly full, then deletes, then all: whatever waits, late is nothing."""
+    """PUTs until it is nearly full, then deletes, then all codes: despite all waits, nothing is late."""
     rng, part = np.random.default_rng(17), OPERATIONS // 5
     commands = [
         command

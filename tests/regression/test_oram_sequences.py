@@ -1,7 +1,7 @@
-"""Random sequences of launches of the oblivious map, of any length and pace, with no reset between them.
+"""Random sequences of launches of the oblivious map, of any length and pace, without reset between them.
 
-What is state by purpose, the map, goes on, and is that of a Python dict; nothing else of a launch decides
-anything of the next: neither refused calls, nor rings that moved, nor commands that came late.
+The map's content persists, and equals a Python dict. Nothing else of a launch affects the next: neither
+refused calls, nor moved rings, nor late commands.
 """
 
 from dataclasses import replace
@@ -27,7 +27,7 @@ _BOTH = roomy(replace(SMALL, **FEW, touch="both", pad="always", value_bytes=64, 
 _NARROW = roomy(
     replace(SMALL, **FEW, log_n=9, key_bits=32, mac_bits=64, bin_split=1, alpha=0.5, value_bytes=16)
 )
-#: A map, and a host: the share of groups of commands that come late. All but the last are in `make test`.
+#: A map, and a host: the share of groups of commands that are late. All but the last are in `make test`.
 CONFIGS = {
     "small, at once": (SMALL, 0.0),
     "small, late": (SMALL, 1.0),
@@ -35,12 +35,12 @@ CONFIGS = {
     "narrow": (_NARROW, 0.5),
 }
 LAUNCHES, SLOTS = 5, 64
-#: Commands that come late begin a group of commands, whatever its size.
+#: Late commands begin a group, whatever its size.
 GROUP = 16
 
 
 def operations(config, rng):
-    """Draw operations on few keys, so that later launches find what earlier ones left."""
+    """Draw operations on few keys, so that later launches find keys of earlier ones."""
     count = int(rng.integers(60, 130))
     keys = rng.integers((1 << config.key_bits) - 1, size=24, dtype=np.uint64)
     return {
@@ -54,10 +54,10 @@ def operations(config, rng):
 
 
 class Sequence:
-    """A launch of several calls, and what each is to end with.
+    """A launch of several calls, and the expected end of each.
 
-    Each call has rings of its own, one after the other in memory; some end behind a number of operations,
-    others at a record that says so.  Before the first there is no map, and in between another is asked for.
+    Each call has rings of its own, consecutive in memory. Some end after a number of operations, others at a
+    stop record. The first call precedes initialization, and a later one initializes again.
     """
 
     def __init__(self, job, config, late, rng):
@@ -111,7 +111,7 @@ class Sequence:
         }
 
     def responses(self, buffers):
-        """Return the responses in order, and what lies in the places of no response."""
+        """Return the responses in order, and the bytes of unused slots."""
         rings = buffers[RESPONSES].reshape(LAUNCHES, SLOTS, -1)
         free = np.ones((LAUNCHES, SLOTS), bool)
         found = []
@@ -139,7 +139,7 @@ def test_launches_answer_as_a_dict_whatever_ran_before(name, seed, tmp_path, mon
     memory = ("model", "jitter", "fast")[(seed + len(name)) % 3]
     done, _ = simulated(config, sequence.launch, tmp_path, memory_mode=memory, seed=seed)
 
-    # Only who was never reset goes on counting, and refuses to begin again.
+    # Only a map that was never reset continues its counts and refuses to initialize again.
     counters = [call.counters for call in done.answer.calls]
     assert [counted["status"] for counted in counters] == sequence.statuses
     assert [counted["answered_count"] for counted in counters] == sequence.answered

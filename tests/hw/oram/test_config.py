@@ -1,4 +1,4 @@
-"""Maps that there are not."""
+"""Illegal configurations are refused."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def test_a_key_has_bits_for_both_of_its_buckets(touch, most):
 
 
 def test_deadlines_follow_the_size_of_records():
-    """Unless they are given: of large records some six go through a port before."""
+    """Unless they are given: some six large records pass a port first."""
     small, large = OramConfig(), OramConfig(value_bytes=384)
     assert (small.touch_deadline, small.settle_deadline) == (352, 192)
     assert large.touch_deadline > 12 * large.record_beats

@@ -1,4 +1,4 @@
-"""The map's engine on every board: default, ports, what is refused."""
+"""The map's engine on every board: default, ports, refusals."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The script that feeds the rings, against a card that is the golden map: new keys, a ring that goes on."""
+"""The script that feeds the rings, against a card that is the golden map: new keys, a wrapping ring."""
 
 import csv
 import dataclasses
@@ -30,7 +30,7 @@ HERE, ROOT = Path(__file__).parent, Path(__file__).parents[3]
 
 
 def package(config):
-    """Render what a kernel's package has beside the Verilog."""
+    """Render the files of a kernel's package beside the Verilog."""
     table = ENGINE.arguments(config, BOARD)
     widths = {"addr_width": 64, "id_width": 1}
     ports = [
@@ -65,7 +65,7 @@ def library(tmp_path_factory):
 
 
 class Host:
-    """The script beside its operations, and what it did."""
+    """The script with its operations, and its calls."""
 
     def __init__(self, directory, library):
         self.directory, self.library = directory, library
@@ -198,7 +198,7 @@ READ = dataclasses.replace(CONFIG, value_bytes=16)
 
 @pytest.fixture(scope="module")
 def script():
-    """Return the names of the script; the libraries it misses are missed only when it runs."""
+    """Return the names of the script; missing libraries are reported only when it runs."""
     names = {"__name__": "feed"}
     exec(compile(package(READ)["feed.py"], "feed.py", "exec"), names)
     return names

@@ -1,12 +1,12 @@
-"""The estimate of resources against what Yosys counts, block by block."""
+"""The estimate of resources against Yosys, block by block."""
 
 import pytest
 
 from hw.oram.config import OramConfig
 from hw.oram.resources import blocks, estimate
 
-#: How many there are of each part, and LUT, FF and block RAMs of one, by ``loomwork resources --engine oram
-#: FILE`` for each ``value_bytes``.
+#: Number of each part, and LUT, FF and block RAMs of one, by ``loomwork resources --engine oram FILE`` for
+#: each ``value_bytes``.
 COUNTED = {
     8: {
         "loomwork_oram": (1, 7_825, 14_732, 30),
@@ -54,7 +54,7 @@ COUNTED = {
 #: Multipliers of all.
 DSP = {8: 0, 64: 5}
 _AES = {"aes_lane": 1, "aes_last_round": 1, "aes_round": 9}
-#: Parts of each block, and how many of them where other blocks have some, too.
+#: Parts of each block, and their number where other blocks have some, too.
 PARTS = {
     "opening and sealing of pages": {"opener": 1, "sealer": 1, "aes": 8, "gf_products": 8},
     "opening and sealing of commands": {"queries": 1, "answers": 1, "aes": 2, "gf_products": 2},
@@ -69,7 +69,7 @@ PARTS = {
 
 
 def counted(value_bytes, parts):
-    """Return LUT, FF and block RAMs of so many of each part."""
+    """Return LUT, FF and block RAMs of a number of each part."""
     each = COUNTED[value_bytes]
     flat = {name: count for name, count in parts.items() if name != "aes"}
     flat |= {name: count * parts.get("aes", 0) for name, count in _AES.items()}

@@ -1,10 +1,10 @@
-"""Blocks and round keys of the map's cryptography, as integers that its signals take."""
+"""Blocks and round keys of the map's cryptography, as integers for its signals."""
 
 from sim.golden.oram import aes
 
 
 def bits(content):
-    """Return bytes as a signal has them, byte n in bits 8 n to 8 n + 7."""
+    """Return bytes as a signal's value, byte n in bits 8 n to 8 n + 7."""
     return int.from_bytes(bytes(content), "little")
 
 

@@ -1,4 +1,4 @@
-"""A launch with its bus recorded, and that bus beside the trace that labels and the host give."""
+"""A launch with its bus recorded, and that bus beside the computed trace."""
 
 from dataclasses import dataclass, field
 from itertools import repeat
@@ -17,7 +17,7 @@ BOARD = load_board("u55c")
 
 
 def simulated(config, launch, directory, **options):
-    """Simulate a launch; give what came of it, and the trace at the host's ports."""
+    """Simulate a launch; return its result, and the trace at the host's ports."""
     engine, path = find_engine("oram"), directory / "bus.trace"
     done = simulate(
         kernel_design(engine, config, BOARD),
@@ -32,10 +32,10 @@ def simulated(config, launch, directory, **options):
 
 @dataclass
 class Bus:
-    """Where a launch has its buffers, and what was recorded at the host's ports."""
+    """Buffers of a launch, and the recording at the host's ports."""
 
     config: object
-    launch: object  #: As the adapter gives it.
+    launch: object  #: Made by the adapter.
     trace: object
     addresses: dict = field(init=False)
     ports: list = field(init=False)
@@ -48,7 +48,9 @@ class Bus:
         self.ports = [port for port in table.ports if port.startswith("host")]
 
     def follows(self, job, *, first=0, until=None, ring=0, found=None, empty_pages=0, endless=False):
-        """Check one call, of operations ``first`` to ``until``, whose rings begin ``ring`` bytes on."""
+        """Compare one call, of operations ``first`` to ``until``, whose rings begin at an offset of
+        ``ring`` bytes.
+        """
         call = BusLaunch(
             pages=self.addresses[PAGES],
             commands=self.addresses[COMMANDS] + ring,

@@ -1,6 +1,6 @@
-"""Files of operations as programs and people write them, with keys of 64 bits and values of 16 bytes."""
+"""Files of operations from various programs and people, with keys of 64 bits and values of 16 bytes."""
 
-#: What files may look like: their bytes, and keys and values, or the words of a refusal.
+#: Dialects of the file: its bytes, and keys and values, or the words of a refusal.
 DIALECTS = {
     "plain": (b"op,key,value\nput,1,2\nget,1,\n", [(2, 1, 2), (1, 1, 0)]),
     "mark of UTF-8, CRLF": (b"\xef\xbb\xbfop,key,value\r\nput,1,2\r\n", [(2, 1, 2)]),

@@ -1,4 +1,4 @@
-"""How long lists get and how full bins are, by simulation of many operations."""
+"""Length of lists and load of bins, by simulation of many operations."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from tests.support.oram.workloads import keys_of
 
 @dataclass
 class Loads:
-    """Shares of lists and bins with k items or more, items in the overflow on average; peaks since begin."""
+    """Shares of lists and bins with at least k items, average items in the overflow; peaks."""
 
     lists: np.ndarray
     bins: np.ndarray
@@ -21,7 +21,7 @@ class Loads:
 
 
 def simulate(config, workload, operations, seed=0):
-    """Fill a map, access keys, and look at it four times in the time all keys take, but not at first."""
+    """Fill a map, access keys, and sample it four times in the time of all keys, after a warm-up."""
     rng = np.random.default_rng(seed)
     fast = FastMap(config, config.keys)
 

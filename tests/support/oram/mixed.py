@@ -1,4 +1,4 @@
-"""One launch of everything that may make a difference, for what must not show any."""
+"""One launch of many workloads, for tests that they are indistinguishable."""
 
 from typing import NamedTuple
 
@@ -10,16 +10,16 @@ from sim.golden.oram.front import map_keys
 from sim.golden.oram.map import Command, keyed_map
 from tests.support.oram.workloads import WORKLOADS, commands_of, load_commands, tensors_of
 
-#: Parts whose labels are in order, or chosen by who knows them.
+#: Parts whose labels are in order, or chosen with knowledge of labels.
 TOLD = ("load", "starved", "burst on a page")
 
 
 class Mixed(NamedTuple):
-    """Operations as tensors of a job, and which of them belong together."""
+    """Operations as tensors of a job, and their parts."""
 
     tensors: dict
     phases: dict  #: Numbers of the operations of each part, by its name.
-    fixed: np.ndarray  #: Of those of the last part, which ask always for the same.
+    fixed: np.ndarray  #: Operations of the last part on the fixed key.
 
 
 def mixed_launch(config, rng, each, compared=0):
@@ -28,9 +28,9 @@ def mixed_launch(config, rng, each, compared=0):
     Parameters
     ----------
     each
-        Operations of every workload, and of two that know labels: one spares a page, one asks for it alone.
+        Operations of every workload, and of two that know labels: one avoids a page, one touches it alone.
     compared
-        Operations behind them, of which each, by a coin, is a GET of one key or anything.
+        Operations behind them; a coin makes each a GET of one key or a random operation.
     """
     keys = map_keys(simulation_keys(0)[1])
     state = keyed_map(config, permutation_key=keys.permutation, draw_key=keys.draw)
@@ -56,7 +56,7 @@ def mixed_launch(config, rng, each, compared=0):
 
 
 def chosen(state, loads, rng, count, *, wanted, page=3):
-    """Return GETs of keys that lie with ``page``, or of keys that do not, so that its list gets long."""
+    """Return GETs of keys with the label ``page``, or of all other keys, so that its list gets long."""
     for _ in range(count):
         entries = state.position.entries
         permuted = state.permuted([load.key for load in loads])

@@ -1,4 +1,4 @@
-"""Runs of the parts that seal and open pages, with every cycle of what goes in and comes out."""
+"""Runs of the parts that seal and open pages, with the cycle of every input and output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHAPES = {
 
 
 def runs(soak):
-    """Return (shape, pauses of requests, pauses of beats, seed): two a shape in `make test`."""
+    """Return (shape, pauses of requests, pauses of beats, seed): two for each shape in `make test`."""
     return [
         pytest.param(name, *stalls, seed, marks=[] if seed == 0 and stalls in QUICK else [pytest.mark.soak])
         for name in SHAPES
@@ -37,7 +37,7 @@ QUICK = ((0.0, 0.0), (0.0, 0.6))
 
 @dataclass
 class Record:
-    """Cycles at which beats were taken and keystreams there; beats and verdicts by the cycle they came in."""
+    """Cycles of taken beats and ready keystreams; output beats and verdicts by cycle."""
 
     taken: list[int] = field(default_factory=list)
     beats: dict[int, bytes] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Record:
     verdicts: dict[int, bool] = field(default_factory=dict)
 
     def pages(self, shape):
-        """Return the bytes of the pages that came, [pages, P]."""
+        """Return the bytes of the output pages, [pages, P]."""
         return np.frombuffer(b"".join(self.beats.values()), np.uint8).reshape(-1, shape.page_bytes)
 
 
@@ -60,7 +60,7 @@ def powers(shape, key):
 
 
 def run_pages(unit, shape, key, nonces, pages, *, request_stall=0.0, stall=0.0, seed=0):
-    """Send ``pages`` [n, P] with their (page, version), after the powers; late if they stall."""
+    """Send ``pages`` [n, P] with their (page, version), after the powers; with pauses if they stall."""
     record = Record()
     count = len(pages) * shape.beats
     size = shape.beat_bits // 8

@@ -1,4 +1,4 @@
-"""What a host may do to pages, as the tensor of a job: rows as `sim.run.adapter.Tamper` has them."""
+"""Attacks of a host on pages, as the tensor of a job: rows of `sim.run.adapter.Tamper`."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ def swap(config, page, read, other):
 
 
 def replay(config, page, read):
-    """Return what the read before gave."""
+    """Return the content of the previous read."""
     size, beyond = config.page_bytes, _beyond(config)
     at = page * size
     return np.array([[at, read - 1, beyond, at, size, 0], [at, read, at, beyond, size, 0]])

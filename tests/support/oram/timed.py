@@ -8,7 +8,7 @@ from tests.support.oram.pages import powers
 
 
 def keyed(power, shape, key):
-    """Give, cycle by cycle, the (signal, value) with which the powers of a hash key are written."""
+    """Yield, cycle by cycle, the (signal, value) that writes the powers of a hash key."""
     writes = [{"en": 1, "slot": slot, "value": bits(value)} for slot, value in powers(shape, key)]
     return [[(power, write)] for write in (*writes, {"en": 0, "slot": 0, "value": 0})]
 

@@ -25,7 +25,7 @@ def test_sizes():
 def test_lines_are_spread_in_turn():
     config = OramConfig(log_n=8, record_ports=4)
     structure = board_arguments(config)["records0"]
-    assert structure.lines % 4  # the last turn is not whole
+    assert structure.lines % 4  # the last line of ports is incomplete
     ports = [np.full(structure.port_bytes, 255, np.uint8) for _ in range(4)]
     for line in range(structure.lines):
         at = line // 4 * structure.line_bytes

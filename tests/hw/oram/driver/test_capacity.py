@@ -1,4 +1,4 @@
-"""Bytes of every structure, and what does not fit."""
+"""Bytes of every structure, and refused configurations."""
 
 from dataclasses import replace
 
@@ -46,7 +46,7 @@ def test_host_may_be_too_small():
 
 
 def test_ports_share_channels_where_there_are_few():
-    """Two channels hold what eight ports reach."""
+    """Two channels hold the structures of eight ports."""
     config = OramConfig(position_ports=4, record_ports=4, alpha=0)
     need = 2 * (2**17 * 128 // 4 + 2**17 * 256 // 4)
     memory = replace(U55C.memory, channels=2, channel_bytes=need)

@@ -1,4 +1,4 @@
-"""Sealed records opened by hand with the golden GCM, and what becomes of records that were changed."""
+"""Sealed records opened by hand with the golden GCM, and rejection of changed records."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ KEY = bytes(range(16))
 
 
 def message_of(record, value_bytes, iv):
-    """Return what is sealed in a record, byte by byte as the format has it."""
+    """Return the sealed text of a record, byte by byte as specified."""
     end = 48 + -(-value_bytes // 16) * 16
     message, right = Gcm(KEY).open(np.frombuffer(iv, np.uint8), record[32:end], record[16:32])
     assert right

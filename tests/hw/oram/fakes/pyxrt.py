@@ -1,8 +1,8 @@
-"""Stands in for XRT's Python binding: a card whose kernel is the golden map, in a thread.
+"""A replacement of XRT's Python binding: a card whose kernel is the golden map, in a thread.
 
 FAKE_CONFIG has the configuration, FAKE_LOG is the file of calls, one JSON list a line. With FAKE_ANSWERS the
-kernel ends after as many answers; of answer FAKE_FOREIGN a byte is another's; FAKE_NOT is why the card does
-not open.
+kernel ends after this number of answers; of answer FAKE_FOREIGN a byte is changed; FAKE_NOT is the reason why
+the card does not open.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Launches step by step: when each thing begins, when it ends, and what is refused."""
+"""Launches step by step: the begin and end of each phase, and refusals."""
 
 import random
 
@@ -8,7 +8,7 @@ from hw.oram.kernel.arguments import Fault
 from hw.oram.kernel.sequencer import LASTING, Sequencer
 from tests.support.gateware.streams import set_all, simulate
 
-#: Cycles without a burst that end something.
+#: Cycles without a burst that end a phase.
 QUIET = 128
 UNIT = Sequencer(quiet_cycles=QUIET)
 LEVELS = ("initialize", "init_busy", "commands_busy", "operations_busy", "bus_busy")
@@ -16,14 +16,14 @@ PULSES = ("keys_start", "init_start", "run_start", "done")
 
 
 class World:
-    """The sequencer, what it is told, and in which cycles it said what."""
+    """The sequencer, its inputs, and the cycles of its pulses."""
 
     def __init__(self, ctx):
         self._ctx, self._told = ctx, dict.fromkeys(LEVELS, 0)
         self.cycle, self.pulses = 0, {name: [] for name in PULSES}
 
     async def step(self, cycles=1, *, start=0, keys_done=0, fault=0, **levels):
-        """Set levels that stay; pulses are given in the first of the cycles."""
+        """Set levels; pulses are high in the first of the cycles."""
         self._told |= levels
         for n in range(cycles):
             pulses = {"start": start, "keys_done": keys_done} if n == 0 else {"start": 0, "keys_done": 0}
@@ -37,7 +37,7 @@ class World:
                     seen.append(self.cycle)
 
     async def initialized(self):
-        """Launch, and give the keys and the empty map as long as they take."""
+        """Launch, with fixed times of the keys and the empty map."""
         await self.step(start=1, initialize=1)
         await self.step(5)
         await self.step(keys_done=1)
@@ -83,7 +83,7 @@ def test_a_launch_that_initializes():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_done_when_answered_and_quiet(seed):
-    """However the ports are, it is over in the cycle after both."""
+    """Whatever the ports do, it ends in the cycle after both."""
     rng = random.Random(seed)
 
     async def scenario(world):
@@ -114,7 +114,7 @@ def test_done_when_answered_and_quiet(seed):
 
 @pytest.mark.parametrize("again", [False, True])
 def test_refused_at_once(again):
-    """Nothing begins, and a launch as it should be clears the bit."""
+    """Nothing begins, and a legal launch clears the bit."""
     fault = Fault.AGAIN if again else Fault.EMPTY
 
     async def scenario(world):
@@ -140,7 +140,7 @@ def test_refused_at_once(again):
 
 @pytest.mark.parametrize("fault", LASTING)
 def test_faults_last(fault):
-    """A launch with one ends when the ports are quiet, whatever is not answered; the next at once."""
+    """A launch with a fault ends when the ports are quiet, whatever is unanswered; the next ends at once."""
 
     async def scenario(world):
         await world.initialized()
@@ -166,7 +166,7 @@ def test_faults_last(fault):
 
 
 def test_a_fault_while_the_empty_map_is_written():
-    """It is not waited for any more."""
+    """The rest of the empty map is not awaited."""
 
     async def scenario(world):
         await world.step(start=1, initialize=1)

@@ -1,4 +1,4 @@
-"""Bursts on the way to the host: in the order of time, within its rates and limits."""
+"""Bursts of the link to the host: in order of time, within its rates and limits."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ LARGE = 64 * 2**20  # an eighth of it lies in the host's cache
 
 
 def carried(bursts, *, used_bytes=0, **timing):
-    """Carry bursts (cycle, write, bytes) and give the cycles of each."""
+    """Carry bursts (cycle, write, bytes) and return the cycles of each."""
     host_memory = replace(BOARD.host, timing=replace(BOARD.host.timing, **timing))
     board = replace(BOARD, memories=(BOARD.memory, host_memory))
     host = HostMemory(Link(board, used_bytes=used_bytes))
@@ -62,7 +62,7 @@ def test_few_bursts_are_under_way(write, size, each):
 
 
 def test_ports_do_not_wait_for_each_other():
-    """Of each port the first begins when there is room, however many wait behind the other's."""
+    """The first burst of each port begins when there is room, independent of the other port's queue."""
     bursts = [(0, True, 256)] * 400 + [(500, True, 256)]
     behind = carried(bursts)[-1][1]
     host = HostMemory(Link(BOARD, used_bytes=0))

@@ -1,4 +1,4 @@
-"""What a launch takes: bytes by count, cycles as the golden gates have them on a host that never queues."""
+"""Predictions: bytes by count, cycles equal to the recurrences on a host that never queues."""
 
 import time
 from dataclasses import replace
@@ -29,7 +29,7 @@ CONFIGS = [
 
 
 def quick_host(board):
-    """A board whose host takes no time for bytes, and any number of bursts."""
+    """A board whose host has unlimited rate and bursts."""
     timing = replace(
         board.host.timing,
         bytes_per_second=1e15,
@@ -92,7 +92,7 @@ def test_pages_that_are_not_known_are_as_likely_as_labels():
     expected = 20_000 * config.host_pages / config.labels * config.page_bytes
     assert found.read_bytes["pages"] == pytest.approx(expected, abs=config.page_bytes)
     given = predict(OramWorkload(operations=20_000, pages=tuple(pages)), config, BOARD)
-    assert given.cycles_total == pytest.approx(found.cycles_total, rel=0.08)  # what 4,096 differ by
+    assert given.cycles_total == pytest.approx(found.cycles_total, rel=0.08)  # the deviation of 4,096
     always = replace(config, pad="always", touch="both")
     assert sum(page is not None for page in random_pages(always, 100)) == 200
 

@@ -1,4 +1,4 @@
-"""Readers and writers of blocks against memories of any pace, and against their own promises of cycles."""
+"""Readers and writers of blocks against memories of any pace, and against their specified latencies."""
 
 import itertools
 import random
@@ -11,7 +11,7 @@ from hw.oram.movers.blocks.writer import BlockWriter
 from tests.support.gateware.axi_memory import AxiMemory
 from tests.support.gateware.streams import seeds, set_all, simulate
 
-#: Beats of a block, address of the first: within a burst always; over one's end at times; longer than one.
+#: Beats of a block, address of the first: always within a burst; sometimes across one's end; longer than one.
 SHAPES = {"page": (4, 0x1_0000), "odd": (5, 0x1_0140), "long": (18, 0x40)}
 BLOCKS = 6
 INDEX_BITS = 8
@@ -26,7 +26,9 @@ def bursts_of(beats, base, index):
 
 
 def rising(starts, latency, taken):
-    """Return when each burst is first offered: so long after its block, or behind the one before."""
+    """Return the cycle of each burst's first offer: a latency after its block, or behind the previous
+    burst.
+    """
     offered = []
     for x, start in enumerate(starts):
         offered.append(max(start + latency, taken[x - 1] + 1 if x else 0))
@@ -53,7 +55,8 @@ def test_reader(shape, stall, seed):
         t = 0
         while len(words) < beats * len(indices):
             ask = len(asked) < len(indices) and held < BLOCKS and rng.random() < 0.4
-            # A block that is there goes as a whole, as gate 2 takes it: from two cycles after.
+            # A block that has arrived is read as a whole, as the admission control does: from two cycles
+            # later on.
             if not passing and len(there) * beats > len(words) and there[len(words) // beats] <= t - 2:
                 passing = beats * (rng.random() < 0.5)
             driven = [(dut.i.valid, ask), (dut.o.ready, passing > 0)]

@@ -1,4 +1,4 @@
-"""Whether bursts are under way at a port, against a count of them."""
+"""Bursts in flight at a port, against a count of them."""
 
 import random
 
@@ -13,13 +13,13 @@ from tests.support.gateware.streams import set_all, simulate
 
 
 class Watched(wiring.Component):
-    """A port and what is told of it."""
+    """A port and its counter."""
 
     def __init__(self):
         super().__init__({"axi": In(axi.Signature(data_width=64, addr_width=32)), "busy": Out(1)})
 
     def elaborate(self, platform):
-        """Watch it."""
+        """Connect the counter."""
         m = Module()
         m.submodules.outstanding = outstanding = Outstanding(bits=3)
         outstanding.watch(m, self.axi)
@@ -32,7 +32,7 @@ UNIT = Watched()
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
 def test_busy(rate):
-    """A burst counts from its address to its last beat or response, both included; seven at most each way."""
+    """A burst counts from its address to its last beat or response, both included; at most seven each way."""
     rng, port, told = random.Random(rate), UNIT.axi, []
 
     async def bench(ctx):

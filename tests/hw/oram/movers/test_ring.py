@@ -1,4 +1,4 @@
-"""Commands from a ring that a host fills in its own time, or from a stream; responses into a ring."""
+"""Commands from a ring that a host fills at its own pace, or from a stream; responses into a ring."""
 
 import itertools
 import random
@@ -15,19 +15,19 @@ from tests.support.gateware.streams import seeds, set_all, simulate
 
 BEAT = 64
 SLOTS = 32
-#: Records of one beat, of two and of three; 16 are asked for or held at most, four make a group.
+#: Records of one beat, of two and of three; at most 16 are requested or held, four make a group.
 SHAPES = {value: OramConfig(log_n=8, inflight=8, value_bytes=value) for value in (8, 64, 128)}
 GROUP = 4
 
 
 def record(config, sequence, rng, *, stop=False):
-    """Make a record: sequence number, flags, and what is sealed."""
+    """Make a record: sequence number, flags, and random text."""
     head = sequence.to_bytes(8, "little") + int(stop).to_bytes(8, "little")
     return head + rng.randbytes(config.command_bytes - len(head))
 
 
 class Host:
-    """Fills slots of the ring in order, so many cycles apart, behind the engine by less than the ring."""
+    """Fills slots of the ring in order, with pauses, less than a ring behind the engine."""
 
     def __init__(self, memory, base, records, size, pauses):
         self.memory, self.base, self.records, self.size = memory, base, records, size
@@ -43,7 +43,7 @@ class Host:
 
 
 async def launch(ctx, dut, take, *, operations=0, host=None, limit=20_000, spare=20):
-    """Start, take what is there record by record, and end so many cycles after the launch's end."""
+    """Start, take the records that arrive, and end ``after`` cycles after the launch's end."""
     there, words, t, ended = 0, [], 0, None
     tick = ctx.tick().sample(Cat(dut.arrived, dut.busy, dut.o.valid), dut.o.payload)
     ctx.set(dut.operations, operations)
@@ -85,7 +85,7 @@ def test_ring_in_two_launches(value, pauses, seed):
     base, size, counts = 0x2_0040, config.command_bytes, (21, 19)
     memory = AxiMemory(dut.axi, stall=0.4 * (seed % 2), seed=seed)
     sent = [record(config, n, rng) for n in range(sum(counts))]
-    # The first launch has a number of commands; the second ends with a record that is none.
+    # The first launch has a number of commands; the second ends with a stop record.
     records = [*sent, record(config, len(sent), rng, stop=True)]
     host = Host(memory, base, records, size, lambda: rng.randrange(2 * pauses + 1))
     got = []
@@ -101,12 +101,12 @@ def test_ring_in_two_launches(value, pauses, seed):
 
     simulate(dut, bench, background=memory.testbenches())
     assert got == [b"".join(sent[: counts[0]]), b"".join(sent[counts[0] :])]
-    # Never more asked for than there is room, and nothing outside the ring.
+    # Never more requests than room, and none outside of the ring.
     assert all(0 <= at - base < SLOTS * size for at, _ in memory.reads)
 
 
 def groups(first, end):
-    """Return the bursts in which the records ``first`` to ``end`` of one beat are asked for."""
+    """Return the bursts that request the records ``first`` to ``end`` of one beat."""
     ends = [*range(first + GROUP - first % GROUP, end, GROUP), end]
     return [
         (at % SLOTS * BEAT, up_to - at) for at, up_to in zip([first, *ends], ends, strict=False) if up_to > at
@@ -114,11 +114,11 @@ def groups(first, end):
 
 
 def test_what_is_asked_for_is_the_launches_own_whatever_ran_before():
-    """Not one record more, wherever launches end in a group; and groups again behind one that was stopped."""
+    """Exactly the launch's records, wherever launches end in a group; and groups again after a stop."""
     config, rng = SHAPES[8], random.Random(3)
     dut = CommandReader(config)
     memory = AxiMemory(dut.axi)
-    counts = (3, 1, 2, 7, GROUP, 1, 0, 6, 5)  # 0: until a record says stop, behind two
+    counts = (3, 1, 2, 7, GROUP, 1, 0, 6, 5)  # 0: until a stop record, behind two
     ends = list(itertools.accumulate(count or 2 for count in counts))
 
     async def bench(ctx):
@@ -189,11 +189,11 @@ def test_a_record_that_is_not_there_is_asked_for_again_after_the_poll():
 
     simulate(dut, bench, background=memory.testbenches())
     asked, came = memory.cycles["ar"], memory.cycles["r"]
-    # Seen two cycles after it came; five groups were asked for by then, a request every third cycle.
+    # Compared two cycles after its arrival; five groups were requested by then, one every third cycle.
     before = [cycle for cycle in asked if cycle - CommandReader.ADDRESS_LATENCY <= came[0] + 2]
     assert before == list(range(before[0], before[0] + 15, 3))
     assert memory.reads[:5] == [(1024 * n, 16) for n in range(5)]
-    # Asked for again, alone, when all behind it came and the time is over.
+    # The retry, alone, when all later records have arrived and the poll time is over.
     again = asked[5:]
     assert again[0] == came[0] + 2 + 100 + CommandReader.RETURN_LATENCY + CommandReader.ADDRESS_LATENCY
     assert [b - a for a, b in itertools.pairwise(again[:3])] == [again[0] - came[0] + 5] * 2
@@ -201,7 +201,7 @@ def test_a_record_that_is_not_there_is_asked_for_again_after_the_poll():
     found = next(n for n, cycle in enumerate(came) if cycle + CommandReader.ARRIVED_LATENCY == there[0])
     polls = found - 5 * 16 + 1
     assert memory.reads[5 : 5 + polls] == [(0, 1)] * polls
-    # Then ahead again, from the next one on.
+    # Prefetching continues with the next record.
     assert memory.reads[5 + polls : 7 + polls] == [(BEAT, 15), (1024, 16)]
     assert again[polls] == came[found] + 2 + CommandReader.SPACING + CommandReader.ADDRESS_LATENCY
 
@@ -267,7 +267,7 @@ def test_responses_go_around_the_ring(seed, value, slots):
             await step()
 
     simulate(dut, bench, background=memory.testbenches())
-    # Groups end with the ring's or four records', when no command is left, or the first waited long enough.
+    # Groups end with the ring's end or four records, when no command is left, or after the first one's wait.
     groups, alone = [], []
     for n, cycle in enumerate(whole):
         ended = groups and (alone[-1] or not (groups[-1][-1] + 1) % min(slots, GROUP))

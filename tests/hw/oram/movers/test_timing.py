@@ -1,4 +1,4 @@
-"""The way of an operation, against what the configuration makes room for."""
+"""Latency of an operation's path, against the room of the configuration."""
 
 import pytest
 
@@ -13,7 +13,9 @@ from hw.oram.movers.timing import PathTiming
 @pytest.mark.parametrize("aes_lanes", [1, 4])
 @pytest.mark.parametrize("position_cycles", [16, 288, 1000])
 def test_no_operation_waits_for_room_before_its_issue(touch, pad, value_bytes, aes_lanes, position_cycles):
-    """As many are accepted as are under way at the full rate, and one whose issue is not counted yet."""
+    """The accepted operations are those in flight at the full rate, and one whose issue is not counted
+    yet.
+    """
     config = OramConfig(
         touch=touch,
         pad=pad,
@@ -28,6 +30,6 @@ def test_no_operation_waits_for_room_before_its_issue(touch, pad, value_bytes, a
 @pytest.mark.parametrize("value_bytes", [8, 64, 384, 512])
 @pytest.mark.parametrize("aes_lanes", [1, 2, 4])
 def test_no_launch_ends_before_its_last_page(value_bytes, aes_lanes):
-    """Its response may be written at once; its page comes while the ports are still waited for."""
+    """Its response may be written at once; its page arrives while the ports are still awaited."""
     timing = PathTiming(OramConfig(value_bytes=value_bytes, aes_lanes=aes_lanes))
     assert timing.quiet > timing.page_sealed + BlockWriter.ADDRESS_LATENCY - timing.response_sealed

@@ -1,4 +1,4 @@
-"""Buckets fill as the fluid limit says."""
+"""Buckets fill as the fluid limit predicts."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,9 @@ from sim.golden.oram.fast import fill_buckets
 
 
 def simulate(buckets, keys, entries, turnover, seed=0):
-    """Fill tables to ``keys`` a bucket; then a random key goes and another comes, ``turnover`` times each."""
+    """Fill tables to ``keys`` a bucket; then ``turnover`` times each, remove a random key and insert
+    another.
+    """
     rng = np.random.default_rng(seed)
     most = 2 * buckets * keys
     count = most * (1 + turnover)
@@ -35,7 +37,7 @@ def test_shares(keys, entries, turnover):
 
 
 def test_failures_of_buckets_that_are_too_small():
-    """Few entries make keys fail as often as predicted, so that more entries are believed to."""
+    """With few entries keys fail as often as predicted, which supports predictions for more."""
     _, failed = simulate(1 << 13, 8, 11, 16)
     left, right = bucket_shares(11, 8, turnover=True)
     assert failed == pytest.approx(left[11] * right[11], rel=0.4)  # about fifty

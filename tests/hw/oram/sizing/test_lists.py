@@ -1,4 +1,4 @@
-"""Lists, bins and overflow are as the formulas have them, for the worst of sequences; others need less."""
+"""Lists, bins and overflow match the formulas for the worst sequence; others need less."""
 
 from dataclasses import replace
 
@@ -73,7 +73,7 @@ def test_entries_needed_suffice_and_no_fewer():
 @pytest.mark.parametrize("touch", ["one", "both"])
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_peaks_of_the_default(workload, touch):
-    """Over 10^7 operations at N = 2^20 the overflow stays below what is needed with 2^-40."""
+    """Over 10^7 operations at N = 2^20 the overflow stays below its bound for 2^-40."""
     config = OramConfig(touch=touch)
     found = simulate(config, workload, 10_000_000)
     assert found.overflow_peak <= overflow_needed(config, operations=1e7)

@@ -1,4 +1,4 @@
-"""Operations to a launch and back: what lies in the buffers, and what is refused."""
+"""Operations to a launch and back: content of the buffers, and refusals."""
 
 from dataclasses import replace
 
@@ -47,7 +47,7 @@ def job(config, tensors):
 
 
 def memory_of(job, records):
-    """Return the buffers of a kernel that did everything right, with noise where nothing is said."""
+    """Return the buffers of a correct kernel, with noise in undefined bytes."""
     config, rng = job.config, np.random.default_rng(1)
     state, buffers = job.played.state, {"responses": records.reshape(-1)}
     buffers["pages"] = sealed_pages(state, job.page_gcm, range(config.host_pages)).reshape(-1)
@@ -108,7 +108,7 @@ def test_a_right_kernels_buffers_are_the_golden_models(config, job):
 
 
 def test_of_responses_with_a_wrong_tag_nothing_is_read(job):
-    """A card's under another key, one changed bit, one number: what decrypting gives is kept back."""
+    """A card with another key, one changed bit, one number: the decrypted text is withheld."""
     config = job.config
     records = ADAPTER.golden(job, config)["responses"]
     assert ADAPTER.unverified(job, config, {"responses": records.reshape(-1)}) == ()
@@ -154,7 +154,7 @@ def test_one_wrong_byte_is_found(argument, byte, name):
 
 
 def test_every_item_is_where_the_images_say(config, job):
-    """The state that is compared is that of the map: all keys are found in pages, records and overflow."""
+    """The compared state is that of the map: all keys are found in pages, records and overflow."""
     golden, state = ADAPTER.golden(job, config), job.played.state
     found = [item.key for _, item in filter(None, state.overflow)]
     for record, image in enumerate(golden["records"]):

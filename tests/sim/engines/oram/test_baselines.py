@@ -1,4 +1,4 @@
-"""Formulas of other maps against small maps that are run."""
+"""Formulas of other maps against simulations of small maps."""
 
 import math
 import random
@@ -19,11 +19,11 @@ from sim.engines.oram.baselines import (
 
 
 def test_bolt_as_published():
-    """Bounds that the artifact prints for 2^20 keys, and the slots it moves."""
+    """Bounds printed by the artifact for 2^20 keys, and the slots of an operation."""
     bounds = bolt_bounds(20)
     assert bounds.load == pytest.approx(13.32, abs=0.01)
     assert bounds.queue == pytest.approx(78_977, rel=1e-3)
-    # Its bound on HBM counts keys of bins and keys that wait.
+    # Its bound on HBM counts keys of bins and waiting keys.
     assert bounds.hbm_keys + bounds.queue == pytest.approx(296_720, rel=1e-4)
     wide = bolt_bounds(20, alpha=0.01, bin_keys=16)
     assert wide.load == pytest.approx(21.32, abs=0.01)
@@ -78,7 +78,7 @@ def test_bolt_cycles_pass_through_what_is_published():
 
 
 class PathOram:
-    """Path ORAM as its figure 1 has it, over a tree of dictionaries; counts buckets that are not cached."""
+    """Path ORAM as in its figure 1, over a tree of dictionaries; counts buckets that are not cached."""
 
     def __init__(self, log_n, slots, cached, rng):
         self.depth, self.slots, self.cached, self.rng = path_levels(log_n) - 1, slots, cached, rng
@@ -130,7 +130,7 @@ def test_path_oram_run(alpha):
 
 @pytest.mark.parametrize(("alpha", "maps"), [(0.4, 0), (0.2, 1), (0.001, 2)])
 def test_path_oram_recursion(alpha, maps):
-    """Position maps of a sixteenth each, until one fits where the highest levels of the tree take room."""
+    """Position maps of a sixteenth each, until one fits beside the cached levels of the tree."""
     plain = path_oram(20, 8, alpha=alpha)
     nested = path_oram(20, 8, alpha=alpha, recursive=True)
     sizes = [20 - 4 * n for n in range(1, maps + 1)]

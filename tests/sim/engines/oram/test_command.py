@@ -50,7 +50,7 @@ def test_the_golden_map_answers():
 def test_the_bus_trace_is_that_of_the_hosts_memory(monkeypatch):
     def run(engine, config, board, tensors, *, directory, traces, **options):
         assert list(traces) == ["host"]
-        # The table of arguments names the port of the rings before that of the pages.
+        # The table of arguments names the port of the rings before the port of the pages.
         transfers = [(3, 0x1000, 64, 0, Channel.AR, 0), (9, 0x1000, 64, 0, Channel.R, 0)]
         traces["host"].parent.mkdir(parents=True)
         np.array([*transfers, (10, 0x2000, 256, 1, Channel.AW, 0)], TRANSFER).tofile(traces["host"])

@@ -1,4 +1,4 @@
-"""The vocabulary that the demo loads, what is looked up in it, and that its map holds it."""
+"""The demo's vocabulary, its lookups, and the capacity of its map."""
 
 import numpy as np
 import pytest

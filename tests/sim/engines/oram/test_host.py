@@ -1,4 +1,6 @@
-"""A host that changes pages behind the gates' back: found at the first touch; until reset nothing follows."""
+"""A host that changes pages in the simulator's memory: detected at the first touch; no response until
+reset.
+"""
 
 from dataclasses import replace
 
@@ -15,11 +17,11 @@ from sim.run.run import run
 from tests.support.oram.bus import BOARD, Bus, simulated
 from tests.support.oram.tampers import flip, replay, swap, truncate
 
-#: The first configuration of the regression, whose simulator is there anyway.
+#: The first configuration of the regression, whose simulator is built anyway.
 CASE = next(iter(ADAPTER.cases()))
 CONFIG = CASE.config
 PAGE, OPERATIONS = 5, 80
-#: What is done, and at which touch of the page it can be seen.
+#: Attacks, and the touch of the page that detects them.
 DEEDS = {
     "flip": (flip(CONFIG, PAGE, 1, 100, 3), 1),
     "flip of a tag": (flip(CONFIG, PAGE, 2, 15, 7), 2),
@@ -66,7 +68,7 @@ def test_changed_pages_are_found_at_their_first_touch(deed, tmp_path, monkeypatc
 
 
 def test_a_traced_run_says_why_the_map_stopped(tmp_path, monkeypatch):
-    """Its trace is not compared: the host saw less than all operations show."""
+    """Its trace is not compared: the bus of a stopped map ends early."""
     monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")
     rows, _touch = DEEDS["truncation"]
     result = run(

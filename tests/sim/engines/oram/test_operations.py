@@ -1,4 +1,4 @@
-"""Files of operations and results: what is read is what was written, and wrong lines are named."""
+"""Files of operations and results: a round trip, and errors that name the line."""
 
 from dataclasses import replace
 

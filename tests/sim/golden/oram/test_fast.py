@@ -1,4 +1,4 @@
-"""The compiled form reveals and touches what the whole map does, and leaves the same in its lists."""
+"""The compiled form reveals and touches the same as the whole map, and leaves the same lists."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The permutation is one, and its key and every bit of its input matter."""
+"""The permutation is bijective, and its key and every input bit matter."""
 
 import numpy as np
 import pytest

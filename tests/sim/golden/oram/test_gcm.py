@@ -1,4 +1,4 @@
-"""The golden GCM against the examples of its designers, and what a page must not let pass."""
+"""The golden GCM against the examples of its designers, and rejection of changed pages."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def test_product_of_an_example():
 
 
 def test_hash_of_an_example():
-    """Test case 4: 20 bytes of additional data, 60 of ciphertext, both filled up, and their lengths."""
+    """Test case 4: 20 bytes of additional data, 60 of ciphertext, both padded, and their lengths."""
     data, ciphertext = unhex("feedfacedeadbeeffeedfacedeadbeefabaddad2"), unhex(CASES[3][3])[:60]
     lengths = np.array([160, 480], ">u8").view(np.uint8)
     blocks = np.concatenate([data, np.zeros(12, np.uint8), ciphertext, np.zeros(4, np.uint8), lengths])

@@ -1,4 +1,4 @@
-"""State to bytes and back; the places of a page's, a record's and a bucket's parts by hand."""
+"""State to bytes and back; offsets in pages, records and buckets by hand."""
 
 from dataclasses import replace
 

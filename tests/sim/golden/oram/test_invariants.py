@@ -1,4 +1,4 @@
-"""Every way in which the state can be wrong is found."""
+"""Every possible fault of the state is detected."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""The map's touches show nothing that the tests find; what leaks is found."""
+"""The tests find nothing in the map's touches, and detect a leak."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -25,7 +25,7 @@ OPERATIONS = 300_000
 
 
 def touches(config, workload, operations, seed):
-    """Return pages [n, 1 or 2] of a map that is full, -1 where a label lies in HBM."""
+    """Return pages [n, 1 or 2] of a full map, -1 for a label in HBM."""
     rng = np.random.default_rng(seed)
     fast = FastMap(config, config.keys)
 
@@ -49,9 +49,9 @@ def leaky(workload, operations, seed, labels=32):
 @pytest.mark.parametrize("touch", ["one", "both"])
 @pytest.mark.parametrize(("maps", "least"), [(1, 0.12), pytest.param(10, 0.04, marks=pytest.mark.soak)])
 def test_nothing_leaks(maps, least, touch, workload):
-    """Padded, so that every touch is of a page; with labels in HBM whose dummies must not differ.
+    """Padded, so that every touch has a page; with labels in HBM whose dummies must not differ.
 
-    Of so many maps together, each with draws of its own; ``least`` is the effect that would have been found.
+    ``maps`` maps are tested together, each with its own draws; ``least`` is the detectable effect.
     """
     config = replace(CONFIG, touch=touch, pad="always")
     seeds = [[WORKLOADS.index(workload), seed] for seed in range(maps)]
@@ -63,7 +63,7 @@ def test_nothing_leaks(maps, least, touch, workload):
 
 @pytest.mark.parametrize("touch", ["one", "both"])
 def test_labels_in_hbm_are_touched_independently(touch):
-    """Without padding it shows which labels lie in HBM: as often as they should, whatever was before."""
+    """Without padding labels in HBM are visible: as often as expected, independent of history."""
     config = replace(CONFIG, touch=touch)
     pages = touches(config, "zipf", OPERATIONS, 7)
     skipped = (pages < 0).astype(np.int64)
@@ -83,7 +83,7 @@ def test_the_leak_is_found(workload):
 
 
 def test_workloads_cannot_be_told_apart():
-    """Neither by pages nor by the operations until a page is touched again; each two of them."""
+    """Neither by pages nor by the operations until a page is touched again; every pair of workloads."""
     config = replace(CONFIG, pad="always")
     seen = [touches(config, workload, OPERATIONS, 20 + at) for at, workload in enumerate(WORKLOADS)]
     gaps = [np.diff(np.flatnonzero(pages[:, 0] == 5)) for pages in seen]
@@ -107,7 +107,7 @@ def test_workloads_cannot_be_told_apart():
 
 
 def test_p_values_are_uniform_without_a_leak():
-    """Over many sequences of independent pages every test gives p below 1/10 one time of ten."""
+    """Over many sequences of independent pages every test returns p below 1/10 one time in ten."""
     rng = np.random.default_rng(6)
     low = []
     for _ in range(300):
@@ -125,7 +125,7 @@ def test_p_values_are_uniform_without_a_leak():
 
 
 def test_the_least_effect_is_found_nine_times_of_ten():
-    """Pages that come again as much more often as `LeakageFinding.least` says."""
+    """Pages that repeat more often by `LeakageFinding.least`."""
     rng = np.random.default_rng(7)
     count, size, found = 32, 20_000, 0
     least = overlaps(rng.integers(count, size=(size, 1)), count)[0].least

@@ -1,4 +1,4 @@
-"""The map answers as a dict does, whatever is asked for, and keeps what it promises on the way."""
+"""The map answers like a dict for all operations, and keeps its invariants."""
 
 import time
 from collections import Counter
@@ -15,7 +15,7 @@ from sim.golden.oram.invariants import check_invariants
 from sim.golden.oram.map import Command, ListOverflowError, keyed_map
 from tests.support.oram.workloads import WORKLOADS, answers, commands_of, draws, load_commands, quick_map
 
-#: Small enough that lists overflow, windows are longer than there are pages, and buckets are shared.
+#: Small enough for lists to overflow, for windows longer than the number of pages, and for shared buckets.
 SMALL = OramConfig(log_n=8, list_slots=6, slots=8, overflow_entries=256, inflight=16)
 VARIANTS = {
     f"{touch}-{pad}-{alpha}": replace(SMALL, touch=touch, pad=pad, alpha=alpha)
@@ -26,7 +26,7 @@ VARIANTS = {
 
 
 def run(config, commands, seed=0, every=97):
-    """Do the commands, checking the state now and then; give the map and what came of them."""
+    """Run the commands, checking the state now and then; return the map and the outcomes."""
     state, outcomes, touched = quick_map(config, seed), [], Counter()
     for start in range(0, len(commands), every):
         new = state.run(commands[start : start + every])
@@ -51,7 +51,7 @@ def test_answers_are_those_of_a_dict(variant, workload):
 @pytest.mark.parametrize("workload", WORKLOADS)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_many_answers_are_those_of_a_dict(variant, workload):
-    """A million operations over all; keys leave and come, so that everything gets full and empty."""
+    """A million operations; keys are inserted and removed, so that every structure gets full and empty."""
     config = replace(VARIANTS[variant], list_slots=14)
     rng = np.random.default_rng(WORKLOADS.index(workload))
     state, known = quick_map(config), {}
@@ -64,7 +64,7 @@ def test_many_answers_are_those_of_a_dict(variant, workload):
 
 @pytest.mark.parametrize("variant", ["one-skip-0", "one-skip-0.2", "one-always-0.9"])
 def test_full_map(variant):
-    """With all keys there lists overflow; another key is refused and nothing is lost."""
+    """With all keys in the map lists overflow; another key is refused and nothing is lost."""
     config = VARIANTS[variant]
     rng = np.random.default_rng(3)
     load = load_commands(config, config.keys + 2)
@@ -75,7 +75,7 @@ def test_full_map(variant):
 
 
 def test_full_buckets_refuse_a_key():
-    """A key whose buckets are both full is refused before N are there, and what is there stays."""
+    """A key whose buckets are both full is refused before N are stored, and the stored keys stay."""
     config = VARIANTS["one-skip-0"]
     state = quick_map(config)
     mask = config.buckets - 1
@@ -94,7 +94,7 @@ def test_full_buckets_refuse_a_key():
 
 
 def test_overflow_stops_the_map():
-    """An item without a place is a fault, and it is the last thing that happens."""
+    """An item without a place is a fault, and the last event."""
     config = replace(SMALL, list_slots=4, overflow_entries=4, alpha=0)
     state = quick_map(config)
     with pytest.raises(ListOverflowError):
@@ -117,7 +117,7 @@ def test_overflow_is_used_and_drained():
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_labels_are_drawn_once_and_revealed_once(variant):
-    """What is revealed was drawn at the key's access before, or now for a key that is not there."""
+    """A revealed label was drawn at the key's previous access, or now for an unknown key."""
     config = VARIANTS[variant]
     rng = np.random.default_rng(8)
     commands = commands_of("zipf", rng, 1500, config)
@@ -141,7 +141,7 @@ def test_labels_are_drawn_once_and_revealed_once(variant):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_pages_follow_from_labels(variant):
-    """Pages are the revealed labels' in host memory, or one at random for each in HBM if padded."""
+    """Pages are the revealed labels' in host memory; if padded, a random one for each label in HBM."""
     config = VARIANTS[variant]
     rng = np.random.default_rng(9)
     commands = commands_of("uniform", rng, 500, config)
@@ -166,7 +166,7 @@ def test_load_touches_page_after_page(variant):
 
 
 def test_items_wait_for_the_window():
-    """What an operation put into a list is flushed W + 1 operations later, and not before."""
+    """An appended item is flushed W + 1 operations later, and not before."""
     config = replace(SMALL, alpha=0, touch="one")
     state = quick_map(config)
     state.run([Command(Code.PUT, 1, bytes(8))])

@@ -39,7 +39,7 @@ def test_gcm(key, seed, blocks, tag_bytes):
 
 @given(keys, seeds)
 def test_products(a, seed):
-    """Algorithm 1 against hashes of one block, which go by tables."""
+    """Algorithm 1 against hashes of one block, which use tables."""
     b = np.random.default_rng(seed).integers(0, 256, (9, 16), np.uint8)
     hash_key = np.frombuffer(a, np.uint8)
     np.testing.assert_array_equal(gcm.multiply(b, hash_key), gcm.ghash(hash_key, b[:, None]))

@@ -1,4 +1,4 @@
-"""The trace that follows from formulas is that of a machine that is moved on cycle by cycle."""
+"""The computed trace equals that of a machine simulated cycle by cycle."""
 
 from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ CONFIG = OramConfig(
 
 @dataclass
 class JitterHost(SteadyHost):
-    """Everything takes a while, drawn by channel; ``log`` is what a bus would show of it."""
+    """Every handshake has a random delay, drawn by channel; ``log`` is the recording of the bus."""
 
     seed: int = 0
 
@@ -64,7 +64,7 @@ class JitterHost(SteadyHost):
 
 
 class Machine:
-    """What `simulate` gives, moved on cycle by cycle: registers, counters and queues in place of formulas."""
+    """The function of `simulate`, cycle by cycle: registers, counters and queues in place of formulas."""
 
     def __init__(self, config, timing, launch, host, touched):
         self.config, self.timing, self.launch, self.host = config, timing, launch, host
@@ -72,7 +72,7 @@ class Machine:
         self.operations = len(touched)
         self.accesses, self.later = [], defaultdict(list)
         self.t = launch.start
-        # Counters of gates.
+        # Counters of the controls.
         self.arrived = self.waiting = self.inflight = self.writing = self.answering = self.on_board = 0
         self.commands = 0
         self.accepts, self.issues, self.turns = deque(), deque(), deque()
@@ -84,9 +84,9 @@ class Machine:
         self.resume_from, self.outstanding = 0, 0
         self.held_before, self.changed = 0, launch.start - 3
         self.asked, self.coming = deque(), []
-        # Responses that wait, and those that are written and not counted.
+        # Waiting responses, and those written and not counted.
         self.whole, self.due = [], 0
-        self.ended = self.halted = False  # its end was seen; nothing more is asked for
+        self.ended = self.halted = False  # the stop record was compared; no further request
         self.reads = {port: deque() for port in (PAGES, RING)}
         self.writes = {port: deque() for port in (PAGES, RING)}
         self.beats = {port: deque() for port in (PAGES, RING)}
@@ -153,7 +153,7 @@ class Machine:
         self.changed = self.t
 
     def came(self, taken, cycles):
-        """Beats of commands are to come."""
+        """Beats of commands will arrive."""
         for cycle in cycles:
             self.coming.append(taken)
             if len(self.coming) == 1:
@@ -195,7 +195,7 @@ class Machine:
         self.at(last + self.timing.command_arrived, self.add, "commands", 1)
         self.at(last + self.timing.command_arrived + 1, self.add, "arrived", 1)
 
-    # Gates.
+    # Controls.
     def gates(self):
         config, timing, items, t = self.config, self.timing, self.config.items, self.t
         if self.arrived and t >= self.accept_from and self.waiting < config.accepted:
@@ -305,7 +305,7 @@ class Machine:
 
 
 def touched(config, rng, count, pages=None):
-    """Draw pages as an oblivious map touches them, or few so that they meet."""
+    """Draw pages as an oblivious map touches them, or few of them so that they collide."""
     pages = pages or config.host_pages
     return [
         [
@@ -317,7 +317,7 @@ def touched(config, rng, count, pages=None):
 
 
 def recorded(log):
-    """What was seen, without what decided it."""
+    """Return the recording, without the random generators."""
     parts = (log.address_waits, log.data, log.beat_waits, log.answers)
     return RecordedHost(*({key: iter(seen) for key, seen in part.items()} for part in parts), iter(log.found))
 
@@ -349,7 +349,7 @@ def test_trace_is_that_of_the_machine(name, endless, pages):
 
 
 def test_every_limit_is_met():
-    """Full queues hold operations back: with few pages, with slow answers, with slow writes."""
+    """Full queues delay operations: with few pages, with slow answers, with slow writes."""
     config = replace(CONFIG, inflight=4, alpha=0)
     rng = np.random.default_rng(4)
     for latency in (20, 3000):

@@ -1,4 +1,4 @@
-"""A lane against the golden AES: a block every cycle, each with round keys of its own."""
+"""An AES lane against the golden AES: a block every cycle, each with its own round keys."""
 
 import numpy as np
 

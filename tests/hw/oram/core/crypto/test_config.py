@@ -1,4 +1,4 @@
-"""Shapes of pages that there are not."""
+"""Illegal shapes of pages are refused."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""Keys permuted and bits drawn, against the golden model, in order and on time."""
+"""Permuted keys and draws against the golden model, in order and on time."""
 
 import random
 
@@ -13,7 +13,7 @@ from sim.golden.oram import aes, front
 from tests.support.gateware.streams import put, set_all, simulate
 from tests.support.oram.blocks import content, round_keys
 
-#: Bits of a key, draws, interval: of one lane that both keys share, of two, and of a lane for each block.
+#: Bits of a key, draws, interval: a lane with both keys, two lanes, and a lane for each block.
 QUICK = [(64, 1, 4), (32, 2, 6)]
 SLOW = [(64, 2, 3), (64, 1, 5), (32, 1, 1), (64, 2, 4), (64, 2, 2), (32, 1, 12), (64, 1, 23), (64, 2, 7)]
 

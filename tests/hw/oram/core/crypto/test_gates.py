@@ -1,4 +1,4 @@
-"""What the gates take and how long their paths are, as Yosys maps them; minutes, so only in the soak."""
+"""LUTs and longest paths of the ciphers, as mapped by Yosys; minutes, so only in the soak."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RECORD = PageShape(page_bytes=64, lanes=1)
 
 
 class Ports(wiring.Component):
-    """A unit with ports for all that is not constant, as a top must have them."""
+    """A unit with ports for all inputs that are not constant."""
 
     def __init__(self, unit):
         self._unit = unit
@@ -50,7 +50,7 @@ def front(interval):
     return lambda placer: Front(key_bits=64, draws=1, interval=interval, placer=placer)
 
 
-#: LUTs and picoseconds of the longest path at most.
+#: Most LUTs, and most picoseconds of the longest path.
 UNITS = {
     "aes_lane": (AesLane, 7248, 1518),
     "gf_multiplier": (GfMultiplier, 5070, 1532),

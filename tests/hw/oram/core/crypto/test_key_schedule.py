@@ -13,7 +13,7 @@ UNIT = KeySchedule()
 
 
 def run(starts):
-    """Start with each key and block in its cycle; gives what is there in each cycle of ``done``."""
+    """Start with each key and block in its cycle; return the results in each cycle of ``done``."""
     found = {}
 
     async def bench(ctx):

@@ -1,4 +1,4 @@
-"""Pages opened against the golden model: content, verdict, and when each comes."""
+"""Opened pages against the golden model: content, verdict, and their cycles."""
 
 import functools
 
@@ -17,7 +17,9 @@ def unit(name):
 
 
 def spoil(rng, sealed):
-    """Flip one bit of the tag, of what is beside a short tag, or of the ciphertext, in every other page."""
+    """Flip one bit of the tag, of the unused end of a short tag, or of the ciphertext, in every other
+    page.
+    """
     size = sealed.shape[1]
     spoilt = rng.permutation(len(sealed)) < len(sealed) // 2
     for n in np.flatnonzero(spoilt):
@@ -34,7 +36,7 @@ def test_pages(name, request_stall, stall, seed):
     cipher = gcm.Gcm(key, tag_bytes=shape.mac_bits // 8)
     sealed = gcm.seal_pages(cipher, *which, content)
     spoil(rng, sealed)
-    which[:, -1] = which[:, -2]  # the last page lies in another's place, or is of another time
+    which[:, -1] = which[:, -2]  # the last page is in another's place, or outdated
     nonces = [{"page": int(page), "version": int(version)} for page, version in which.T]
     found = run_pages(
         unit(name), shape, key, nonces, sealed, request_stall=request_stall, stall=stall, seed=seed

@@ -1,4 +1,4 @@
-"""Sealed pages against the golden model, bit for bit, and when each beat comes."""
+"""Sealed pages against the golden model, bit for bit, and the cycle of each beat."""
 
 import functools
 

@@ -16,7 +16,7 @@ UNIT = PowerTable(SHAPE, InlinePlacer())
 
 @pytest.mark.parametrize("before", [None, 1, 13, PowerTable.latency(SHAPE) - 1])
 def test_powers(before):
-    """A start while another is under way begins anew."""
+    """A start during another one restarts."""
     starts = {} if before is None else {0: b"forgotten key 16"}
     starts[before or 0] = b"the one that is."
     written, done = {}, []

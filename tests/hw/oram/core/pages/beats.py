@@ -1,4 +1,4 @@
-"""Pages in beats, as far apart as the AES lanes take them."""
+"""Pages in beats at the rate of the AES lanes."""
 
 import functools
 
@@ -12,13 +12,13 @@ from tests.support.oram.blocks import bits, round_keys
 from tests.support.oram.timed import keyed, run_timed
 from tests.support.oram.workloads import SMALLEST
 
-#: By AES lanes; with one, a page takes 48 blocks, of which the keystream is 32 ahead.
+#: By AES lanes; with one, a page takes 48 blocks, and the keystream is 32 ahead.
 CONFIGS = {
     1: OramConfig(**SMALLEST, aes_lanes=1, slots=46),
     2: OramConfig(**SMALLEST, aes_lanes=2, mac_bits=96),
     4: OramConfig(**SMALLEST, aes_lanes=4),
 }
-#: Beats of all pages of a run, about.
+#: Approximate beats of a run.
 BEATS = 28
 
 
@@ -28,7 +28,7 @@ def unit(kind, lanes):
 
 
 def case(rng, config):
-    """Return a cipher with its key, pages and versions, and what is to be sealed."""
+    """Return a cipher with its key, pages and versions, and their plain text."""
     key, count = rng.bytes(16), -(-BEATS // config.page_beats)
     which = rng.integers(0, 1 << 48, (2, count), np.uint64)
     pages = rng.integers(0, 256, (count, config.page_bytes), np.uint8)
@@ -40,7 +40,7 @@ def nonce(page, version):
 
 
 def beats_of(config, begins, pages):
-    """Return the beats of pages by cycle, as far apart as they are taken."""
+    """Return the beats of pages by cycle, at their rate."""
     pace = config.page_beat_cycles
     return {
         begin + pace * n: bits(beat)

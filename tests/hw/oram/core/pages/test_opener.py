@@ -16,7 +16,7 @@ from tests.support.oram.blocks import content
 @pytest.mark.parametrize("pauses", [False, True])
 @pytest.mark.parametrize("lanes", CONFIGS)
 def test_opened(lanes, pauses):
-    """As soon as their keystream is there, page after page; and with pauses."""
+    """Back to back as soon as their keystream is ready; and with pauses."""
     rng, wait = np.random.default_rng([lanes, pauses]), random.Random(lanes)
     config, dut = CONFIGS[lanes], unit(PageOpener, lanes)
     key, cipher, which, pages = case(rng, config)

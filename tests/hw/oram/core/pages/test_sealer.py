@@ -1,4 +1,4 @@
-"""Pages sealed beat by beat against the golden model, and the cycle of each one's last."""
+"""Pages sealed beat by beat against the golden model, and the cycle of their last beat."""
 
 import random
 
@@ -15,7 +15,7 @@ from tests.support.oram.blocks import content
 @pytest.mark.parametrize(("asked", "pauses"), [(None, False), (-1, False), (2, True)])
 @pytest.mark.parametrize("lanes", CONFIGS)
 def test_sealed(lanes, asked, pauses):
-    """Asked for as early as may be, or a little before or after the page's first beat."""
+    """Requested as early as possible, or shortly before or after the page's first beat."""
     rng, wait = np.random.default_rng([lanes, pauses]), random.Random(lanes)
     config, dut = CONFIGS[lanes], unit(PageSealer, lanes)
     key, cipher, which, pages = case(rng, config)

@@ -1,4 +1,4 @@
-"""What the golden map says of the position map, and an HBM that shows what was written late and in parts."""
+"""The golden position map, and an HBM in which writes settle late and in parts."""
 
 import random
 from collections import deque
@@ -8,7 +8,7 @@ import numpy as np
 from hw.oram.core.layouts import Code, Status
 from sim.golden.oram.map import Command, ObliviousMap
 
-#: Bytes that the HBM reads or writes at one time.
+#: Bytes that the HBM reads or writes at once.
 PIECE = 32
 
 
@@ -17,7 +17,7 @@ def ones(bits):
 
 
 def golden(config, queries):
-    """Return the golden map, and what `operation_layout` has of its operations; None where nothing counts."""
+    """Return the golden map, and its operations as `operation_layout`; None in unused fields."""
     draws = [[(draw & ones(64), draw >> 64) for draw in query["draw"]] for query in queries]
     blocks = np.array(draws, np.uint64)
     permuted = {query["command"]["key"]: query["permuted"] for query in queries}
@@ -49,7 +49,7 @@ def golden(config, queries):
 
 
 def touched(config, operation):
-    """Return an operation of the design as `golden` does."""
+    """Return an operation of the design in the form of `golden`."""
     operation = dict(operation)
     for name in ("page", "record"):
         valid = operation.pop(f"{name}_valid")
@@ -66,9 +66,9 @@ class Hbm:
     Parameters
     ----------
     read_cycles, write_cycles
-        Most that a read and a write take; 0: at once.
+        Most cycles of a read and a write; 0: at once.
     stall
-        Share of cycles in which a request or a write is not taken.
+        Share of cycles in which a request or a write is stalled.
     """
 
     def __init__(self, dut, config, *, read_cycles, write_cycles, stall=0.0, seed=0):
@@ -83,7 +83,7 @@ class Hbm:
         self.written = 0
 
     def delay(self, most):
-        """Return as often the least, the most and any."""
+        """Return the least, the most or a random delay, each equally often."""
         return self.rng.choice([0, most, self.rng.randint(0, most)])
 
     def read(self, now, table, number):
@@ -117,7 +117,7 @@ class Hbm:
             self.arrive(now)
 
     async def serve(self, ctx):
-        """Be the testbench."""
+        """Run as a testbench."""
         dut, now = self.dut, 0
         sampled = [
             part

@@ -1,4 +1,4 @@
-"""Labels of draws, against the golden map's arithmetic; what was drawn lies at every border."""
+"""Labels of draws against the golden map's arithmetic; draws lie at every border."""
 
 import random
 
@@ -12,7 +12,7 @@ from tests.support.gateware.streams import plain, simulate
 
 
 def borders(config, rng):
-    """Draw 64 bits near where a label or the kind of one begins, and any."""
+    """Draw 64 bits near the border of a label or of its kind, and random ones."""
     label = rng.choice([0, config.hbm_labels, config.labels, rng.randrange(config.labels)])
     return max(0, min(label * (1 << 64) // config.labels + rng.choice([-1, 0, 1]), (1 << 64) - 1))
 

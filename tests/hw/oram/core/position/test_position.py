@@ -13,7 +13,7 @@ from sim.golden.oram.image import bucket_images
 from tests.hw.oram.core.position.plain import Hbm, golden, ones, touched
 from tests.support.gateware.streams import get, put, rule_checker, simulate
 
-#: Cycles that a write may take beyond ``settle_cycles``, from the decision on; some go by on the way.
+#: Most cycles of a write beyond ``settle_cycles``, from the decision on; the path takes some of them.
 LATE = 48
 
 
@@ -22,7 +22,7 @@ def small(**changes):
 
 
 def permuted_keys(config, rng, count, buckets):
-    """Draw permuted keys in a few buckets of each table, many of them alike in what is above."""
+    """Draw permuted keys in a few buckets of each table, many of them with equal tags."""
     width = config.bucket_bits
     above = [rng.getrandbits(config.key_bits - 2 * width) for _ in range(count)]
     keys = set()
@@ -47,7 +47,7 @@ def query(config, rng, number, code, permuted, *, rejected=False):
 
 
 def run(config, *launches, stall=0.0, query_stall=0.0, seed=0, read=None, rules=False):
-    """Clear the map before each launch; gives the last one's operations and cycles, live keys, HBM."""
+    """Clear the map before each launch; return the last one's operations and cycles, live keys, HBM."""
     dut = Position(config)
     hbm = Hbm(
         dut,
@@ -91,7 +91,7 @@ def run(config, *launches, stall=0.0, query_stall=0.0, seed=0, read=None, rules=
 
 
 def hold(config, *launches, **how):
-    """Hold the last launch to the model: every operation, then every bucket in memory."""
+    """Compare the last launch with the model: every operation, then every bucket in memory."""
     operations, cycles, live, hbm = run(config, *launches, **how)
     model, wanted = golden(config, launches[-1])
     for at, (found, operation) in enumerate(zip(operations, wanted, strict=True)):
@@ -106,7 +106,7 @@ def hold(config, *launches, **how):
 
 
 def mixed(config, rng, count, keys):
-    """Draw operations, half of them on the key of the one before or on the first."""
+    """Draw operations, half of them on the previous key or on the first."""
     queries, last = [], keys[0]
     for number in range(count):
         last = rng.choice(keys) if rng.random() < 0.5 else rng.choice([last, keys[0]])
@@ -140,7 +140,7 @@ def test_every_operation_as_specified(changes, stall):
 
 @pytest.mark.parametrize(("read_cycles", "query_stall"), [(16, 0.0), (0, 0.9)])
 def test_few_keys_whatever_the_hbm_shows(read_cycles, query_stall):
-    """Two buckets a table, so that almost every operation needs what is not in the HBM yet."""
+    """Two buckets a table, so that almost every operation needs an unsettled write."""
     config = small()
     rng = random.Random(f"few {read_cycles}")
     keys = permuted_keys(config, rng, 5, 2)
@@ -156,7 +156,7 @@ def test_cleared_again():
 
 
 def test_full_at_n_keys():
-    """N keys that all buckets have room for; the next finds none until one is gone."""
+    """N keys fit into the buckets; the next is refused until one is removed."""
     config = small()
     rng = random.Random(5)
     keys = [above << 8 | above for above in range(config.keys)]
@@ -174,7 +174,7 @@ def test_full_at_n_keys():
 
 @pytest.mark.parametrize("read_cycles", [0, 16])
 def test_four_cycles_an_operation(read_cycles):
-    """Inserted, looked up and freed in turn: the same key, keys of the same buckets, and any."""
+    """Inserted, looked up and removed in turn: the same key, keys of the same buckets, and random ones."""
     config = small()
     rng = random.Random(11)
     keys = permuted_keys(config, rng, 3, 1)

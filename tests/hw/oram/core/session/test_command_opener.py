@@ -1,4 +1,4 @@
-"""Commands opened against those that were sealed: broken ones told, and each on its cycle."""
+"""Commands opened against the sealed ones: broken ones are rejected, each on its cycle."""
 
 import functools
 import random
@@ -20,7 +20,7 @@ from tests.support.oram.blocks import bits, round_keys
 from tests.support.oram.timed import keyed, run_timed
 from tests.support.oram.workloads import SMALLEST
 
-#: Values of half a block, of a row, and of several; how many commands: of the first, numbers run around.
+#: Values of half a block, of a row, and of several; number of commands: for the first, numbers wrap.
 SHAPES = {
     8: (OramConfig(**SMALLEST), 140),
     64: (OramConfig(**SMALLEST, value_bytes=64, key_bits=32), 12),
@@ -34,7 +34,7 @@ def unit(value_bytes):
 
 
 def commands(rng, config, count):
-    """Draw commands, some of no known code or with keys too long, seal them, and break some."""
+    """Draw commands, some with unknown codes or too long keys, seal them, and break some."""
     codes = rng.integers(0, 5, count).astype(np.uint8)
     odd = rng.random(count) < 0.2
     codes[odd] = rng.integers(5, 256, odd.sum())
@@ -47,7 +47,7 @@ def commands(rng, config, count):
 
 
 def spoil(rng, config, records):
-    """Flip a bit of the tag or of what is sealed, in a third; the last is given in another's place."""
+    """Flip a bit of the tag or of the sealed text, in a third; move the last to another's place."""
     broken = rng.random(len(records)) < 0.3
     for n in np.flatnonzero(broken):
         records[n, rng.integers(16, 48 + config.value_bytes)] ^= 1 << rng.integers(8)
@@ -59,14 +59,14 @@ def spoil(rng, config, records):
 @pytest.mark.parametrize("within", [1, 4])
 @pytest.mark.parametrize("value_bytes", SHAPES)
 def test_commands(value_bytes, within):
-    """Beats of a record are as many cycles apart as its opener takes, or come at once."""
+    """Beats of a record arrive at the opener's rate, or back to back."""
     rng, pauses = np.random.default_rng([value_bytes, within]), random.Random(within)
     config, count = SHAPES[value_bytes]
     key = rng.bytes(16)
     operations = commands(rng, config, count)
     records = seal_commands(config, key, operations)
     broken = spoil(rng, config, records)
-    records[:, :16] = rng.integers(0, 256, (count, 16))  # whose it is says its place, not its number
+    records[:, :16] = rng.integers(0, 256, (count, 16))  # the place alone decides, not the number
     records[:, 32 + 16 + -(-config.value_bytes // 16) * 16 :] = 0xA5
 
     beats, begins, cycle = {}, [], Keystream.LATENCY + 2

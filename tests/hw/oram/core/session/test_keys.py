@@ -13,13 +13,13 @@ from tests.support.gateware.streams import set_all, simulate
 from tests.support.oram.blocks import bits
 from tests.support.oram.pages import powers
 
-#: Pages whose powers are there before the last key, and after it.
+#: Pages whose powers are ready before the last key, and after it.
 SHORT, LONG = (PageShape(page_bytes=size, lanes=4) for size in (128, 2048))
 RECORD = PageShape(page_bytes=48, lanes=1)
 
 
 def run(page, count):
-    """Return the cycles from start to done of ``count`` launches one after the other, all checked."""
+    """Return the cycles from start to done of ``count`` consecutive launches, all checked."""
     rng, took = random.Random(page.page_bytes), []
     dut = Keys(page=page, record=RECORD, placer=InlinePlacer())
     names = ("session", "page", "permutation", "draw")
@@ -54,7 +54,7 @@ def run(page, count):
 
 
 def test_keys():
-    """Four keys one after the other; or two, and the powers that follow from the second."""
+    """Four keys in sequence; or two, and the powers that follow from the second."""
     in_turn = 4 * KeySchedule.LATENCY
     assert all(in_turn < cycles < in_turn + 10 for cycles in run(SHORT, 3))
     with_powers = 2 * KeySchedule.LATENCY + PowerTable.latency(LONG)

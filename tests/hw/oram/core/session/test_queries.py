@@ -28,8 +28,8 @@ COUNT = CONFIG.accepted + 8
 
 
 def schedule(rng, pauses, before, ready):
-    """Return the cycles in which commands come, ``accepted`` at most without a query taken, and that of each
-    query.
+    """Return the cycles in which commands arrive, at most ``accepted`` ahead of the queries taken, and
+    that of each query.
     """
     interval, begins, taken, begin = CONFIG.interval, [], [], Keystream.LATENCY
     for n in range(COUNT):
@@ -46,7 +46,7 @@ def schedule(rng, pauses, before, ready):
 
 @pytest.mark.parametrize("way", ["close", "pauses", "full"])
 def test_queries(way):
-    """Also of a user that pauses, and takes none until there are as many as may be."""
+    """Also for a user that pauses, and one that takes none until the queue is full."""
     rng = random.Random(way)
     secrets = [rng.randbytes(16) for _ in range(3)]
     numbers = np.random.default_rng(len(way))

@@ -33,7 +33,7 @@ def unit(value_bytes):
 
 
 def rows_of(rng, dut, config, results, n):
-    """Return the rows of a response, of which the others than the first have their value alone."""
+    """Return the rows of a response; all but the first have their value alone."""
     size = config.row_bytes
     for row in range(config.value_rows):
         told = {name: int(rng.integers(8)) for name in ("operation", "status", "key")}
@@ -46,7 +46,7 @@ def rows_of(rng, dut, config, results, n):
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("value_bytes", CONFIGS)
 def test_responses(value_bytes, seed):
-    """As close as may be, and with pauses between."""
+    """Back to back, and with pauses."""
     rng, pauses = np.random.default_rng([value_bytes, seed]), random.Random(seed)
     config, count = CONFIGS[value_bytes], 30 if value_bytes == 8 else 8
     key = rng.bytes(16)

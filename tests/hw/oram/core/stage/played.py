@@ -1,4 +1,4 @@
-"""The golden map on few records, and what the stage is given and must give back for each of its touches."""
+"""The golden map on few records, and the inputs and expected outputs of the stage for each of its touches."""
 
 import random
 from collections import defaultdict
@@ -15,7 +15,7 @@ from sim.golden.oram.map import Command, ObliviousMap
 
 @dataclass
 class Touch:
-    """One touch: what the stage is given, and what it must give back."""
+    """One touch: the stage's inputs and its expected outputs."""
 
     fields: dict
     given: bytes
@@ -26,22 +26,22 @@ class Touch:
     seal: tuple | None = None
     writes: list = field(default_factory=list)  #: (record, offset, bytes) in order.
     response: tuple | None = None
-    moved: tuple | None = None  #: Record and slot that an item of the overflow store went into.
+    moved: tuple | None = None  #: Record and slot that an overflow item moved into.
 
 
 class PlayedMap(ObliviousMap):
-    """A map that finds no room for a key now and then, and whose draws are told or of few records.
+    """A map that sometimes finds no room for a key. Its draws are given, or of few records.
 
-    HBM shows the writes of the last `OramConfig.window` operations or not, as the random numbers have it.
+    HBM shows the writes of the last `OramConfig.window` operations or not, at random.
 
     Members
     -------
     keys, no_room
-        Keys that are drawn, and how often there is no room for one.
+        Keys in use, and how often one found no room.
     played
         Touches of the operation, which is the last or ended in an overflow.
     found
-        How often an item was found in each place, or took each way.
+        How often an item was found in each place, or took each path.
     """
 
     def __init__(self, config, seed, *, keys, records, weights):
@@ -63,7 +63,7 @@ class PlayedMap(ObliviousMap):
         return [self.rng.choice(self._choices) for _ in range(self.config.label_count)]
 
     def operate(self):
-        """Return the touches of the next operation, which is drawn."""
+        """Draw the next operation and return its touches."""
         rng = self.rng
         code = rng.choices(list(Code), self._weights)[0]
         key = rng.choice(self.keys[:3] if rng.random() < 0.3 else self.keys)
@@ -77,7 +77,7 @@ class PlayedMap(ObliviousMap):
         return self.play(code, key, fresh, miss)
 
     def play(self, code, key, fresh, miss):
-        """Return the touches of an operation with such fresh records, and such of a miss."""
+        """Return the touches of an operation with these fresh records, and these of a miss."""
         self._words = np.array([*map(self._word, (*fresh, *miss))], np.uint64).reshape(1, -1, 2)
         self.loads = self.rng.choice(self._few_pages)
         self._command = Command(code, key, self.rng.randbytes(self.config.value_bytes))
@@ -90,7 +90,7 @@ class PlayedMap(ObliviousMap):
         return self.played
 
     def _word(self, record):
-        """Return a draw of this record, and of one of the few pages for a dummy."""
+        """Return a draw of this record, with one of the few pages as a dummy."""
         dummy = -(-(self.rng.choice(self._few_pages) << 32) // self.config.host_pages)
         return (self.label_of(record) << 64) // self.config.labels + dummy
 
@@ -144,7 +144,7 @@ class PlayedMap(ObliviousMap):
         self.found["store"] += 1
 
     def _count(self, number, page, record, key):
-        """Count where the key is, and whether an item goes into the page."""
+        """Count the place of the key, and whether an item moves into the page."""
         slots = self.pages[page] if page is not None else []
         seen = [
             item for item in self.records[record] if item and item.operation < number - self.config.window
@@ -167,7 +167,7 @@ class PlayedMap(ObliviousMap):
         return record_images(self, [record])[0].tobytes()
 
     def _read(self, record):
-        """Return the record as HBM shows it: recent writes are there or not."""
+        """Return the record in HBM, with or without recent writes."""
         if record not in self._shown:
             head = self._image(record)[:RECORD_HEADER_BYTES]
             noise = self.rng.randbytes(self.config.record_bytes - len(head))
@@ -199,5 +199,5 @@ class PlayedMap(ObliviousMap):
 
 
 def _new_slot(before, after):
-    """Return the slot with an item that was not there."""
+    """Return the slot with a new item."""
     return next((at for at, item in enumerate(after) if item and item is not before[at]), None)

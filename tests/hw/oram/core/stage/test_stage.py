@@ -34,7 +34,7 @@ def word(beats, at):
 
 
 def run(config, stage, touches, *, seed, missing=None):
-    """Play touches; give sealed beats, seals, responses with their cycles, the beats written, and faults."""
+    """Run touches; return sealed beats, seals, responses with their cycles, written beats, and faults."""
     rng = random.Random(f"gaps {seed}")
     cycles, base = {}, 0
 
@@ -103,7 +103,7 @@ def run(config, stage, touches, *, seed, missing=None):
 
 
 def beats_of(writes):
-    """Cut what is written into beats: record, beat, and the bytes by their place."""
+    """Cut writes into beats: record, beat, and its bytes by offset."""
     return [
         (record, offset // 32, {(offset + at) % 32: byte for at, byte in enumerate(new)})
         for record, offset, new in writes
@@ -116,7 +116,7 @@ def beat_of(write):
 
 
 def check(config, stage, touches, *, seed):
-    """Hold the stage to what touches must give back, content and cycles."""
+    """Compare the stage with the expected outputs of touches, content and cycles."""
     starts, sealed, seals, responses, writes, faults = run(config, stage, touches, seed=seed)
     schedule, spacing = StageSchedule(config), config.page_beat_cycles
     pages = [
@@ -155,8 +155,7 @@ def model_of(config, seed, *, keys=36, records=6):
     )
 
 
-#: Fields, and operations in `make test`, where 0 leaves it to the soak: enough that an item
-#: is found in a page.
+#: Fields, and operations in `make test` (0: only in the soak): enough to find an item in a page.
 VARIANTS = {
     "both": ({"touch": "both"}, 0),
     "one, padded": ({"pad": "always"}, 0),
@@ -164,13 +163,13 @@ VARIANTS = {
     "16 bytes, one AES lane": ({"value_bytes": 16, "aes_lanes": 1, "pad": "always"}, 0),
     "32 bytes, long lists": ({"value_bytes": 32, "slots": 16, "list_slots": 16, "touch": "both"}, 0),
     "full pages": ({"slots": 12, "list_slots": 14}, 60),
-    "64 bytes": ({"value_bytes": 64}, 0),  # of several rows as those of 192
+    "64 bytes": ({"value_bytes": 64}, 0),  # several rows, as for 192
     "128 bytes": ({"value_bytes": 128, "touch": "both", "pad": "always"}, 0),
     "512 bytes": ({"value_bytes": 512, "slots": 4}, 0),
     "192 bytes, padded": ({"value_bytes": 192, "slots": 4, "list_slots": 7, "pad": "always"}, 10),
     "short keys": ({"slots": 4, "list_slots": 5, "key_bits": 32}, 0),
     "long pages": ({"slots": 20, "aes_lanes": 2, "pad": "always"}, 25),
-    "one": ({}, 160),  # last, for the tests that follow have its simulator
+    "one": ({}, 160),  # last: the next tests reuse its simulator
 }
 RUNS = [
     pytest.param(name, seed, count, marks=[pytest.mark.soak] if seed else [])
@@ -182,14 +181,14 @@ RUNS = [
 
 @pytest.mark.parametrize(("name", "seed", "count"), RUNS)
 def test_operations(name, seed, count):
-    """As fast as can be, and then with gaps."""
+    """Back to back, and then with gaps."""
     config, stage = build(**{**BASE, **VARIANTS[name][0]})
     model = model_of(config, f"{name} {seed}")
     check(config, stage, [touch for _ in range(count) for touch in model.operate()], seed=seed)
 
 
 def test_all_places_are_found():
-    """The default's run has an item in each place where one can be."""
+    """The default's run finds an item in each possible place."""
     fields, count = VARIANTS["one"]
     model = model_of(OramConfig(**{**BASE, **fields}), "one 0")
     for _ in range(count):
@@ -198,7 +197,7 @@ def test_all_places_are_found():
 
 
 def test_where_an_item_moved_to_is_forgotten_as_it_leaves():
-    """An entry still names the slot that the operation before took the key out of."""
+    """An entry still names the slot that the previous operation took the key from."""
     config, stage = build(**BASE)
     model = model_of(config, "forgotten")
     model.no_room = 0
@@ -206,9 +205,9 @@ def test_where_an_item_moved_to_is_forgotten_as_it_leaves():
     waiting, next_ = keys[4:]
     operations = [(Code.PUT, key) for key in keys]  # four fill the list, two wait
     operations += [
-        (Code.DELETE, keys[0]),  # the first that waits moves into its slot
-        (Code.GET, waiting),  # leaves it to the next, and waits again
-        (Code.GET, waiting),  # finds it there, and not in the slot
+        (Code.DELETE, keys[0]),  # the first waiting item moves into its slot
+        (Code.GET, waiting),  # the next one moves there, and this one waits again
+        (Code.GET, waiting),  # found there, not in the slot
         (Code.GET, next_),
     ]
     operations += [(Code.NOP, 0)] * len(operations)  # a run has gaps in its second half
@@ -218,8 +217,8 @@ def test_where_an_item_moved_to_is_forgotten_as_it_leaves():
 
 
 def test_a_key_is_not_where_it_was():
-    """An item moves into the slot that a key leaves; the next operation asks for the key, which
-    HBM may still show.
+    """An item moves into the slot that a key leaves; the next operation looks up the key, and HBM may
+    still show it.
     """
     config, stage = build(**BASE)
     model = model_of(config, "left")
@@ -235,7 +234,7 @@ def test_a_key_is_not_where_it_was():
 
 
 def test_a_page_takes_what_it_has_room_for():
-    """Four items of the list go into a page of five slots; of four more one does, and the others wait."""
+    """Four items of the list move into a page of five slots; then one of four more, and the others wait."""
     config, stage = build(**BASE)
     model = model_of(config, "room")
     model.no_room = 0
@@ -256,7 +255,7 @@ def test_a_page_takes_what_it_has_room_for():
 
 
 def test_overflow_is_a_fault():
-    """With four entries, the model finds none free and the stage says so, at last."""
+    """With four entries, the model finds none free and the stage reports it."""
     config, stage = build(**{**BASE, "overflow_entries": 4})
     model = model_of(config, "overflow", keys=40)
     touches = []
@@ -271,7 +270,7 @@ def test_overflow_is_a_fault():
 
 @pytest.mark.parametrize("missing", ["records", "headers", "taken"])
 def test_what_is_not_there_is_a_fault(missing):
-    """A record or header that does not come, and beats that nobody takes."""
+    """A late record or header, and stalled writes."""
     config, stage = build(**BASE)
     model = model_of(config, "late")
     touches = [touch for _ in range(60) for touch in model.operate()]
@@ -281,7 +280,7 @@ def test_what_is_not_there_is_a_fault(missing):
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_schedule_fits(name):
-    """Each part is free again when the next touch comes, and writes leave within the time that is counted."""
+    """Each part is free again at the next touch, and writes leave within the counted time."""
     config = OramConfig(**{**BASE, **VARIANTS[name][0]})
     schedule, spacing = StageSchedule(config), config.item_cycles
     assert schedule.append - schedule.loop < spacing

@@ -1,4 +1,6 @@
-"""Gates in RTL against the golden ones, with every delay of the host and of the HBM."""
+"""Acceptance, issue, admission and release in RTL against the recurrences, with every delay of the host
+and of the HBM.
+"""
 
 import functools
 from itertools import pairwise
@@ -11,7 +13,7 @@ from hw.oram.core.touch.touch import Touch
 from tests.hw.oram.core.touch.world import WAITS, World
 from tests.support.gateware.streams import simulate
 
-#: Small enough to fill all their places: 8 pages under way, 4 operations in flight.
+#: Small enough to fill all queues: 8 pages and 4 operations in flight.
 SMALL = {"key_bits": 32, "log_n": 8, "alpha": 0.25, "inflight": 4, "position_cycles": 16, "settle_cycles": 16}
 SHAPES = {
     "one": OramConfig(**SMALL),
@@ -20,7 +22,7 @@ SHAPES = {
     "slow": OramConfig(**SMALL, touch="both", pad="always", aes_lanes=2),
 }
 DEADLINES = (40, 24)
-#: Each limit of the gates holds something up with one of them.
+#: With one of these, each limit of the controls delays an action.
 HOSTS = {
     "fast": {"host": 12, "cycles": 1100},
     "few commands": {"host": 12, "pace": 0.1, "cycles": 1100},
@@ -96,7 +98,7 @@ def test_what_does_not_come_in_time_stops_everything(shape, name):
     assert world.halted == list(range(stopped, 400))
     assert world.late == {"operation": int(name == "operation"), "touch": int(name != "operation")}
     assert world.bus[:stopped] == whole.bus[:stopped]
-    # Beats of a page that had its turn go on.
+    # Beats of an admitted page continue.
     assert all(row[:3] == (0, None, False) for row in world.bus[stopped + 1 :])
     drained = SHAPES[shape].page_beats * SHAPES[shape].page_beat_cycles
     assert all(row[3] is None for row in world.bus[stopped + drained :])

@@ -1,4 +1,4 @@
-"""What is around the gates: a host and an HBM that answer in their time, and operations on few pages."""
+"""Surroundings of the controls: a host and an HBM with delays, and operations on few pages."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from hw.oram.config import OramConfig
 from hw.oram.model.admission import Admission
 from tests.support.gateware.streams import plain, set_all
 
-#: What gates wait for that nobody sees: an operation from its acceptance, the others from their issue.
+#: Secret inputs: an operation is due after its acceptance, the others after their issue.
 WAITS = ("operation", "keystream", "record", "fresh")
 
 
 def draw_operations(
     config: OramConfig, public: Any, secret: Any, count: int, pages: int
 ) -> list[dict[str, Any]]:
-    """Return operations as the position map does: on the first pages, which ones drawn with ``public``."""
+    """Return operations in the form of the position map, on the first pages; ``public`` draws them."""
     padded = config.items > config.label_count
     operations = []
     for n in range(count):
@@ -54,7 +54,7 @@ def draw_operations(
 
 
 def touches_of(config: OramConfig, operations: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the touches of operations: of each label one, or two, of which the second has the page."""
+    """Return the touches of operations: one for each label, or two, of which the second has the page."""
     per_label = config.items // config.label_count
     return [
         {
@@ -71,13 +71,13 @@ def touches_of(config: OramConfig, operations: list[dict[str, Any]]) -> list[dic
 
 
 class Answers:
-    """Answers in order, each some cycles after it was asked for, at most one a cycle."""
+    """Answers in order, each some cycles after its request, at most one a cycle."""
 
     def __init__(self, seed: str, low: int, high: int, late: int | None = None) -> None:
         self.rng, self.low, self.high = random.Random(seed), low, high
         self.waiting: deque[int] = deque()
         self.came: list[int] = []
-        self.late = late  # the answer that does not come
+        self.late = late  # number of the missing answer
 
     def ask(self, cycle: int) -> None:
         self.waiting.append(cycle + self.rng.randint(self.low, self.high))
@@ -91,34 +91,34 @@ class Answers:
 
 
 class World:
-    """Plays the host from seed ``public``, and what nobody sees, times and values, from seed ``secret``.
+    """Simulates the host from seed ``public``, and secret times and values from seed ``secret``.
 
     Parameters
     ----------
     dut
         A `Touch`.
     host, response
-        Most cycles that the host takes for anything; for the write of a response, if not as many.
+        Most cycles of the host for any answer; for the write of a response, if different.
     count
         Operations.
     pages
-        How many pages they touch.
+        Number of pages.
     pace
-        Share of cycles in which a command comes.
+        Share of cycles in which a command arrives.
     late
-        Name and number of an answer that does not come.
+        Name and number of a missing answer.
 
     Members
     -------
     pages : list
         Page of every touch, or None.
     times : Admission
-        The host's pulses as they came; `expect` adds what the gates should have done.
+        The host's recorded pulses; `expect` adds the expected actions.
     bus : list
-        What follows from public things, of each cycle: whether a command was accepted just before, the page
-        asked for, whether there was a turn just before, the beat that goes to be opened.
+        Public outputs of each cycle: acceptance in the previous cycle, the page requested, admission in the
+        previous cycle, the beat sent to the opener.
     turns, records, fresh : list
-        Touches that had their turn; records asked for.
+        Admitted touches; requested records.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class World:
             )
             for name in ("page_arrived", "page_left", "page_written", "response_written")
         }
-        # In time although only one a cycle comes, and they are seen a cycle later.
+        # In time although at most one arrives a cycle and is counted a cycle later.
         self.hidden = {
             name: Answers(
                 f"{secret} {name}",
@@ -167,7 +167,7 @@ class World:
         self.late: Any = None
 
     async def run(self, ctx: Any, cycles: int) -> None:
-        """Play ``cycles`` cycles."""
+        """Simulate ``cycles`` cycles."""
         dut, there, accepts = self.dut, self.times.command_arrived, 0
         flags = Cat(
             dut.issue.accepted, dut.operation.ready, dut.page_i.ready, dut.halted, dut.release.starved
@@ -231,7 +231,7 @@ class World:
         self.late = plain(ctx.get(dut.late))
 
     def expect(self) -> Admission:
-        """Return what the gates should have done, of a run in which every page was written."""
+        """Return the expected actions of a run in which every page was written."""
         pages = iter(self.pages)
         for _ in self.operations:
             self.times.accept()

@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""Lines read over ports that answer late and in turn, against a table."""
+"""Lines read over ports with random delays, against a table."""
 
 import random
 
@@ -11,7 +11,7 @@ from hw.oram.movers.hbm.lines import LineRead, Lines
 from tests.support.gateware.axi_memory import AxiMemory
 from tests.support.gateware.streams import STALLS, Side, exchange, grid
 
-#: A bucket; a record that blocks of 512 bytes cut, with its head, and the head alone.
+#: A bucket; a record cut into blocks of 512 bytes, with its head, and the head alone.
 BUCKET = (LineRead(name="bucket", length=128, word_bytes=128),)
 RECORD = (
     LineRead(name="record", length=320, word_bytes=64, head_bytes=32),
@@ -70,7 +70,7 @@ def test_words_in_order_of_requests(port_bytes, reads, stall, away, seed):
 
 
 def test_rate_and_latency():
-    """A record and a header every four cycles over ports that take 100 to answer; then one alone."""
+    """A record and a header every four cycles over ports with a latency of 100; then one alone."""
     lines = lines_of(32, 256, ports=8)
     reads = (
         LineRead(name="record", length=256, word_bytes=64, head_bytes=32),

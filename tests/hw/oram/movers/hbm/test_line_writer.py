@@ -1,4 +1,4 @@
-"""Beats written into lines over ports that answer late, against a table of bytes."""
+"""Beats written into lines over ports with random delays, against a table of bytes."""
 
 import random
 
@@ -50,7 +50,7 @@ def random_beats(rng, lines, count):
 
 
 def written(lines, beats):
-    """Return the bytes of each port that the beats leave, by address."""
+    """Return the bytes of each port after the beats, by address."""
     bytes_of = [{} for _ in range(lines.ports)]
     for beat in beats:
         line, size = beat["line"], lines.port_bytes
@@ -83,7 +83,7 @@ def test_bytes_are_written(port_bytes, stall, away, seed):
 
 
 def test_the_end_of_the_last_line():
-    """Lines a little longer than a power of two: the last begins below another that it ends beyond."""
+    """Lines a little longer than a power of two: the last ends beyond another one."""
     lines = Lines(ports=4, port_bytes=32, line_bytes=1088, line_bits=5)
     beats = [{"line": line, "beat": 33, "data": line + 1, "strobe": 3} for line in range(32)]
     unit, memories, background = bench(lines)
@@ -97,7 +97,7 @@ def test_the_end_of_the_last_line():
 
 
 def test_rate_and_latency():
-    """A beat a cycle; a port alone too."""
+    """One beat a cycle; one port alone too."""
     lines = lines_of(32, 256, ports=2)
     for ports in (2, 1):
         beats = [{"line": n % ports, "beat": n % 8, "data": n, "strobe": 1} for n in range(120)]

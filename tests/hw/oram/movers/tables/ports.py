@@ -1,4 +1,4 @@
-"""Tables in HBM behind their ports, and what is seen of them."""
+"""Tables in HBM behind their ports, and their observation."""
 
 from types import SimpleNamespace
 
@@ -18,7 +18,7 @@ def raw(stream):
 
 
 def memories_of(unit, **model):
-    """Return the memory of each port, and the testbenches that play them."""
+    """Return the memory of each port, and the testbenches of all."""
     memories = [AxiMemory(port, seed=p, **model) for p, port in enumerate(unit.axi)]
 
     async def place(ctx):
@@ -29,7 +29,7 @@ def memories_of(unit, **model):
 
 
 class Table:
-    """Lines in turn over ``ports`` ports from ``first`` on."""
+    """Lines in rotation over ``ports`` ports from ``first`` on."""
 
     def __init__(self, memories, *, first=0, ports, line_bytes):
         self._memories, self._first, self._ports, self._line_bytes = memories, first, ports, line_bytes
@@ -39,12 +39,12 @@ class Table:
         return port, base_of(port) + line // self._ports * self._line_bytes
 
     def content(self, line, length):
-        """Return the first bytes of a line, as a signal has them."""
+        """Return the first bytes of a line, as a signal's value."""
         port, address = self._place(line)
         return int.from_bytes(self._memories[port].content(address, length), "little")
 
     def write(self, written, line, at, data, strobe):
-        """Note in ``written``, bytes by (port, address), what a write leaves."""
+        """Record in ``written``, bytes by (port, address), the effect of a write."""
         port, address = self._place(line)
         for n in range(strobe.bit_length()):
             if strobe >> n & 1:
@@ -52,12 +52,12 @@ class Table:
 
 
 def written_bytes(memories):
-    """Return the bytes that were written, by (port, address)."""
+    """Return the written bytes, by (port, address)."""
     return {(p, at): byte for p, memory in enumerate(memories) for at, byte in memory.bytes.items()}
 
 
 async def quiet(ctx, unit, cycles=60):
-    """Wait until ``busy`` has been low for so many cycles."""
+    """Wait until ``busy`` has been low for ``cycles`` cycles."""
     left = cycles
     while left:
         await ctx.tick()
@@ -65,7 +65,7 @@ async def quiet(ctx, unit, cycles=60):
 
 
 def check(**told):
-    """Return what waits for quiet, and then finds these members as told."""
+    """Return a function that waits for quiet, and then compares these members."""
 
     async def then(ctx, unit):
         await quiet(ctx, unit)
@@ -75,7 +75,9 @@ def check(**told):
 
 
 def run(unit, puts, gets, *, background=(), then=quiet, seed=0):
-    """Put (stream, items, stall) and get (stream, count, stall), all at once; give what was got of each."""
+    """Put (stream, items, stall) and get (stream, count, stall), all in parallel; return the items of
+    each.
+    """
     found = [[] for _ in gets]
 
     def sender(n, stream, items, stall):
@@ -100,14 +102,14 @@ def run(unit, puts, gets, *, background=(), then=quiet, seed=0):
 
 
 class BusyWatch:
-    """Sees when writes are offered and taken, and ``busy``."""
+    """Records the cycles of offered and taken writes, and ``busy``."""
 
     def __init__(self, unit, writes, beats):
         self._unit, self._writes, self._beats = unit, writes, beats
         self._busy, self._offered, self._taken = [], [], []
 
     async def watch(self, ctx):
-        """Play it in the background."""
+        """Run in the background."""
         valid = Cat(write.valid for write in self._writes)
         taken = Cat(write.valid & write.ready for write in self._writes)
         payloads = [Value.cast(write.payload) for write in self._writes]
@@ -120,7 +122,7 @@ class BusyWatch:
             self._taken.append(sum(came))
 
     def check(self, memories):
-        """High while a beat is taken and not answered, and a cycle longer at most."""
+        """High while a beat is taken and not answered, and at most a cycle longer."""
         answers = [0] * len(self._busy)
         for memory in memories:
             for cycle in memory.cycles["b"]:

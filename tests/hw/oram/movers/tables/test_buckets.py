@@ -63,14 +63,14 @@ def test_read_and_write(stall, away, seed):
     watch.check(memories)
 
 
-#: Cycles from a write to the bus, with those of the cutter not counted; and the deadline.
+#: Cycles from a write to the bus, without those of the cutter; and the deadline.
 WAY, DEADLINE = LineWriter.LATENCY, 80
 SHORT = Buckets(OramConfig(**(SMALLEST | {"settle_cycles": DEADLINE}), position_ports=2), InlinePlacer())
 
 
 @pytest.mark.parametrize(("latency", "late"), [(DEADLINE - WAY - 1, 0), (DEADLINE - WAY, 1)])
 def test_late(latency, late):
-    """From the writer on: a line waits in the cutter for its turn."""
+    """From the writer on: a line may wait in the cutter."""
     then = check(late=late, error=0)
     for table in range(TABLES):
         _, background = memories_of(SHORT, latency=(latency, latency))

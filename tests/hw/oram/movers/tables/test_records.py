@@ -36,7 +36,7 @@ def words(value, count, size):
 
 
 def draw_writes(rng, unit, table, written, lines, config=CONFIG):
-    """Draw beats that are written, and note what they leave."""
+    """Draw beats to write, and record their effect."""
     writes = []
     for _ in range(40):
         line, beat = rng.choice(lines), rng.randrange(config.record_bytes // HEADER)
@@ -50,7 +50,7 @@ def draw_writes(rng, unit, table, written, lines, config=CONFIG):
 
 @pytest.mark.parametrize(("stall", "away", "seed"), grid((0.0, 0.7), STALLS))
 def test_read_and_write(stall, away, seed):
-    """Lines that are read are not written meanwhile; only a page's record tells its version."""
+    """Lines being read are not written; only a page's record returns its version."""
     rng = random.Random(f"{stall} {away} {seed}")
     memories, background = memories_of(UNIT, stall=stall / 2, latency=(1, 40), overtaking=True)
     table, written = table_of(memories), {}
@@ -102,7 +102,7 @@ def test_empty():
 
 @pytest.mark.parametrize("inflight", [4, 128])
 def test_there(inflight):
-    """Taken without a pause from the third cycle after each pulse on, records and headers are there."""
+    """From the third cycle after each pulse on, records and headers are taken without a gap."""
     config = OramConfig(**(SMALLEST | {"inflight": inflight}), record_ports=4)
     unit = Records(config, InlinePlacer())
     memories, background = memories_of(unit, stall=0.2, latency=(1, 40), overtaking=True)
