@@ -1,8 +1,9 @@
-"""Gates of the oblivious map: what a bus sees is a function of public things; pages are never read too early.
+"""Issue and admission of the oblivious map: the bus is a function of public values; pages are never read too
+early.
 
-Bounded: reduced to two operations in flight, four pages under way and deadlines of 8 and 5 cycles, in which
-within some 16 cycles a page is read, written and read again, or three touches have their turn.  Each gate is
-proven alone: what the first one shows is what the second one may rely on.
+Bounded: reduced to two operations in flight, four pages in flight and deadlines of 8 and 5 cycles. Within
+some 16 cycles a page is read, written and read again, or three touches are admitted. Each control is proven
+alone: the proven outputs of issue are assumptions of admission.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tests.support.proofs.mutants import mutant
 
 
 class Small(OramConfig):
-    """A map so small that no engine would be one."""
+    """A map too small for any engine."""
 
     accepted = 2
     command_records = 2
@@ -37,19 +38,19 @@ class Small(OramConfig):
 
 
 class Slower(Small):
-    """The same with touches that are a cycle further apart than the look at one takes."""
+    """The same with touches one cycle further apart than a lookup's latency."""
 
     interval = 5
     item_cycles = 5
 
 
 CONFIG, SLOWER = (kind(key_bits=1, inflight=2, settle_cycles=5) for kind in (Small, Slower))
-#: Operations whose labels are drawn beforehand.
+#: Operations whose labels are drawn in advance.
 LABELS = 4
 
 
 class Count:
-    """How many of something have come, and no more come than may."""
+    """Counts events, and assumes an upper limit."""
 
     def __init__(self, m, name, pulse, most):
         self.now = Signal(4, name=f"{name}_count")
@@ -59,7 +60,7 @@ class Count:
 
 
 def apart(m, name, pulse, cycles):
-    """Suppose that pulses are so many cycles apart."""
+    """Assume that pulses are at least ``cycles`` apart."""
     since = Signal(range(cycles), name=f"{name}_since", init=cycles - 1)
     m.d.sync += since.eq(Mux(pulse, 0, since + (since != cycles - 1)))
     suppose(m, ~pulse | (since == cycles - 1), f"{name}: {cycles} cycles apart")
@@ -69,13 +70,13 @@ def keeps_to_credits(m, part):
     """Check every count of ``part``."""
     for name, credits in vars(part).items():
         if isinstance(credits, Credits):
-            check(m, ~credits.take | credits.some, f"{name}: only what is there is taken")
+            check(m, ~credits.take | credits.some, f"{name}: no underflow")
             over = credits.give & ~credits.take & (credits.count == credits.limit)
             check(m, ~over, f"{name}: never beyond its limit")
 
 
 def draw(m):
-    """Return labels: any, but the same in all copies."""
+    """Return arbitrary labels, equal in all copies."""
     valids = [Signal(name=f"page_valid_{n}") for n in range(LABELS)]
     pages = [Signal(2, name=f"page_{n}") for n in range(LABELS)]
     constant(m, *valids, *pages)
@@ -83,7 +84,7 @@ def draw(m):
 
 
 def operations(m, dut, name, accepted, labels):
-    """Return operations at any time after their acceptance: labels by their number, the rest free."""
+    """Return operations at any time after their acceptance: labels by their number, other fields free."""
     operation = dut.operation.payload
     free(
         m,
@@ -108,7 +109,7 @@ def operations(m, dut, name, accepted, labels):
 
 
 class IssueSpec(Elaboratable):
-    """Gate 1 once or twice; what it is told of the host and of gate 2 is free, and the same for both."""
+    """Issue control once or twice; inputs from the host and from admission are free, and equal for both."""
 
     def __init__(self, gate=Issue, *, copies=1, config=CONFIG):
         self.config, self.gates = config, [gate(config, deadline=8) for _ in range(copies)]
@@ -123,14 +124,14 @@ class IssueSpec(Elaboratable):
         ops = Count(m, "accepted", accepted, None)
         issued, asked = Count(m, "issued", dut.touch.valid, None), Count(m, "asked", dut.page.valid, None)
         Count(m, "turned", turned, issued.now)
-        gone = Count(m, "released", released, asked.now)
+        written = Count(m, "released", released, asked.now)
         suppose(m, ~accepted | ((ops.now - issued.now)[:4] < CONFIG.accepted), "places for operations")
         labels = draw(m)
         for n, gate in enumerate(self.gates):
             m.submodules[f"gate_{n}"] = gate
             operations(m, gate, f"gate_{n}", ops, labels)
             for pulse in pulses:
-                late = gate.late if pulse.name == "halt" else 0  # as `Touch` has it
+                late = gate.late if pulse.name == "halt" else 0  # as in `Touch`
                 m.d.comb += getattr(gate, pulse.name).eq(pulse | late)
             before = Signal(name=f"late_before_{n}")
             m.d.sync += before.eq(gate.late)
@@ -153,7 +154,7 @@ class IssueSpec(Elaboratable):
         read = dut.page.valid & (dut.page.payload == page)
         with m.If(read):
             check(m, ~under, "a page is not read again before its write has ended")
-            m.d.sync += [under.eq(1), ahead.eq((asked.now - gone.now)[:4] - released)]
+            m.d.sync += [under.eq(1), ahead.eq((asked.now - written.now)[:4] - released)]
         with m.Elif(under & released):
             m.d.sync += [under.eq(ahead != 0), ahead.eq(ahead - 1)]
         before = Signal(name="read_before")
@@ -175,15 +176,15 @@ class AdmitSpec(Elaboratable):
     def elaborate(self, platform):
         m = Module()
         dut = self.gates[0]
-        names = ("page_arrived", "page_left", "response_written", "halt", "come", "page_valid")
+        names = ("page_arrived", "page_left", "response_written", "halt", "arrives", "page_valid")
         pulses = [Signal(name=name) for name in names]
         free(m, *pulses)
-        there, left, written, _, come, page_valid = pulses
-        apart(m, "come", come, self.config.item_cycles)
+        there, left, written, _, arrives, page_valid = pulses
+        apart(m, "arrives", arrives, self.config.item_cycles)
         turn = dut.turn.valid
-        touches, turns = Count(m, "come", come, None), Count(m, "turns", turn, None)
-        suppose(m, ~come | ((touches.now - turns.now)[:4] < CONFIG.inflight), "places for touches")
-        asked = Count(m, "asked", come & page_valid, None)
+        touches, turns = Count(m, "arrives", arrives, None), Count(m, "turns", turn, None)
+        suppose(m, ~arrives | ((touches.now - turns.now)[:4] < CONFIG.inflight), "places for touches")
+        asked = Count(m, "asked", arrives & page_valid, None)
         paged = Count(m, "paged", turn & dut.turn.payload.page_valid, None)
         Count(m, "arrived", there, asked.now)
         Count(m, "left", left, paged.now)
@@ -191,12 +192,12 @@ class AdmitSpec(Elaboratable):
         for n, gate in enumerate(self.gates):
             m.submodules[f"gate_{n}"] = gate
             for pulse in pulses[:4]:
-                late = gate.late if pulse.name == "halt" else 0  # as `Touch` has it
+                late = gate.late if pulse.name == "halt" else 0  # as in `Touch`
                 m.d.comb += getattr(gate, pulse.name).eq(pulse | late)
             touch = gate.touch.payload
             m.d.comb += [
                 gate.page.valid.eq(1),
-                gate.touch.valid.eq(come),
+                gate.touch.valid.eq(arrives),
                 touch.page_valid.eq(page_valid),
                 touch.first.eq(1),
                 touch.last.eq(1),
@@ -211,7 +212,7 @@ class AdmitSpec(Elaboratable):
             ):
                 free(m, pulse)
                 name = f"{pulse.name}_{n}"
-                Count(m, name, pulse, Count(m, f"{name}_asked", come & wanted, None).now)
+                Count(m, name, pulse, Count(m, f"{name}_asked", arrives & wanted, None).now)
             before = Signal(name=f"late_before_{n}")
             m.d.sync += before.eq(gate.late)
             with m.If(before):
@@ -234,7 +235,7 @@ class AdmitSpec(Elaboratable):
         return Cat(gate.turn.valid, gate.turn.valid & gate.turn.payload.page_valid, gate.beat.valid)
 
 
-#: Cycles to which each is proven.
+#: Proven cycles of each.
 DEPTHS = {IssueSpec: 18, AdmitSpec: 14}
 
 
@@ -311,9 +312,9 @@ BUGS = {
         "load, Scoreboard.LATENCY - 1)",
         "not read again",
     ),
-    "no credit": (Issue, "& (turns.some | ~slot.first)", "", "turns: only what is there"),
-    "no room": (Admit, "& self.writes.some", "", "writes: only what is there"),
-    "page not awaited": (Admit, "(self.pages.some | ~paged) & ", "", "pages: only what is there"),
+    "no credit": (Issue, "& (turns.some | ~slot.first)", "", "turns: no underflow"),
+    "no room": (Admit, "& self.writes.some", "", "writes: no underflow"),
+    "page not awaited": (Admit, "(self.pages.some | ~paged) & ", "", "pages: no underflow"),
 }
 
 
