@@ -1,8 +1,8 @@
 """Convolution, plain or deformable: any sampling pattern at a fixed rate, int8 in and out.
 
-A map lies in memory pixel by pixel; a pixel is ``ceil(C / L)`` **words** of L channels.  Offsets are shared
-by the channels of a group, so a word is what is fetched, sampled and multiplied at once: irregularity is in
-addresses only.  Number formats are in ``docs/conv.md``::
+A map lies in memory pixel by pixel; a pixel is ``ceil(C / L)`` **words** of L channels.  The channels of a
+group share offsets, so a word is fetched, sampled and multiplied as one: only addresses are irregular. Number
+formats are in ``docs/conv.md``::
 
                         words                                          cycles
     maps ─► cutters ─► Join ─┬────────► Switch ◄───────────────┐
@@ -16,17 +16,20 @@ addresses only.  Number formats are in ``docs/conv.md``::
                   ▼                                                   │  a pixel for each tile of weights
                Bypass ───────────────────────────────────────────► Shuffle ─► packers ─► maps
 
-A job runs one of four routes through it: depthwise, pointwise, depthwise then pointwise, or the reverse.
-Kernels larger than 1 x 1 that are not depthwise are sampled tap by tap, and the samples are the pointwise
-array's input.
+A job takes one of four routes: depthwise, pointwise, depthwise then pointwise, or the reverse. A kernel
+larger than 1 x 1 that is not depthwise is sampled tap by tap; the samples are the input of the pointwise
+array.
 
-**No bank conflict.**  The bank of a pixel is the parity of its row and of its column, so that the four
-neighbours of any point lie in four banks: one read of each gives a bilinear sample, whatever the offsets.
+**No bank conflict.**  The parities of a pixel's row and column select its bank.  The four neighbours of any
+point lie in four banks, so one read of each bank makes a bilinear sample, whatever the offsets.
 
-**Unbounded offsets.**  Where the line buffer cannot hold what offsets reach, each row of results has a window
-of rows, which depends on the job alone.  Offsets are looked at on their way into their store; neighbours
-outside of the window are fetched one by one from memory, and a pixel waits until it has them.
+**Unbounded offsets.**  Where offsets reach beyond the line buffer, each row of results has a window of rows,
+which depends on the job alone.  Offsets are checked on their way into their store.  Neighbours outside the
+window are fetched one by one from memory, and the pixel stalls until they have arrived.
 
-**Room before asking.**  Words are read from memory only when there is room for them where they go (`tokens`),
-so that streams that share a memory port never wait for each other.
+**Credit before a request.**  Words are read from memory only when their destination has room for them
+(`tokens`), so streams that share a memory port never block each other.
+
+**Timing.**  Each block holds its own latencies, as class constants or ``latency``.  `hw.conv.model.latency`
+alone adds them up; nothing else states a latency.
 """

@@ -1,4 +1,4 @@
-"""Shape of the convolution engine, and the widths that follow from it (``docs/conv.md``)."""
+"""Shape of the convolution engine, and the widths derived from it (``docs/conv.md``)."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from hw.errors import InputError, check_field_types, check_power_of_two
 #: Longest side of a kernel, and most taps: 7 x 7.
 MAX_KERNEL = 7
 MAX_TAPS = MAX_KERNEL * MAX_KERNEL
-#: Bits of a number of rows or columns of a map, 1 ... 4,095, and of a coordinate in it, which may be outside.
+#: Bits of a number of rows or columns of a map, 1 ... 4,095; of a coordinate, which may lie outside the map.
 SIDE_BITS = 12
 COORDINATE_BITS = 18
-#: Bits of an offset, signed, its fraction among them; of a mask, in units of 1/256.
+#: Bits of an offset, signed, fraction included; of a mask, in units of 1/256.
 OFFSET_BITS = 16
 MASK_BITS = 8
-#: Bits of a number of words that a pixel takes, 1 ... 128.
+#: Bits of the number of words of a pixel, 1 ... 128.
 WORDS_BITS = 8
-#: Bits of a scale's multiplier and shift, and of the term added behind it.
+#: Bits of a scale's multiplier and shift, and of the term added after the shift.
 MULTIPLIER_BITS = 16
 SHIFT_BITS = 6
 POST_BITS = 16
 #: Bits of the term added before the scale.
 BIAS_BITS = 48
-#: Bits of a sum of a depthwise layer, signed: 49 taps, each a sample of up to 25 bits times a weight of 8 and
-#: a mask of 8, take 47 at the most.
+#: Bits of the sum of a depthwise layer, signed.  49 taps take at most 47: each is a sample of up to 25 bits
+#: times a weight of 8 bits and a mask of 8 bits.
 TAP_SUM_BITS = 48
-#: Most words of a pixel in a depthwise layer: rows of the RAMs of parameters.
+#: Most words of a pixel in a depthwise layer: rows of the parameter RAMs.
 TAP_LAYER_WORDS = 64
 #: Most digits of a sample that goes to the pointwise array.
 MAX_DIGITS = 4
@@ -37,53 +37,54 @@ _CHANNEL_BITS = 14
 
 @dataclass(frozen=True, kw_only=True)
 class ConvConfig:
-    """Shape of the convolution engine; sizes of maps and kernels are launch arguments, not part of it."""
+    """Shape of the convolution engine; sizes of maps and kernels are launch arguments instead."""
 
-    lanes: int = 64  #: L, channels of a word: a power of two from 8 to 128.  A word enters or leaves a cycle.
+    lanes: int = (
+        64  #: L, channels of a word: a power of two from 8 to 128.  One word a cycle enters or leaves.
+    )
     #: T, taps of a word that are sampled and multiplied a cycle: 1, or 2 with a second copy of the line
     #: buffer.
     taps: Literal[1, 2] = 2
     #: Whether plain depthwise 3 x 3 layers have nine multipliers a lane and take a cycle a word.
     strip: bool = True
-    #: Words of each delay line of a strip: dilation times the words of a pixel may be as many.  A power of
-    #: two from 16 to 512.
+    #: Words of each delay line of a strip: most words of dilation times a pixel.  A power of two from 16 to
+    #: 512.
     strip_words: int = 64
     #: G, address generators: slices of L / G lanes have offsets of their own.  A power of two up to L / 8.
     generators: int = 1
     #: Words of each of the four banks of the line buffer: a power of two from 64 to 65,536.
     bank_words: int = 4096
-    memory: Literal["ultra", "block"] = "ultra"  #: RAMs of the line buffer: "ultra", or "block".
+    memory: Literal["ultra", "block"] = "ultra"  #: RAMs of the line buffer: "ultra" or "block".
     fraction_bits: int = 5  #: F, bits of an offset behind the point: 0 to 8.
-    mask: bool = True  #: Whether a launch may weigh each sample (deformable convolution v2).
-    #: Words of weights, of two numbers each, of the 1 x 1 convolution that computes offsets on chip: a power
-    #: of two from 16 to 4,096, or 0 where offsets are always read.
+    mask: bool = True  #: Whether samples may have masks (deformable convolution v2).
+    #: Words of weights, two numbers each, of the 1 x 1 convolution that computes offsets on chip.  A power of
+    #: two from 16 to 4,096, or 0 where offsets are always read.
     dot_words: int = 256
-    #: Offsets, of T taps each, that wait for their pixel: a power of two from 64 to 65,536.
+    #: Entries of the offset store, T taps each: a power of two from 64 to 65,536.
     offset_entries: int = 1024
-    #: Words of weights, T taps each, of a depthwise layer; those of the next layer load meanwhile.  A power
-    #: of two from 64 to 4,096.
+    #: Words of weights, T taps each, of a depthwise layer; the next layer's load meanwhile.  A power of two
+    #: from 64 to 4,096.
     tap_words: int = 512
     #: PA, input channels of the pointwise array: a power of two from 8 to L.
     inputs: int = 64
     outputs: int = 64  #: PE, output channels of the pointwise array: a power of two from 8 to L.
     #: Bits of a weight: 8, or 4 for -7 ... 7, of which three share a multiplier.
     weight_bits: Literal[4, 8] = 8
-    #: Most pixels that pass while the pointwise array keeps its weights: a power of two from 16 to 512.
+    #: Most pixels swept while the pointwise array keeps its weights: a power of two from 16 to 512.
     block_pixels: int = 256
-    #: Words of each half of the buffers before and behind the pointwise array: a power of two from 64 to
+    #: Words of each half of the buffers before and after the pointwise array: a power of two from 64 to
     #: 65,536.
     block_words: int = 8192
-    #: Words of each half of the buffer of the map that is shuffled into the output: a power of two from 64 to
-    #: 65,536.
+    #: Words of each half of the buffer of the map shuffled into the output: a power of two from 64 to 65,536.
     bypass_words: int = 1024
-    #: Whether samples can go to the pointwise array: kernels larger than 1 x 1 that are not depthwise.
+    #: Whether samples can go to the pointwise array, for kernels larger than 1 x 1 that are not depthwise.
     samples: bool = True
     ports: int = 4  #: P, memory ports that maps are spread over: a power of two up to L / 8.
     #: Bits of a beat of each port: a power of two from 128 to 512, or 0 for those of the board's memory.
     port_bits: int = 0
-    #: Words of each neighbour that are fetched from memory for samples outside the line buffer, for each of T
-    #: taps: as many as a pixel has of words times steps, or more.  A power of two from 64 to 4,096, or 0 for
-    #: an engine that cannot.
+    #: Words of each neighbour, for each of T taps, that are fetched from memory for samples outside the line
+    #: buffer: at least the words times the steps of a pixel.  A power of two from 64 to 4,096, or 0 for an
+    #: engine that cannot gather.
     gather_words: int = 512
 
     def __post_init__(self) -> None:
@@ -129,7 +130,7 @@ class ConvConfig:
 
     @property
     def pointwise_bits(self) -> int:
-        """Bits of a pointwise sum, signed: of 2^14 products, of samples where they may be inputs."""
+        """Bits of a pointwise sum, signed: of 2^14 products, or of samples where they may be inputs."""
         return TAP_SUM_BITS if self.samples else 8 + self.weight_bits + _CHANNEL_BITS
 
     @property
@@ -138,5 +139,5 @@ class ConvConfig:
         return self.inputs * self.outputs * self.weight_bits
 
     def port_width(self, board_bits: int) -> int:
-        """Bits of a beat of each memory port, where those of the board's memory have ``board_bits``."""
+        """Bits of a beat of each memory port, for a board whose ports have ``board_bits``."""
         return self.port_bits or board_bits

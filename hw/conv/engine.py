@@ -51,7 +51,7 @@ _DEFAULTS = (
         bypass_words=256,
     ),
 )
-#: Share of the user's region the default may take: routing fails long before it is full.
+#: Share of the user's region the default may take: routing fails well before the region is full.
 _FILL = 0.8
 
 
@@ -67,7 +67,7 @@ class ConvEngine(Engine[ConvConfig, ConvWorkload]):
     def default_config(self, board: Board) -> ConvConfig:
         """Return the largest of three shapes that leaves a fifth of the board free.
 
-        A quarter of the memory's channels have ports of maps, at most.
+        At most a quarter of the memory's channels have ports of maps.
         """
         share = Resources(**{name: int(_FILL * count) for name, count in board.user.items()})
         for shape in _DEFAULTS:
@@ -89,7 +89,7 @@ class ConvEngine(Engine[ConvConfig, ConvWorkload]):
         return estimate(config, config.port_width(board.memory.port_data_width))
 
     def placement(self, config: ConvConfig, board: Board) -> dict[str, int]:
-        """Assign each port a channel of its own, as far as there are any."""
+        """Assign each port a channel of its own, while there are free channels."""
         return {f"gmem{n}": n % board.memory.channels for n in range(side_port(config) + 1)}
 
     def regions(self, config: ConvConfig, board: Board) -> Regions:

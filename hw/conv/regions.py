@@ -1,4 +1,4 @@
-"""Regions of the convolution kernel: cells leave the memory's die when it has no room for all."""
+"""Regions of the convolution kernel: cells leave the memory's die when it is too small for all of them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hw.conv.resources import estimate, lane_cell_estimate, point_cell_estimate
 def regions(config: ConvConfig, board: Board) -> Regions:
     """Return the regions; parts are the cells of the depthwise unit, then those of the pointwise unit.
 
-    So those of the pointwise unit leave first: what goes to them and comes back does so from register to
-    register, whereas samples of the line buffer come to lanes through gates.
+    So the pointwise cells leave first: their inputs and outputs are registers, whereas samples of the line
+    buffer reach the lanes through logic.
     """
     lanes = config.lanes // config.cell_lanes
     columns = cell_columns(config)

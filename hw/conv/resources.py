@@ -7,9 +7,9 @@ from hw.conv.config import ConvConfig
 from hw.conv.movers.movers import side_port
 from hw.lib.fifo import SHALLOW_DEPTH
 
-# DSPs and RAMs are those of the generator.  LUT and FF are fitted to what Yosys counts, by `synth_xilinx
-# -family xcup -flatten`, for the default of three boards (`tests/hw/conv/test_resources.py`): they give 7 to
-# 14 % more, as room for replication and for what placement leaves unpacked.
+# DSPs and RAMs are those of the generator.  LUT and FF are fitted to Yosys (`synth_xilinx -family xcup
+# -flatten`) for the default of three boards (`tests/hw/conv/test_resources.py`).  The estimate is 7 to 14 %
+# higher, as room for replication and for logic that placement leaves unpacked.
 
 # A lane of the depthwise array, each tap of it, and a strip.
 _LANE_LUT, _LANE_FF, _LANE_DSP = 700, 560, 2
@@ -17,18 +17,18 @@ _TAP_LUT, _TAP_FF, _TAP_DSP = 250, 300, 4
 _STRIP_LUT, _STRIP_FF, _STRIP_DSP = 650, 520, 9
 # An address generator.
 _GENERATOR_LUT, _GENERATOR_FF, _GENERATOR_DSP = 700, 900, 6
-# A product of the pointwise array, by the bits of its weight, and what a column has besides.
+# A product of the pointwise array, by the bits of its weight; the rest of a column.
 _PRODUCT_LUT, _PRODUCT_FF = {4: 14, 8: 20}, {4: 37, 8: 50}
 _COLUMN_LUT, _COLUMN_FF, _COLUMN_DSP = 520, 900, 2
-# Control; a port at 256 bits; what a lane of a word costs in queues and shifters, and the second copy of it.
+# Control; a port at 256 bits; queues and shifters of a lane of a word, and of its second copy.
 _CORE_LUT, _CORE_FF, _CORE_DSP = 6500, 10000, 2
 _PORT_LUT, _PORT_FF = 7600, 7500
 _WORD_LANE_LUT, _WORD_LANE_FF = 430, 500
 _COPY_LANE_LUT, _COPY_LANE_FF = 180, 180
-# Gathering samples outside of the line buffer, a lane of it, and the products of a port's addresses.
+# Gathering samples outside the line buffer, a lane of it, and the products of a port's addresses.
 _GATHER_LUT, _GATHER_FF, _GATHER_DSP = 2500, 3500, 3
 _GATHER_LANE_LUT, _GATHER_LANE_FF = 110, 110
-#: Bits of a word of a 36-Kibit block RAM at its widest, when it has 512 of them; of an UltraRAM's 4,096.
+#: Bits of a word of a 36-Kibit block RAM at its widest; words of it then, and of an UltraRAM.
 _RAM_BITS, _BLOCK_WORDS, _ULTRA_WORDS = 72, 512, 4096
 
 
@@ -43,7 +43,7 @@ def estimate(config: ConvConfig, data_width: int) -> Resources:
     products = config.inputs * columns
     ports = (side_port(config) + 1) * data_width / 256
     lane_dsp = _LANE_DSP + taps * (_TAP_DSP + config.mask) + config.strip * _STRIP_DSP
-    # Columns that share multipliers.
+    # Columns that share multipliers make a cell.
     cells = -(-columns // (2 if config.weight_bits == 8 else 3))
     bram36, large = _block_rams(config, data_width, cells), _large_rams(config)
     ultra = config.memory == "ultra"
@@ -68,7 +68,7 @@ def estimate(config: ConvConfig, data_width: int) -> Resources:
             + columns * _COLUMN_FF
             + ports * _PORT_FF
         ),
-        # The unit that computes offsets has a multiplier a lane, for two numbers.
+        # The unit that computes offsets has one multiplier a lane, for two numbers.
         dsp=_CORE_DSP
         + lanes * (lane_dsp + bool(config.dot_words))
         + generators * _GENERATOR_DSP
@@ -93,7 +93,7 @@ def lane_cell_estimate(config: ConvConfig) -> Resources:
 
 
 def point_cell_estimate(config: ConvConfig, *, columns: int) -> Resources:
-    """Estimate a cell of the pointwise array, of so many columns."""
+    """Estimate a cell of the pointwise array of ``columns``."""
     products = config.inputs * columns
     sums = columns * config.pointwise_bits
     return Resources(
@@ -106,7 +106,7 @@ def point_cell_estimate(config: ConvConfig, *, columns: int) -> Resources:
 
 
 def _large_rams(config: ConvConfig) -> int:
-    """Count the RAMs of the line buffer, and of those before and behind the pointwise array."""
+    """Count the RAMs of the line buffer, and of the buffers before and after the pointwise array."""
     depth = _ULTRA_WORDS if config.memory == "ultra" else _BLOCK_WORDS
     slices = config.taps * config.generators
     return (
@@ -117,7 +117,9 @@ def _large_rams(config: ConvConfig) -> int:
 
 
 def _block_rams(config: ConvConfig, data_width: int, cells: int) -> int:
-    """Count all others; readers buffer 512 beats, and so do writers, with strobes beside the data."""
+    """Count all other RAMs; a reader buffers 512 beats, and so does a writer, with strobes beside
+    the data.
+    """
     weights = config.taps * config.weight_bits * config.cell_lanes
     sums = -(-config.outputs // cells) * config.pointwise_bits
     return (

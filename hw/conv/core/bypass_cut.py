@@ -1,4 +1,4 @@
-"""Cuts the bypass, whose pixels are a part each, into the parts that the shuffle takes."""
+"""Cuts each pixel of the bypass, one part in memory, into the parts of the shuffle."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class BypassCommand(data.StructLayout):
 
 
 class BypassCut(wiring.Component):
-    """Makes every part begin in a word of its own.
+    """Aligns every part to a word of its own.
 
     Behaviour
     ---------
-    As `hw.lib.rows.cutter.RowCutter`, for which a pixel is a command: a word a cycle, and a cycle more for a
-    pixel whose last part lies in two words.  A block of words waits before it: two parts take longer than the
-    words that they come in, and the pointwise unit's map, which comes through the same ports, would wait.
+    As `hw.lib.rows.cutter.RowCutter` with a pixel for a command.  It takes a word a cycle, and a cycle more
+    for a pixel whose last part lies in two words.  A queue of a block's words stands before it: two parts
+    take longer than their words, and would stall the pointwise unit's map, which shares the ports.
     """
 
     def __init__(self, config: ConvConfig) -> None:
@@ -39,15 +39,15 @@ class BypassCut(wiring.Component):
         super().__init__(
             {
                 "command": In(stream.Signature(BypassCommand(config))),
-                #: The channels of each pixel from lane 0 of a word on.
+                #: Pixels of the map, from lane 0 of a word on.
                 "i": In(stream.Signature(config.word_bits)),
-                "o": Out(stream.Signature(config.word_bits)),  #: The channels of each part, likewise.
+                "o": Out(stream.Signature(config.word_bits)),  #: Channels of each part.
             }
         )
 
     @staticmethod
     def pixel_cycles(config: ConvConfig, *, parts: int, channels: int) -> int:
-        """Return the cycles that a pixel of ``parts`` parts of ``channels`` takes."""
+        """Return the cycles of a pixel of ``parts`` parts of ``channels``."""
         words = -(-channels // config.lanes)
         rest = channels - (words - 1) * config.lanes
         begin = (parts * channels - rest) % config.lanes
@@ -60,7 +60,7 @@ class BypassCut(wiring.Component):
         return waiting + RowCutter.latency(config.word_bits, config.word_bits) + Skid.LATENCY
 
     def elaborate(self, platform: Any) -> Module:
-        """The same rows for every pixel of a map."""
+        """Feed the same two rows to the cutter for every pixel of a map."""
         m = Module()
         config = self._config
         command = BypassCommand(config)

@@ -1,4 +1,4 @@
-"""The core: both units and the ways between them; commands and streams in, a stream out."""
+"""The core: both units and the streams between them; commands and streams in, one stream out."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from hw.conv.core.pointwise.pointwise import PointwiseUnit
 from hw.conv.core.route import Route, Turn
 from hw.lib.place import Placer
 
-#: Ends of the ways: sources, and sinks.
+#: Ends of the paths: sources, and sinks.
 MEMORY, DEPTHWISE, POINTWISE = 0, 1, 2
 INTO_DEPTHWISE, INTO_POINTWISE, OUT = 0, 1, 2
-#: (source, sink) of every way.
+#: (source, sink) of every path.
 WAYS = [
     (MEMORY, INTO_DEPTHWISE),
     (MEMORY, INTO_POINTWISE),
@@ -32,14 +32,14 @@ WAYS = [
 
 
 class Activity(data.StructLayout):
-    """What the core does in a cycle: it works, or why it does not."""
+    """Whether the core works in a cycle, or the cause of its stall."""
 
     def __init__(self) -> None:
         super().__init__({"busy": 1, "input": 1, "weight": 1, "output": 1})
 
 
 class ConvCore(wiring.Component):
-    """Both units."""
+    """The depthwise and the pointwise unit, and the router between them."""
 
     def __init__(self, config: ConvConfig, placer: Placer, *, beat_bits: int) -> None:
         self._config = config
@@ -69,8 +69,8 @@ class ConvCore(wiring.Component):
                 "offsets": In(stream.Signature(offset_entry(config))),
                 "tap_weights": In(beats),
                 "tile_weights": In(beats),
-                #: ``row_token``, ``block_token``, ``bypass_token``: room for a row of the depthwise unit's
-                #: map, for a block of the pointwise unit's, and of the bypass.
+                #: ``row_token``, ``block_token``, ``bypass_token``: credits for a row of the depthwise unit's
+                #: map, for a block of the pointwise unit's map, and for a block of the bypass.
                 "row_token": Out(token),
                 "block_token": Out(token),
                 "bypass_token": Out(token),
@@ -81,7 +81,7 @@ class ConvCore(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Wires, and who works."""
+        """Connect the units, and report their activity."""
         m = Module()
         m.submodules.depthwise = depthwise = self._depthwise
         m.submodules.pointwise = pointwise = self._pointwise

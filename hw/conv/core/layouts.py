@@ -1,7 +1,7 @@
-"""Commands of the core's units, and what passes between them.
+"""Commands of the core's units, and the data between them.
 
-Every unit has a queue of commands, one for each job that needs it, and works them off in order; a word, an
-offset and a weight find their job by their order alone.
+Every unit has a queue of commands, one for each of its jobs, and executes them in order.  Words, offsets and
+weights carry no tag: their order alone assigns them to a job.
 """
 
 from __future__ import annotations
@@ -21,59 +21,58 @@ from hw.conv.config import (
     ConvConfig,
 )
 
-#: Bits of a number of row slots: a map that lies in the line buffer whole may have one more than rows.
+#: Bits of a number of row slots: a map held whole may have one slot more than rows.
 SLOT_BITS = SIDE_BITS + 1
 #: Bits of a kernel's side and of a stride, of a dilation, and of the padding above and left.
 KERNEL_BITS, DILATION_BITS, PAD_BITS = 3, 6, 7
 
 
 class Offsets(IntEnum):
-    """Where a tap is sampled besides the regular grid."""
+    """The displacement of a tap from the regular grid."""
 
     NONE = 0
-    FREE = 1  # each tap by an offset of its own
-    SQUARE = 2  # tap (i, j) by (i - (K - 1) / 2, j - (K - 1) / 2) times one offset for each pixel
+    FREE = 1  # each tap has an offset of its own
+    SQUARE = 2  # one offset a pixel: tap (i, j) moves by it times (i - (K - 1) / 2, j - (K - 1) / 2)
 
 
 class Settings(data.StructLayout):
-    """How sums become results: ``clamp(((sum * multiplier + half) >> shift) + post, low, high)``."""
+    """The scale of sums to results: ``clamp(((sum * multiplier + half) >> shift) + post, low, high)``."""
 
     def __init__(self) -> None:
         super().__init__(
             {
-                "zero": signed(8),  #: Zero point of the input: what a pixel outside of the map has.
+                "zero": signed(8),  #: Zero point of the input: the value of pixels outside the map.
                 #: ``low``, ``high``: bounds of a result.
                 "low": signed(8),
                 "high": signed(8),
-                #: No rounding and no bounds: the low 8 bits of ``(sum * multiplier >> shift) + post``.  With
-                #: 1 and 0 for multiplier and post: the bytes of sums themselves.
+                #: No rounding and no bounds: the low 8 bits of ``(sum * multiplier >> shift) + post``.
+                #: Multiplier 1 and post 0 select a byte of the sum.
                 "raw": 1,
             }
         )
 
 
 class FillCommand(data.StructLayout):
-    """A map that goes into the line buffer, a part of `TapCommand`."""
+    """A map that is written to the line buffer; part of `TapCommand`."""
 
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
             {
-                #: ``rows``, ``columns``, ``words``: its size; ``words`` a pixel.  Words come row by row,
-                #: pixel by pixel, first channels first.
+                #: ``rows``, ``columns``, ``words``: size of the map; ``words`` of a pixel.  Words arrive row
+                #: by row, pixel by pixel, first channels first.
                 "rows": SIDE_BITS,
                 "columns": SIDE_BITS,
                 "words": WORDS_BITS,
-                #: Rows that the buffer holds: even; a multiple of ``4 << split`` for a strip.
+                #: Rows that the buffer holds: even, and a multiple of ``4 << split`` for a strip.
                 "slots": SLOT_BITS,
                 #: Words from one row of a bank to the next: ``ceil(columns / 2) * words``; ``columns *
                 #: words`` for a strip.
                 "row_words": range(config.bank_words + 1),
-                #: ``strip``, ``split``: see `hw.conv.core.fill`: banks by parity, or row y in bank ``(y >>
-                #: split) & 3``.
+                #: ``strip``, ``split``: see `hw.conv.core.depthwise.fill`: banks by parity, or row y in bank
+                #: ``(y >> split) & 3``.
                 "strip": 1,
                 "split": 2,
-                #: Whether words come from memory, so that a token is to be given for each row there is room
-                #: for.
+                #: Words are read from memory: the unit returns a token for each row that it has room for.
                 "asked": 1,
             }
         )
@@ -98,34 +97,35 @@ class TapCommand(data.StructLayout):
                 #: ``dilation_rows``, ``dilation_columns``: 1 ... 63.
                 "dilation_rows": DILATION_BITS,
                 "dilation_columns": DILATION_BITS,
-                #: ``pad_rows``, ``pad_columns``: above and left.
+                #: ``pad_rows``, ``pad_columns``: above and left of the map.
                 "pad_rows": PAD_BITS,
                 "pad_columns": PAD_BITS,
-                #: Cycles a word: ``ceil(kernel_rows * kernel_columns / T)``; of samples as many as taps.
+                #: Cycles a word: ``ceil(kernel_rows * kernel_columns / T)``; one for each tap where samples
+                #: leave.
                 "steps": 6,
-                #: Rows of the map that must be there before the first row of results, signed; each later row
-                #: needs ``stride_rows`` more, and none needs more than all.
+                #: Rows of the map that the first row of results needs, signed.  Each later row needs
+                #: ``stride_rows`` more, up to all rows.
                 "first_need": signed(SIDE_BITS + 2),
-                #: Rows of the map that the first row of results does not need any more, signed; grows
-                #: likewise.
+                #: Rows of the map that the first row of results no longer needs, signed; grows by
+                #: ``stride_rows``.
                 "first_free": signed(SIDE_BITS + 2),
                 "offsets": 2,  #: `Offsets`.
-                "masked": 1,  #: Offsets come with masks.
-                #: Samples with a neighbour in rows outside of ``first_free ... first_need - 1``, which go
-                #: down the map with the rows of results, are read from memory.  Only with `Offsets.FREE`, of
-                #: one group for all channels, and for a map that lies in memory in one part.
+                "masked": 1,  #: Offsets have masks beside them.
+                #: Samples with a neighbour outside the rows ``first_free ... first_need - 1`` are read from
+                #: memory; that window moves down with the rows of results.  Only with `Offsets.FREE`, one
+                #: group for all channels, and a map that lies in memory in one part.
                 "gather": 1,
-                #: Entries of offsets that a pixel has, see `OffsetCommand`.
+                #: Entries of offsets of a pixel, see `OffsetCommand`.
                 "entries": range(config.offset_entries + 1),
                 #: Slices of L / G lanes that share offsets.
                 "group_slices": WORDS_BITS + (config.generators - 1).bit_length(),
-                #: ``dot``, ``passes``: offsets are computed from the map as it comes, so many pairs of
-                #: numbers a pixel.
+                #: ``dot``, ``passes``: offsets are computed from the map, ``passes`` pairs of numbers a
+                #: pixel.
                 "dot": 1,
                 "passes": range(MAX_TAPS + 1),
-                #: ``samples``, ``digits``: no sums: the samples leave, each digit of base 256 (`digits` of
-                #: them) in a pass of its own, as words in the order [digit][tap][word of the pixel].  Without
-                #: offsets, pixels leave as they are.
+                #: ``samples``, ``digits``: samples leave instead of sums, in ``digits`` of base 256, a pass
+                #: for each.  Their words are in the order [digit][tap][word of the pixel].  Without offsets,
+                #: pixels leave unchanged.
                 "samples": 1,
                 "digits": 3,
                 "settings": Settings(),
@@ -134,18 +134,19 @@ class TapCommand(data.StructLayout):
 
 
 class OffsetCommand(data.StructLayout):
-    """The offsets of a layer, as `hw.conv.core.offset_store` takes them."""
+    """The offsets of a layer, as `hw.conv.core.depthwise.offset_store` takes them."""
 
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
             {
-                "pixels": 2 * SIDE_BITS,  #: Of the result.
-                #: That a pixel has: ``groups * steps``, each of T taps (of samples one tap), or 1 if square.
+                "pixels": 2 * SIDE_BITS,  #: Pixels of the result.
+                #: Entries of a pixel: ``groups * steps`` of T taps each (of one tap for samples), or 1 if
+                #: square.
                 "entries": range(config.offset_entries + 1),
-                #: ``low``, ``high``: bounds that every offset is clamped to.
+                #: ``low``, ``high``: bounds to which every offset is clamped.
                 "low": signed(OFFSET_BITS),
                 "high": signed(OFFSET_BITS),
-                "dot": 1,  #: They are computed on chip.
+                "dot": 1,  #: Offsets are computed on chip.
                 #: The layer, if the engine can gather.
                 **({"tap": TapCommand(config)} if config.gather_words else {}),
             }
@@ -158,11 +159,11 @@ class GatherRequest(data.StructLayout):
     def __init__(self) -> None:
         super().__init__(
             {
-                #: ``row``, ``column``: of the first.
+                #: ``row``, ``column``: of the first pixel.
                 "row": SIDE_BITS,
                 "column": SIDE_BITS,
-                "two": 1,  #: The one on its right, too.
-                "ends": 1,  #: No pixel: later requests are for the next layer that gathers.
+                "two": 1,  #: The pixel to its right is read, too.
+                "ends": 1,  #: No pixel: later requests belong to the next layer that gathers.
             }
         )
 
@@ -175,38 +176,38 @@ class Offset(data.StructLayout):
 
 
 def offset_entry(config: ConvConfig) -> data.ArrayLayout:
-    """Return the offsets of T taps; those behind the last tap of a pixel have no meaning."""
+    """Return the layout of the offsets of T taps; those after a pixel's last tap are undefined."""
     return data.ArrayLayout(Offset(), config.taps)
 
 
 class TapRead(data.StructLayout):
-    """What a lane cell reads for the samples that come two cycles later."""
+    """The reads of a lane cell for the samples two cycles later."""
 
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
             {
-                #: Address of the weights of T taps, in the half of the layer: ``{step, word}`` counted up by
+                #: Address of the weights of T taps, within the layer's half: ``{step, word}``, counted up by
                 #: the walker.
                 "weight": range(config.tap_words),
-                #: Word of the pixel, for parameters and the weights of a strip.
+                #: Word of the pixel, for parameters and for the weights of a strip.
                 "word": range(TAP_LAYER_WORDS),
-                "half": 1,  #: Which half of these RAMs the layer has.
+                "half": 1,  #: The layer's half of these RAMs.
             }
         )
 
 
 class Point(data.StructLayout):
-    """A sample of one tap: where the four neighbours are among the banks, and how they are weighed."""
+    """A sample of one tap: the banks of its four neighbours, and their weights."""
 
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
             {
-                "on": 1,  #: There is such a tap; otherwise it counts nothing.
-                #: ``odd_row``, ``odd_column``: parity of the upper left neighbour: its bank is ``2 * odd_row
-                #: + odd_column``.
+                "on": 1,  #: The tap exists; otherwise it adds nothing.
+                #: ``odd_row``, ``odd_column``: parity of the upper left neighbour, whose bank is ``2 *
+                #: odd_row + odd_column``.
                 "odd_row": 1,
                 "odd_column": 1,
-                #: Bit ``2 * r + c``: the neighbour r rows below and c columns right is in the map.
+                #: Bit ``2 * r + c``: the neighbour r rows below and c columns to the right is in the map.
                 "inside": 4,
                 #: ``ly``, ``lx``: fraction of the coordinates.
                 "ly": config.fraction_bits,
@@ -222,8 +223,8 @@ class StripPoint(data.StructLayout):
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
             {
-                "begins": 1,  #: No step: the next one is the first of its row of results.
-                "banks": data.ArrayLayout(2, 3),  #: Of the kernel's rows, the upper one first.
+                "begins": 1,  #: Not a step: the next one is the first of its row of results.
+                "banks": data.ArrayLayout(2, 3),  #: Banks of the kernel's rows, the upper one first.
                 #: ``rows``, ``columns``: bits of the kernel's rows and columns that are in the map.
                 "rows": 3,
                 "columns": 3,
@@ -234,23 +235,23 @@ class StripPoint(data.StructLayout):
 
 
 class TapControl(data.StructLayout):
-    """What the lane cells do with the words of the banks that come in the same cycle."""
+    """Control of the lane cells for the words of the banks in the same cycle."""
 
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
             {
-                "valid": 1,  #: There are words.
-                #: ``first``, ``last``: they are the first or the last of their sum; with ``last`` a result
-                #: comes, `LaneCell.latency` later.
+                "valid": 1,  #: Words are valid.
+                #: ``first``, ``last``: the first or the last words of their sum; ``last`` produces a result
+                #: `LaneCell.latency` cycles later.
                 "first": 1,
                 "last": 1,
-                "masked": 1,  #: Masks count.
+                "masked": 1,  #: Masks are multiplied in.
                 #: ``samples``, ``digit``: the result is this digit of the first tap's sample.
                 "samples": 1,
-                #: The result is the first tap's pixel as it is, or the zero point outside of the map.
+                #: The result is the first tap's pixel unchanged, or the zero point outside the map.
                 "plain": 1,
                 "digit": 2,
-                "strip": 1,  #: A step of a strip: every one shifts the window; with ``last`` a result comes.
+                "strip": 1,  #: A step of a strip: each shifts the window; ``last`` produces a result.
                 "window": StripPoint(config),
                 "settings": Settings(),
             }

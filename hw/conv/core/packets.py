@@ -1,4 +1,4 @@
-"""The stream of weights: packets of records, and how records reach the cells."""
+"""The stream of weights: packets of records, and the writes of records to cells."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RECORD_BITS = 128
 
 
 class Record(IntEnum):
-    """What a packet of the stream of weights has."""
+    """The content of a packet of the stream of weights."""
 
     TAPS = 0
     STRIPS = 1
@@ -29,17 +29,17 @@ KIND_BITS = 3
 
 
 class TapLoad(data.StructLayout):
-    """A record on its way to the RAM of a lane cell, or of the offsets' dot products."""
+    """A record on its way to the RAM of a lane cell, or to the offsets' dot products."""
 
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
             {
-                "valid": 1,  #: There is one.
+                "valid": 1,  #: A record is valid.
                 #: `Record.TAPS`: weights of T taps of the cell's 8 lanes, tap by tap.  `Record.STRIPS`: nine
                 #: weights of one lane.  `Record.PARAMETERS`: of one lane, see `Parameters`.  `Record.DOT`: 8
-                #: lanes of two outputs, one after the other.  `Record.DOT_PARAMETERS`: of one output.
+                #: lanes of one output, then of another.  `Record.DOT_PARAMETERS`: of one output.
                 "kind": KIND_BITS,
-                #: ``cell``, ``lane``: which cell; which of its lanes, unless `Record.TAPS`.
+                #: ``cell``, ``lane``: of the record; no lane with `Record.TAPS`.
                 "cell": range(max(2, config.lanes // config.cell_lanes)),
                 "lane": range(config.cell_lanes),
                 "half": 1,
@@ -51,13 +51,13 @@ class TapLoad(data.StructLayout):
 
 
 class Parameters(data.StructLayout):
-    """A record of parameters of a channel, in the low bits: see `Settings` for what they do."""
+    """A record of a channel's parameters, in the low bits; `Settings` has the formula."""
 
     def __init__(self) -> None:
         super().__init__(
             {
                 "bias": signed(48),  #: Added to the sum.
-                #: ``multiplier``, ``post``, ``shift``: scale behind it.
+                #: ``multiplier``, ``post``, ``shift``: the scale of the biased sum.
                 "multiplier": 16,
                 "post": signed(16),
                 "shift": 6,
@@ -72,18 +72,18 @@ class TileHeader(data.StructLayout):
         super().__init__(
             {
                 "kind": KIND_BITS,  #: `Record.TILE`.
-                #: PE records of parameters follow before the weights: with the first tile of an output tile.
+                #: PE records of parameters precede the weights: with the first tile of an output tile.
                 "parameters": 1,
-                #: ``first``, ``last``: of the tiles that are summed.
+                #: ``first``, ``last``: of the tiles of one sum.
                 "first": 1,
                 "last": 1,
                 "ends": 1,  #: The last tile of a block.
-                "digit": 2,  #: Its products count 256 to this power.
-                #: ``word``, ``slice``: where its PA input channels are: word of the pixel, and which PA lanes
-                #: of it.
+                "digit": 2,  #: Its products are multiplied by 256 to this power.
+                #: ``word``, ``slice``: source of its PA input channels: word of the pixel, and slice of PA
+                #: lanes in it.
                 "word": 16,
                 "slice": 4,
-                #: ``out_word``, ``out_slice``: where its PE results go.
+                #: ``out_word``, ``out_slice``: destination of its PE results.
                 "out_word": 16,
                 "out_slice": 4,
             }
@@ -97,8 +97,8 @@ class PacketHeader(data.StructLayout):
         super().__init__(
             {
                 "kind": KIND_BITS,
-                "ends": 1,  #: The last packet of a layer's.
+                "ends": 1,  #: The last packet of a layer.
                 "unused": 4,
-                "records": 24,  #: Records that follow, packed; the last beat is filled up.
+                "records": 24,  #: Records that follow, packed; the last beat is padded.
             }
         )

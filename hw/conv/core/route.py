@@ -1,4 +1,4 @@
-"""Which stream goes where: words of a job in the order of jobs, at either end."""
+"""Routing between streams: each end switches after the words of a job, in the order of jobs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hw.lib.skid import Skid
 
 #: Bits of a number of words.
 TOTAL_BITS = 32
-#: Jobs that wait at an end.
+#: Jobs queued at an end.
 _JOBS = 4
 
 
@@ -26,18 +26,18 @@ class Turn(data.StructLayout):
 
 
 class Route(wiring.Component):
-    """Connects sources with sinks, each of which goes through its jobs in order.
+    """Connects sources with sinks, each of which serves its jobs in order.
 
-    ``ways``: (source, sink) of every connection: each end has one or two.
+    ``ways``: (source, sink) of every path: each end has one or two.
 
     Behaviour
     ---------
-    A word a cycle on every way.  Both ends are registered.
+    A word a cycle on every path.  Both ends are registered.
 
     Why
     ---
-    A source may run ahead into a job whose words go elsewhere while the sink still takes those of the job
-    before from another source: either end knows only its own order, and a word passes when both agree.
+    A source may start a job whose words go elsewhere while the sink still serves an earlier job from another
+    source.  Each end knows only its own order, and a word passes when both select the same path.
     """
 
     #: Cycles from ``i`` to ``o``.
@@ -50,17 +50,17 @@ class Route(wiring.Component):
         turn, word = stream.Signature(Turn()), stream.Signature(config.word_bits)
         super().__init__(
             {
-                #: For each source, where the words of its jobs go: which of its ways, in the order of
+                #: For each source, the destination of its jobs' words: which of its paths, in the order of
                 #: ``ways``.
                 "source_turns": In(turn).array(sources),
-                "sink_turns": In(turn).array(sinks),  #: For each sink, where the words of its jobs come from.
+                "sink_turns": In(turn).array(sinks),  #: For each sink, the origin of its jobs' words.
                 "i": In(word).array(sources),
                 "o": Out(word).array(sinks),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Make the gates."""
+        """Connect every path; a word passes when both ends select it."""
         m = Module()
         ends: list[list[Any]] = []
         for kind, count, turns in (
@@ -122,14 +122,14 @@ class RouteEnd(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(Turn())),
-                "active": Out(1),  #: A job is at hand.
-                "other": Out(1),  #: Its way.
+                "active": Out(1),  #: A job is active.
+                "other": Out(1),  #: Its path.
                 "step": In(1),  #: A word passes.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Whether it is the last word is known before it comes."""
+        """Count words; the last word is known before it arrives."""
         m = Module()
         m.submodules.turns = turns = Fifo(Turn(), depth=_JOBS)
         connect(m, flipped(self.i), turns.i)

@@ -10,15 +10,15 @@ from hw.lib.delay import delay
 
 #: Cycles from a sum to its result.
 SCALE_LATENCY = 6
-#: Cycles after a sum at which its shift, whether it leaves raw, the term added behind, and the bounds come.
+#: Cycles from a sum to its shift, its ``raw`` flag, the term added after the shift, and the bounds.
 SHIFT_AT, RAW_AT, POST_AT, BOUNDS_AT = 2, 3, 4, 5
 
-#: Bits of a sum that a multiplier of 27 x 18 bits takes, with a zero for a sign.
+#: Bits of a sum that a 27 x 18 multiplier takes, with a zero for a sign.
 _LOW_BITS = 26
 #: Places that the second stage of the shift leaves to the third.
 _FINE_BITS = 4
-#: A doubled product that does not fit into so many bits, before up to 15 places go, is out of all bounds
-#: whatever is added: half of ``2^32 >> 15`` is 2^16, more than 2^15 and 2^7 together.
+#: A doubled product wider than this, before a last shift of up to 15 places, is out of bounds whatever is
+#: added: half of ``2^32 >> 15`` is 2^16, more than 2^15 and 2^7 together.
 _KEPT_BITS = 33
 
 

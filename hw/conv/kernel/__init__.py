@@ -1,1 +1,1 @@
-"""The convolution kernel: what the shell of `hw.lib.kernel` wraps."""
+"""The convolution kernel: the body that the shell of `hw.lib.kernel` wraps."""

@@ -7,7 +7,7 @@ from hw.conv.movers.movers import Moved, side_port, weight_port
 from hw.lib.arguments import STATUS, Argument, ArgumentTable, Kind
 from hw.lib.counters import counter_names
 
-#: Why no unit worked in a cycle, in order of precedence.
+#: Causes of a cycle in which no unit worked, in order of precedence.
 CAUSES = ("weight", "input", "output")
 _CYCLE_DOCS = {
     "cycles_total": "Cycles from start to done",

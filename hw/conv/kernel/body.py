@@ -24,8 +24,8 @@ class ConvBody(wiring.Component):
 
     Behaviour
     ---------
-    A launch without jobs is done at once.  Descriptors outside of their ranges give meaningless results or
-    none; the host is to refuse them.
+    A launch without jobs is done at once.  A descriptor with a field out of range has undefined results, or
+    none; the host must refuse it.
     """
 
     def __init__(self, config: ConvConfig, placer: Placer, *, data_width: int) -> None:
@@ -35,7 +35,7 @@ class ConvBody(wiring.Component):
         super().__init__(BodySignature(argument_table(config), data_width=data_width))
 
     def elaborate(self, platform: Any) -> Module:
-        """Join the three, and count."""
+        """Connect core, movers and counters."""
         m = Module()
         config = self._config
         m.submodules.core = core = self._core

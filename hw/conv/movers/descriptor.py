@@ -1,4 +1,4 @@
-"""Jobs in memory: what a descriptor has, and where."""
+"""Jobs in memory: the fields of a descriptor, and their offsets."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ DESCRIPTOR_BYTES = 1024
 
 #: Values of ``flags``.
 DEPTHWISE, POINTWISE = 1 << 0, 1 << 1  # the job has such a layer
-#: Both: the depthwise layer takes the pointwise one's results; otherwise the reverse.
+#: Both: the depthwise layer follows the pointwise one; otherwise the reverse.
 POINTWISE_FIRST = 1 << 2
-#: Its maps are read when all that earlier jobs wrote has arrived.
+#: Its maps are read after all results of earlier jobs are in memory.
 AFTER = 1 << 3
 STRIP, SAMPLES, MASKED, GATHER = 1 << 4, 1 << 5, 1 << 6, 1 << 7
-#: Offsets: free or square; computed by the dot unit, and not read.
+#: Offsets: free or square; computed by the dot unit instead of read.
 FREE, SQUARE, DOT = 1 << 8, 1 << 9, 1 << 10
 BYPASS, SPLIT, DOUBLE = 1 << 11, 1 << 12, 1 << 13
 TAP_RAW, POINT_RAW = 1 << 14, 1 << 15
@@ -37,12 +37,12 @@ _SCALARS = (
     *("block", "last_block", "blocks", "block_words", "out_words", "point_low", "point_high"),
     # DrainCommand
     *("drain_rows", "drain_last_rows", "drain_columns", "drain_words", "drain_parts", "part_words"),
-    # Words that go in, from one unit to the other, and out.
+    # Words into the job, from one unit to the other, and out of the job.
     *("in_total_words", "middle_total_words", "out_total_words"),
-    # Of the movers: chunks of pixels, each a command of the DMA, of which so many wait for one token.  Words
+    # Of the movers: chunks of pixels, one DMA command each; ``token_chunks`` of them share a token.  Words
     # are those of a pixel.
     *("in_rows", "in_chunks", "in_pixels", "in_last_pixels", "in_token_chunks", "in_words"),
-    # The bypass has one part in memory and is cut into `bypass_parts` of so many channels.
+    # The bypass has one part in memory and is cut into `bypass_parts` of `bypass_channels`.
     *("bypass_rows", "bypass_chunks", "bypass_pixels", "bypass_last_pixels", "bypass_token_chunks"),
     *(
         "bypass_in_words",
@@ -70,7 +70,7 @@ _SIGNED = ("first_need", "first_free", "tap_zero", "tap_low", "tap_high", "offse
 
 @functools.cache
 def fields(config: ConvConfig) -> dict[str, tuple[int, int]]:
-    """Return byte offset and bytes of every field, all little endian; of ports: ``in_address_0`` ..."""
+    """Return byte offset and size of every field, all little endian; of ports: ``in_address_0`` ..."""
     sizes = dict.fromkeys(_ADDRESSES, 8)
     for port in range(config.ports):
         sizes |= {f"{side}_address_{port}": 8 for side in _MAPS}
@@ -92,7 +92,7 @@ def used_bytes(config: ConvConfig) -> int:
 def pack_descriptor(config: ConvConfig, values: Mapping[str, int]) -> bytes:
     """Write a descriptor.
 
-    ``values``: by the names of `fields`; what is not given is 0.
+    ``values``: by the names of `fields`; a missing value is 0.
 
     Returns
     -------

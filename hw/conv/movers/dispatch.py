@@ -16,12 +16,12 @@ from hw.conv.core.route import Turn
 from hw.conv.movers import descriptor as d
 from hw.conv.movers.layouts import ADDRESS_BITS, GatherRead, MapRead, MapWrite, OffsetRead, WeightRead
 
-#: Bits of a number of jobs that were given out and are not done.
+#: Bits of the number of jobs that were issued and are not done.
 _OPEN_BITS = 4
 
 
 class Bases(data.StructLayout):
-    """Addresses that those of descriptors count from: ``maps`` of each port, ``weights``, ``offsets``."""
+    """Base addresses that descriptors count from: ``maps`` of each port, ``weights``, ``offsets``."""
 
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
@@ -34,15 +34,16 @@ class Bases(data.StructLayout):
 
 
 class Dispatch(wiring.Component):
-    """Gives out a job at a time.
+    """Issues one job at a time.
 
     Behaviour
     ---------
-    Weights of a job are asked for as soon as its descriptor is there.  All else goes out in one cycle, when
-    every taker is ready and, for a job that comes `AFTER` the others, all of them are in memory.
+    Weights of a job are requested as soon as its descriptor has arrived.  All other commands are issued in
+    one cycle, when every unit is ready.  A job with `AFTER` waits until all earlier jobs are in memory.
     """
 
-    #: Cycles from a descriptor to its commands, and to those of one that waited for what was written.
+    #: Cycles from a descriptor to its commands; from earlier jobs' end to the commands of one that waited for
+    #: it.
     LATENCY: ClassVar = 1
     AFTER_LATENCY: ClassVar = 2
 
@@ -70,9 +71,9 @@ class Dispatch(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(8 * d.used_bytes(config))),
-                "bases": In(Bases(config)),  #: Constant while jobs are given out.
-                "written": In(1),  #: One-cycle pulse: the oldest job that was given out is in memory.
-                "open": Out(1),  #: There are such jobs.
+                "bases": In(Bases(config)),  #: Constant while jobs are issued.
+                "written": In(1),  #: One-cycle pulse: the oldest job that was issued is in memory.
+                "open": Out(1),  #: Such jobs exist.
                 "total": Out(32),
                 "source_turns": turns,
                 "sink_turns": turns,
@@ -81,7 +82,7 @@ class Dispatch(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Fields to commands by wires; which of them a job has, by its flags."""
+        """Wire fields to commands; flags select the commands of a job."""
         m = Module()
         config = self._config
         raw = self.i.payload
@@ -96,7 +97,8 @@ class Dispatch(wiring.Component):
         both = depthwise & pointwise
         offsets = has(d.FREE | d.SQUARE)
 
-        # Takers that this job needs, and whether they are ready: known late, as they only get readier.
+        # Units that this job needs, and whether they are ready.  `ready` is a cycle late: a unit only becomes
+        # ready meanwhile.
         needs: list[tuple[Any, Any]] = [
             (self.tap, depthwise),
             (self.offset, depthwise & offsets),
@@ -130,7 +132,7 @@ class Dispatch(wiring.Component):
         ]
         waited = Signal()
         m.d.sync += waited.eq(~has(d.AFTER) | ((jobs == 0) & ~accept))
-        seen = Signal()  # the descriptor was there a cycle ago
+        seen = Signal()  # the descriptor was valid a cycle ago
         m.d.sync += seen.eq(self.i.valid & ~accept)
         m.d.comb += [
             self.weight_read.valid.eq(self.i.valid & ~asked & ~fresh.any()),
@@ -154,7 +156,8 @@ class Dispatch(wiring.Component):
             self.bypass_read.payload.by_row.eq(0),
             self.bypass_read.payload.paired.eq(0),
             *self._turn(self.source_turns[0], memory_into, field["in_total_words"]),
-            # Depthwise results go to the pointwise unit (0) or out (1), pointwise ones likewise the reverse.
+            # Depthwise results go to the pointwise unit (0) or out (1); pointwise results to the depthwise
+            # unit (0) or out (1).
             *self._turn(self.source_turns[1], ~(both & ~reverse), self._after(field, both & ~reverse)),
             *self._turn(self.source_turns[2], ~(both & reverse), self._after(field, both & reverse)),
             *self._turn(self.sink_turns[0], both & reverse, self._before(field, both & reverse)),
@@ -274,5 +277,5 @@ class Dispatch(wiring.Component):
 
 
 def _copied(target: Any, source: Any, names: tuple[str, ...], prefix: str = "") -> list[Any]:
-    """Assign the fields of ``source`` to those of ``target`` that are called so without ``prefix``."""
+    """Assign fields of ``source``, whose names begin with ``prefix``, to the fields of ``target``."""
     return [target[name].eq(source[prefix + name]) for name in names]

@@ -1,4 +1,4 @@
-"""Asks all ports for pixels, one by one."""
+"""Reads single pixels through all ports."""
 
 from __future__ import annotations
 
@@ -16,22 +16,21 @@ from hw.conv.movers.port_order import port_commands
 from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
 
-#: Stages from a request to its commands, and the places in their queues that are kept free for requests on
-#: their way until it is known that there are no more.
+#: Stages from a request to its commands; places in their queues that are kept free for requests in flight.
 _STAGES = 4
 _LATE = _STAGES + 4
 _COMMANDS = 16
 
 
 class GatherRequester(wiring.Component):
-    """From pixels to the commands of the DMAs.
+    """Turns pixels into commands of the DMAs.
 
     ``rows_ahead``: requests whose words may be outstanding.
 
     Behaviour
     ---------
-    A request a cycle; a port without bytes is not asked.  The address of a pixel is ``address + row * pitch +
-    column * units``: products, sums of two, sum.
+    A request a cycle; a port without bytes gets no command.  The address of a pixel is ``address + row *
+    pitch + column * units``: products, sums of two, sum.
     """
 
     def __init__(self, config: ConvConfig, *, rows_ahead: int) -> None:
@@ -43,15 +42,15 @@ class GatherRequester(wiring.Component):
                 "i": In(stream.Signature(GatherRead(config))),
                 "requests": In(stream.Signature(GatherRequest())),
                 "commands": Out(stream.Signature(port_commands(config.ports))),
-                #: One for each port's command.
+                #: A command for each port.
                 "rows": Out(stream.Signature(map_rows(config))).array(config.ports),
-                #: One for each request that is for pixels.
+                #: One for each request for pixels.
                 "joins": Out(stream.Signature(JoinCommand(config))),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Nothing waits on its way: a request is taken when all queues have room."""
+        """Accept a request when all queues have room, so that nothing stalls in the stages."""
         m = Module()
         config = self._config
         job, active, room = Signal(GatherRead(config), reset_less=True), Signal(), Signal()
@@ -61,7 +60,7 @@ class GatherRequester(wiring.Component):
         m.d.comb += [
             self.requests.ready.eq(active & room),
             go.eq(self.requests.valid & self.requests.ready & ~request.ends),
-            # Addresses of the last requests are still being worked out when a map ends.
+            # Addresses of the last requests are still being computed when a map ends.
             self.i.ready.eq(~active & ~Cat(flights).any()),
         ]
         with m.If(self.i.valid & self.i.ready):
@@ -112,7 +111,7 @@ class GatherRequester(wiring.Component):
         row, column = (delay(m, f"{name}_1_{p}", request[name], 1, reset=False) for name in ("row", "column"))
 
         def product(name: str, a: Any, b: Any) -> Signal:
-            """A multiplier of half a pitch: one DSP has no more bits."""
+            """Build a multiplier of half a pitch: one DSP has no more bits."""
             result = Signal(len(a) + len(b), name=f"{name}_2_{p}", reset_less=True)
             m.d.sync += result.eq(a * b)
             return result

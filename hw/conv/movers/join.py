@@ -1,4 +1,4 @@
-"""Words out of the slices that ports have of them, and slices out of words."""
+"""Joins the slices of ports to words, and splits words into slices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class JoinCommand(data.StructLayout):
 
 
 class Join(wiring.Component):
-    """Puts the slices of all ports together.
+    """Joins the slices of all ports to words.
 
     Behaviour
     ---------
@@ -41,14 +41,14 @@ class Join(wiring.Component):
         super().__init__(
             {
                 "command": In(stream.Signature(JoinCommand(config))),
-                #: Slices: for each part of a pixel as many as the port has units for.
+                #: Slices: for each part of a pixel as many as its units of the port need.
                 "i": In(stream.Signature(part)).array(config.ports),
-                "o": Out(stream.Signature(config.word_bits)),  #: Lanes that no port has hold anything.
+                "o": Out(stream.Signature(config.word_bits)),  #: Lanes without a port are undefined.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """A word leaves when every port that has a slice of it has brought it."""
+        """Pass a word when all ports that have a slice of it have one."""
         m = Module()
         config = self._config
         m.submodules.skid = skid = Skid(config.word_bits)
@@ -72,17 +72,16 @@ class Join(wiring.Component):
 
 
 class WordTurn:
-    """Which ports have a slice of the word at hand: gates that `Join` and the writer's split share."""
+    """The ports that have a slice of the current word: shared by `Join` and the writer's split."""
 
     def __init__(self, m: Module, config: ConvConfig, command: Any) -> None:
         lanes = config.lanes // config.ports
         shift = lanes.bit_length() - 1
         last_word, word, left = Signal(WORDS_BITS), Signal(WORDS_BITS), Signal(TOTAL_BITS)
-        #: ``active``: a map is at hand.
-        #: ``step``, to be driven: the word is done with.
+        #: ``active``: a map is active. ``step``, an input: the word is done.
         self.active, self.step = Signal(), Signal()
-        #: ``has``: for each port, whether it has a slice of this word.
-        #: ``ends``: for each port, whether it is its last slice of the part.
+        #: ``has``: for each port, whether it has a slice of this word. ``ends``: for each port, whether the
+        #: slice is its last of the part.
         self.has, self.ends = Signal(config.ports), Signal(config.ports)
         slices = [Signal(WORDS_BITS + 1, name=f"slices_{p}") for p in range(config.ports)]
         taken, last, following = Signal(), Signal(), Signal(WORDS_BITS)

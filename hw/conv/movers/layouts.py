@@ -1,4 +1,4 @@
-"""What the movers are told of a job."""
+"""Commands of the movers, one set for each job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOTAL_BITS = 32
 
 
 def map_rows(config: ConvConfig) -> RowsCommand:
-    """Return the rows that a port's cutters and packers know: parts of pixels, in bytes."""
+    """Return the row format of a port's cutters and packers: parts of pixels, in bytes."""
     most = (1 << WORDS_BITS) * config.lanes // config.ports
     return RowsCommand(most_rows=(1 << 2 * SIDE_BITS) - 1, most_units=most, unit_bits=8)
 
@@ -42,17 +42,17 @@ class MapRead(data.StructLayout):
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
             {
-                #: ``rows``, ``chunks``: rows of the map (or 1 for the whole of it), and chunks of each: a
-                #: chunk is a command of the DMA.
+                #: ``rows``, ``chunks``: rows of the map (or 1 for the whole map), and chunks of each; a chunk
+                #: is a command of the DMA.
                 "rows": SIDE_BITS,
                 "chunks": 2 * SIDE_BITS,
                 #: ``pixels``, ``last_pixels``: parts of pixels in a chunk, and in the last one of a row.
                 "pixels": 2 * SIDE_BITS,
                 "last_pixels": 2 * SIDE_BITS,
-                #: Chunks, of all rows, that wait for a token together; 0 for none.
+                #: Chunks, of all rows, that share a token; 0 for none.
                 "token_chunks": SIDE_BITS,
-                "by_row": 1,  #: Tokens are those of rows of the depthwise unit, and not of blocks.
-                "paired": 1,  #: A map of the bypass goes with it.
+                "by_row": 1,  #: Tokens are for rows of the depthwise unit, not for blocks.
+                "paired": 1,  #: A map of the bypass is paired with it.
                 "words": WORDS_BITS,  #: Words of a part.
                 "total_words": TOTAL_BITS,  #: Of the map.
                 "ports": data.ArrayLayout(PortRead(config), config.ports),
@@ -124,7 +124,7 @@ class WeightRead(data.StructLayout):
 class OffsetRead(data.StructLayout):
     """Offsets of a job: ``bytes`` at ``address``; ``entries`` in all, of ``units`` of 16 bits each.
 
-    ``fields`` is what an offset has: 1 square, 2 without and 3 with mask.
+    ``fields`` of an offset: 1 square, 2 without and 3 with mask.
     """
 
     def __init__(self, config: ConvConfig) -> None:

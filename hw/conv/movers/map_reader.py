@@ -20,23 +20,23 @@ from hw.lib import axi
 from hw.lib.fifo import Fifo
 from hw.lib.rows.cutter import RowCutter
 
-#: Maps that wait, and commands whose words may be outstanding.
+#: Maps in the queue, and commands whose words may be outstanding.
 _MAPS, _ROWS = 2, 64
 
 
 class MapReader(wiring.Component):
-    """From maps in memory to streams of words.
+    """Reads maps in memory as streams of words.
 
     ``streams``: streams of maps that share the ports.
 
     Behaviour
     ---------
-    A word a cycle, as far as ports and memory have them.
+    A word a cycle, unless ports or memory limit it.
 
     Why
     ---
-    Streams share the ports, whose words come in order.  Were a bypass behind the map of a later job, it would
-    wait for that job, which may wait for the bypass: for weights that are behind those of its own job.
+    Streams share the ports, whose words arrive in order.  A bypass behind the map of a later job would wait
+    for that job, which may wait for the bypass: its weights come after those of the bypass's job.
     """
 
     def __init__(self, config: ConvConfig, *, data_width: int, streams: int = 2) -> None:
@@ -52,11 +52,11 @@ class MapReader(wiring.Component):
         }
         super().__init__(
             {
-                #: Maps of each stream; one of the second begins with its ``paired`` one of the first, whose
-                #: next one begins when all of that was asked for.
+                #: Maps of each stream.  A map of the second stream begins with its ``paired`` map of the
+                #: first, and the next map of the first after its last request.
                 "i": In(stream.Signature(MapRead(config))).array(streams),
-                #: ``token``, ``row_token``: room where these words go; maps of the first stream may go by
-                #: rows, see `Requester`.
+                #: ``token``, ``row_token``: credits for these words; maps of the first stream may use those
+                #: of rows, see `Requester`.
                 "token": In(stream.Signature(1)).array(streams),
                 "row_token": In(stream.Signature(1)),
                 "o": Out(stream.Signature(config.word_bits)).array(streams),
@@ -64,13 +64,15 @@ class MapReader(wiring.Component):
                     config.ports
                 ),
                 "bytes_useful": Out(48).array(config.ports),
-                "busy": Out(1),  #: Not all of a map was asked for.
+                "busy": Out(1),  #: Requests of a map are outstanding.
                 **(gather if config.gather_words else {}),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """For each stream, and the gather: requester, cutters, join; for each port: a shared DMA."""
+        """Build requester, cutters and join for each stream and the gather, and a shared DMA for
+        each port.
+        """
         m = Module()
         config = self._config
         sources = self._streams + (config.gather_words > 0)
@@ -126,8 +128,8 @@ class MapReader(wiring.Component):
         return m
 
     def _in_order(self, m: Module, requesters: Any) -> None:
-        """Return maps to the requesters: a bypass with its map, the next map behind it."""
-        begun = Signal()  # a map whose bypass is to begin
+        """Release maps to the requesters in order: a bypass with its map, the next map after it."""
+        begun = Signal()  # a map whose bypass has not begun
         asks, mine = Const(0), []
         for requester, maps in requesters:
             takes = requester.i.valid & requester.i.ready
@@ -145,7 +147,7 @@ class MapReader(wiring.Component):
                 m.d.sync += begun.eq(0)
 
     def _cut(self, m: Module, name: str, data: Any, rows: Any, joins: Any, words: Any) -> None:
-        """Make words of what all ports read for one user."""
+        """Join the reads of all ports to the words of one user."""
         config = self._config
         m.submodules[f"join_{name}"] = join = Join(config)
         connect(m, joins, join.command)

@@ -18,11 +18,11 @@ from hw.lib.rows.packer import RowPacker
 from hw.lib.skid import Skid
 from hw.lib.width import Beat, WidthConverter
 
-#: Maps that wait.
+#: Maps in the queue.
 _MAPS = 2
 #: Rows of a map whose bytes may be outstanding at a port.
 _ROWS = 16
-#: Slices that wait at each port.
+#: Slices queued at each port.
 SLICES = 4
 
 
@@ -34,9 +34,9 @@ class PortMap(data.StructLayout):
 
 
 class PortWriter(wiring.Component):
-    """Writes what one port has of maps."""
+    """Writes one port's bytes of maps."""
 
-    #: Cycles from slices that fill a beat to the DMA.
+    #: Cycles from the slices of a beat to the DMA.
     LATENCY: ClassVar = WidthConverter.LATENCY + RowPacker.LATENCY + 2 * Skid.LATENCY
 
     def __init__(self, config: ConvConfig, *, data_width: int) -> None:
@@ -48,17 +48,17 @@ class PortWriter(wiring.Component):
         super().__init__(
             {
                 "map": In(stream.Signature(PortMap(config))),
-                #: Slices of L / P lanes, of which ``keep`` says which pieces of the port's width carry
-                #: something; ``last`` with the last of a part of a pixel.
+                #: Slices of L / P lanes; ``keep`` marks the valid pieces of the port's width, ``last`` the
+                #: last slice of a part of a pixel.
                 "i": In(stream.Signature(Beat(lane_width=self._lane, lanes=slice_bits // self._lane))),
                 "axi": Out(axi.WriteSignature(data_width=data_width, addr_width=ADDRESS_BITS)),
-                "done": Out(stream.Signature(1)),  #: One for each map, when all its responses have come.
+                "done": Out(stream.Signature(1)),  #: One for each map, after all its responses.
                 "bytes_useful": Out(48),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Converter, packer, DMA; a command of the DMA for each row."""
+        """Convert, pack, write; a command of the DMA for each row."""
         m = Module()
         config, width = self._config, self._data_width
         m.submodules.dma = dma = self._dma
@@ -122,11 +122,11 @@ class PortWriter(wiring.Component):
 
 
 class MapWriter(wiring.Component):
-    """From words to maps in memory.
+    """Writes words of maps to memory.
 
     Behaviour
     ---------
-    A word a cycle, as far as ports and memory take them.
+    A word a cycle, unless ports or memory limit it.
     """
 
     #: Cycles from a word to its slices at the ports.
@@ -143,13 +143,13 @@ class MapWriter(wiring.Component):
                 "axi": Out(axi.WriteSignature(data_width=data_width, addr_width=ADDRESS_BITS)).array(
                     config.ports
                 ),
-                "done": Out(1),  #: One-cycle pulse for each map, in order: all its responses have come.
+                "done": Out(1),  #: One-cycle pulse for each map, in order, after all its responses.
                 "bytes_useful": Out(48).array(config.ports),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Split words into slices; a map is done when it is at every port that has bytes of it."""
+        """Split words into slices; a map is done when all ports that have bytes of it are done."""
         m = Module()
         config = self._config
         slice_bits = config.word_bits // config.ports
@@ -178,7 +178,7 @@ class MapWriter(wiring.Component):
             connect(m, writer.axi, flipped(self.axi[p]))
             beat = slices.i.payload
             pieces = beat.shape().lanes
-            # In a part's last slice only the pieces with units in them go on.
+            # Of a part's last slice only the pieces that have units leave.
             tail = Signal(range(lanes + 1), name=f"tail_{p}")
             piece_bytes = slice_bits // 8 // pieces
             with m.If(turns.o.valid & turns.o.ready):

@@ -20,14 +20,14 @@ from hw.conv.movers.weight_reader import WeightReader
 from hw.lib import axi
 from hw.lib.descriptors.queue import COUNT_BITS, DescriptorQueue
 
-#: Descriptors asked for ahead.
+#: Descriptors prefetched.
 _JOBS_AHEAD = 2
-#: Commands that the movers give the core, by the names of its members.
+#: Commands from the movers to the core, by the names of its members.
 COMMANDS = ("tap", "offset", "block", "sweep", "drain", "bypass_block", "bypass_cut")
 
 
 def weight_port(config: ConvConfig) -> int:
-    """Return the number of the memory port that weights come through: behind those of the maps."""
+    """Return the number of the memory port of weights: after those of the maps."""
     return config.ports
 
 
@@ -49,7 +49,7 @@ class Moved(data.StructLayout):
 
 
 class ConvMovers(wiring.Component):
-    """Feeds the core with the jobs of a launch."""
+    """Supplies the core with the jobs of a launch."""
 
     #: Cycles from the end of all movers to ``done``.
     DONE_LATENCY: ClassVar = 1
@@ -66,8 +66,8 @@ class ConvMovers(wiring.Component):
         super().__init__(
             {
                 "start": In(1),  #: One-cycle pulse; not before the last ``done``.
-                #: ``jobs``, ``job_count``, ``log``, ``bases``: where how many descriptors are, and where each
-                #: job's cycle is logged; constant from ``start`` to ``done``.
+                #: ``jobs``, ``job_count``, ``log``, ``bases``: address and number of descriptors, address of
+                #: the log, base addresses; constant from ``start`` to ``done``.
                 "jobs": In(ADDRESS_BITS),
                 "job_count": In(COUNT_BITS),
                 "log": In(ADDRESS_BITS),
@@ -92,7 +92,7 @@ class ConvMovers(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Jobs -> dispatch -> readers and writer."""
+        """Connect descriptors, dispatch, readers and writer."""
         m = Module()
         config, width = self._config, self._data_width
         m.submodules.dispatch = dispatch = self._dispatch
@@ -146,7 +146,7 @@ class ConvMovers(wiring.Component):
             moved[f"gmem{beside}_write_bytes"].eq(side.write_bytes),
         ]
 
-        # Over when no job is left or open, and the log is written.
+        # Done when no job is left or open, and the log is written.
         running, quiet = Signal(), Signal()
         m.d.comb += [
             jobs.start.eq(self.start),

@@ -1,4 +1,4 @@
-"""Reads offsets: from rows of 16-bit numbers to the offsets of T taps."""
+"""Reads offsets: rows of 16-bit numbers become the offsets of T taps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNIT_BITS = 16
 
 
 class EntryForm(data.StructLayout):
-    """``fields`` of each offset, for ``entries`` of them."""
+    """The format of ``entries`` entries: ``fields`` of each offset."""
 
     def __init__(self) -> None:
         super().__init__({"fields": 2, "entries": TOTAL_BITS})
@@ -50,7 +50,7 @@ class OffsetReader(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Entries are rows; a field that they do not have is 0."""
+        """Cut entries as rows; a missing field is 0."""
         m = Module()
         config = self._config
         most = 3 * config.taps
@@ -79,7 +79,7 @@ class OffsetReader(wiring.Component):
             *(fifo.i.valid.eq(accept) for fifo in (commands, row_queue, forms)),
         ]
 
-        # Which form the entries have that come out of the cutter.
+        # The format of the entries that leave the cutter.
         fields, left, active, step = Signal(2), Signal(TOTAL_BITS), Signal(), Signal()
         ends = step & (left == 0)
         m.d.comb += [

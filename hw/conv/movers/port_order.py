@@ -1,4 +1,4 @@
-"""Commands of several users of the memory ports, in one order at all of them."""
+"""Commands of several users of the memory ports, in the same order at every port."""
 
 from __future__ import annotations
 
@@ -14,28 +14,29 @@ from hw.lib.dma.burst import command_layout
 
 
 def port_commands(ports: int) -> data.ArrayLayout:
-    """Return what is asked of all ports at once: a command of the DMA for each, of no bytes where none is."""
+    """Return the layout of a command for all ports at once: a DMA command for each, of no bytes for some."""
     return data.ArrayLayout(command_layout(ADDRESS_BITS), ports)
 
 
 class SourcedCommand(data.StructLayout):
-    """A command of the DMA, and whose it is."""
+    """A command of the DMA, and the number of its user."""
 
     def __init__(self, sources: int) -> None:
         super().__init__({"command": command_layout(ADDRESS_BITS), "source": range(max(2, sources))})
 
 
 class PortOrder(wiring.Component):
-    """Takes users in turn and asks the ports.
+    """Serves users in turn, and distributes commands to the ports.
 
     Behaviour
     ---------
-    What one user asks of the ports is asked before anything of the next one's.
+    All ports get the command of one user before that of the next user.
 
     Why
     ---
-    A word has slices from all ports, and each port gives its bytes in the order of its commands.  If one port
-    had the commands of two users the other way round, each user's slices would wait behind the other's.
+    A word has slices from all ports, and each port returns bytes in the order of its commands.  If one port
+    had the commands of two users in the other order, each user's slices would wait behind the other's: a
+    deadlock.
     """
 
     #: Cycles from ``i`` to ``o``.
@@ -52,12 +53,12 @@ class PortOrder(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Make the gates."""
+        """Arbitrate, and distribute."""
         m = Module()
         m.submodules.arbiter = arbiter = Arbiter(port_commands(self._ports), inputs=self._sources)
         for n in range(self._sources):
             connect(m, flipped(self.i[n]), arbiter.i[n])
-        asked = Signal(self._ports)  # ports that have taken theirs
+        asked = Signal(self._ports)  # ports that have taken their command
         done = []
         for p, port in enumerate(self.o):
             command = arbiter.o.payload[p]

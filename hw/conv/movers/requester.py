@@ -1,4 +1,4 @@
-"""Walks through a map chunk by chunk and asks all ports for each."""
+"""Steps through a map chunk by chunk and issues a command for each to all ports."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from hw.lib.delay import payload_register
 
 
 class Requester(wiring.Component):
-    """From a map to the commands of the DMAs, as tokens allow.
+    """Turns a map into commands of the DMAs, as tokens allow.
 
     Behaviour
     ---------
-    A chunk every second cycle at the most; a port without bytes is not asked.
+    At most a chunk every second cycle; a port without bytes gets no command.
     """
 
-    #: Cycles from a token to its first command, and from there to the next.
+    #: Cycles from a token to its first command, and from a command to the next.
     LATENCY: ClassVar = 2
     INTERVAL: ClassVar = 2
 
@@ -31,24 +31,25 @@ class Requester(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(MapRead(config))),
-                #: ``token``, ``row_token``: room for ``token_chunks`` chunks, of blocks and of rows: a map
-                #: takes those of its own unit, since the other one may already have room for the next map.
+                #: ``token``, ``row_token``: credits for ``token_chunks`` chunks, of blocks and of rows.  A
+                #: map uses those of its own unit, since the other unit may already have room for the next
+                #: map.
                 "token": In(stream.Signature(1)),
                 "row_token": In(stream.Signature(1)),
                 "commands": Out(stream.Signature(port_commands(config.ports))),
-                #: One for each port's command, given at the same time.
+                #: A command for each port, issued at the same time.
                 "rows": Out(stream.Signature(map_rows(config))).array(config.ports),
-                "busy": Out(1),  #: A map is at hand.
+                "busy": Out(1),  #: A map is active.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Make the gates."""
+        """Count chunks, rows and addresses."""
         m = Module()
         config = self._config
         job = Signal(MapRead(config), reset_less=True)
         rows_left, chunks_left = Signal.like(job.rows), Signal.like(job.chunks)  # after this one
-        covered = Signal.like(job.token_chunks)  # chunks that a token still allows
+        covered = Signal.like(job.token_chunks)  # chunks left of a token
         last, allowed, free, go = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             last.eq(chunks_left == 0),
@@ -58,7 +59,7 @@ class Requester(wiring.Component):
             self.i.ready.eq(~self.busy),
         ]
         commands, idle = self.commands, Signal(config.ports + 1)
-        # Ports are asked one cycle, looked after the next: no `ready` reaches the counters.
+        # Commands are offered in one cycle and checked in the next: no `ready` reaches the counters.
         m.d.sync += free.eq(idle.all() & ~go & ~free)
         m.d.comb += go.eq(self.busy & allowed & free)
         with m.If((self.token.valid & self.token.ready) | (self.row_token.valid & self.row_token.ready)):

@@ -21,12 +21,12 @@ _COMMANDS = 64
 
 
 class SharedRead(wiring.Component):
-    """Reads for several users, each of which gets its words in the order of its commands.
+    """Reads for several users, each in the order of its commands.
 
     Behaviour
     ---------
-    Words of a command wait for those before them, of whomever: a user must take
-    what it has asked for without waiting for another's words.
+    Words wait for those of earlier commands, of any user: a user must take its words without waiting for
+    another's.
     """
 
     #: Cycles from the DMA's word to its user.
@@ -46,14 +46,14 @@ class SharedRead(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """A note of whose each command is; words go by these notes."""
+        """Note the user of each command; words go by these notes."""
         m = Module()
         m.submodules.dma = dma = self._dma
         m.submodules.words = words = Skid(packed_layout(self._data_width))
         m.submodules.notes = notes = Fifo(range(max(2, self._sources)), depth=_COMMANDS)
         connect(m, dma.axi, flipped(self.axi))
         connect(m, dma.o, words.i)
-        # In a register: whose words they are is at the beginning of the users' `ready`.
+        # Registered: the user of a word begins the path of the users' `ready`.
         m.submodules.whose = whose = Skid(range(max(2, self._sources)))
         connect(m, notes.o, whose.i)
         given = self.command

@@ -25,9 +25,9 @@ _OFFSETS, _DESCRIPTORS = 0, 1
 
 
 class SidePort(wiring.Component):
-    """Reads descriptors and offsets, and writes when each job was done."""
+    """Reads descriptors and offsets, and writes the cycle in which each job was done."""
 
-    #: Cycles from a job in memory to its entry behind its command in the DMA, and from the answer on.
+    #: Cycles from a job's end to its entry after its command in the DMA, and from the response on.
     LOG_LATENCY: ClassVar = Fifo.LATENCY + 1
     LOG_DONE_LATENCY: ClassVar = 1
 
@@ -38,14 +38,14 @@ class SidePort(wiring.Component):
             {
                 "start": In(1),  #: One-cycle pulse: cycles and entries of the log are counted from here.
                 "log": In(ADDRESS_BITS),  #: Address of the log.
-                #: ``fetch``, ``words``: addresses of descriptors, and what is there, see
+                #: ``fetch``, ``words``: addresses and words of descriptors, see
                 #: `hw.lib.descriptors.queue.DescriptorQueue`.
                 "fetch": In(stream.Signature(ADDRESS_BITS)),
                 "words": Out(stream.Signature(data_width)),
                 "offset_read": In(stream.Signature(OffsetRead(config))),
                 "offsets": Out(stream.Signature(offset_entry(config))),
                 "written": In(1),  #: One-cycle pulse: a job is in memory.
-                "busy": Out(1),  #: An entry of the log is not.
+                "busy": Out(1),  #: An entry of the log is not in memory.
                 "read": Out(axi.ReadSignature(data_width=data_width, addr_width=ADDRESS_BITS)),
                 "write": Out(axi.WriteSignature(data_width=data_width, addr_width=ADDRESS_BITS)),
                 "read_bytes": Out(48),
@@ -54,7 +54,7 @@ class SidePort(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """One reader for two, one writer."""
+        """Build one reader for two users, and one writer."""
         m = Module()
         width = self._data_width
         m.submodules.reader = reader = SharedRead(sources=2, data_width=width)
@@ -85,7 +85,7 @@ class SidePort(wiring.Component):
             self.write_bytes.eq(writer.bytes_useful),
         ]
 
-        # The log.  Jobs end further apart than the queue of a few entries takes to be written.
+        # The log.  Jobs end further apart than a queue of a few entries needs to be written.
         m.submodules.entries = entries = Fifo(64, depth=16)
         cycle, address = Signal(64), Signal(ADDRESS_BITS)
         m.d.sync += cycle.eq(cycle + 1)

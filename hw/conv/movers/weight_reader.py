@@ -1,4 +1,4 @@
-"""Reads the stream of weights, ahead of their use, and tells its packets apart."""
+"""Reads the stream of weights ahead of use, and routes its packets to the units."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from hw.lib.skid import Skid
 
 
 class WeightReader(wiring.Component):
-    """From weights in memory to the loaders of both units.
+    """Reads weights in memory for the loaders of both units.
 
     ``data_width``: bits of a beat of the memory port, and of a beat of weights.
 
     Behaviour
     ---------
-    A beat a cycle.  Packets wait for those before them, of either unit: both units go through the jobs in the
-    order of the stream, and neither waits for the other's weights.
+    A beat a cycle.  Packets wait for earlier ones, of either unit: both units execute jobs in the order of
+    the stream, and neither waits for the other's weights.
     """
 
     def __init__(self, config: ConvConfig, *, data_width: int) -> None:
@@ -43,7 +43,7 @@ class WeightReader(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Commands, then the way of the packets by their headers."""
+        """Issue commands, then route packets by their headers."""
         m = Module()
         config, width = self._config, self._data_width
         m.submodules.dma = dma = ReadDMA(data_width=width, addr_width=ADDRESS_BITS)
@@ -54,11 +54,11 @@ class WeightReader(wiring.Component):
         connect(m, dma.axi, flipped(self.axi))
         m.d.comb += self.bytes_useful.eq(dma.bytes_useful)
 
-        # A job: its weights of taps, then its tiles as often as there are blocks.
+        # A job: its weights of taps, then its tiles once for each block.
         job = jobs.o.payload
         repeated, first_done = Signal.like(job.repeats), Signal()
         asks_first, go, ends = Signal(), Signal(), Signal()
-        # Whether it has the former is known a cycle after it is there.
+        # Whether it has weights of taps is known a cycle late.
         has_first, seen = Signal(), Signal()
         m.d.sync += [has_first.eq(job.bytes != 0), seen.eq(jobs.o.valid & ~ends)]
         m.d.comb += [
@@ -77,7 +77,7 @@ class WeightReader(wiring.Component):
         with m.If(ends):
             m.d.sync += [first_done.eq(0), repeated.eq(0)]
 
-        # Packets.  How many beats follow a header is worked out before it goes on.
+        # Packets.  The number of beats after a header is computed before the header leaves.
         m.submodules.skid = skid = Skid(width)
         m.d.comb += [
             skid.i.valid.eq(dma.o.valid),
@@ -90,7 +90,7 @@ class WeightReader(wiring.Component):
         per_beat = width // RECORD_BITS
         tile_beats = -(-config.tile_bits // width)
         parameter_beats = -(-config.outputs // per_beat)
-        left = Signal(packet.records.shape())  # beats of the packet behind this one
+        left = Signal(packet.records.shape())  # beats of the packet after this one
         is_tile, known = Signal(), Signal()
         target = Mux(is_tile, self.tiles.ready, self.taps.ready)
         passed = Signal()

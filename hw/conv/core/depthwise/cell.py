@@ -19,12 +19,12 @@ from hw.lib.delay import delay
 
 #: Cycles from ``read`` to ``control``.
 READ_AHEAD = 2
-#: Added to a number before it is cut into bytes, and taken off each of them, which are then -128 ... 127.
+#: Added to a number before it is cut into bytes and subtracted from each byte: they are then -128 ... 127.
 _BALANCE = 0x80808080
 
 
 class _Times(NamedTuple):
-    """Cycles after ``control`` at which: samples are there, products, their sum, the sum of the layer."""
+    """Cycles from ``control`` to: samples, products, their sum, the sum of the layer."""
 
     sampled: int
     product: int
@@ -52,7 +52,7 @@ class LaneCell(wiring.Component):
         lane_bits = 8 * config.cell_lanes
         super().__init__(
             {
-                #: Which cell this is; constant.
+                #: Number of this cell; constant.
                 "index": In(range(max(2, config.lanes // config.cell_lanes))),
                 "load": In(TapLoad(config)),  #: Weights of layers to come.
                 "read": In(TapRead(config)),  #: Two cycles before ``control``.
@@ -121,7 +121,7 @@ class LaneCell(wiring.Component):
                     balanced.eq(total + _BALANCE),
                     byte.eq(balanced.word_select(digit, 8) ^ 0x80),
                 ]
-                # A plain pixel has waited as long as sums take.
+                # A plain pixel is delayed by as much as a sum.
                 pixel = delay(m, f"pixel_{lane}", pixels[lane], times.total + 1, reset=False)
                 chosen = Mux(plain, pixel, byte)
                 late = delay(m, f"byte_late_{lane}", chosen, SCALE_LATENCY - 2, reset=False)
@@ -134,7 +134,7 @@ class LaneCell(wiring.Component):
     def _products(self, m: Module, ram: Any, times: _Times) -> tuple[list[Any], list[Any]]:
         """Return for each lane the sum of T weighted samples, ``times.product`` cycles after ``control``.
 
-        Beside them the pixels of the first tap, a cycle after.
+        The pixels of the first tap are returned beside them, a cycle later.
         """
         config, control = self._config, self.control
         pixels: list[Any] = []
@@ -175,7 +175,7 @@ class LaneCell(wiring.Component):
         return sums, pixels
 
     def _strips(self, m: Module, ram: Any, times: _Times) -> list[Any]:
-        """Return for each lane the sum of nine, ``times.product`` cycles after ``control``."""
+        """Return for each lane the sum of nine products, ``times.product`` cycles after ``control``."""
         config, control = self._config, self.control
         late = times.product - Strip.latency()
         m.submodules.window = window = Strip(config)

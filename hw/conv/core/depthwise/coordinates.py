@@ -16,7 +16,7 @@ from hw.lib.delay import delay
 
 
 class TapPlace(data.StructLayout):
-    """Where a tap is sampled, but for its offset; fields as of `TapStep` and `Tap`."""
+    """The position of a tap without its offset; fields as of `TapStep` and `Tap`."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -32,13 +32,13 @@ class TapPlace(data.StructLayout):
 
 
 class Coordinates(wiring.Component):
-    """Computes a sample's addresses in the four banks, and how its neighbours are weighed.
+    """Computes a sample's addresses in the four banks, and the weights of its neighbours.
 
     Behaviour
     ---------
-    A sample a cycle.  The four neighbours lie in four banks: one row of them is even and one odd, and so are
-    the columns.  A neighbour outside of the map, or of the rows in the line buffer, has some address of no
-    meaning.
+    A sample a cycle.  The four neighbours lie in four banks: of two rows one is even and one odd, and so are
+    the columns.  The address of a neighbour outside the map, or outside the rows in the line buffer, is
+    undefined.
 
     Stages: three of `Place`; distance from the first row in the line buffer; slot; rows and columns of the
     banks; three for their products with strides; sum.
@@ -50,21 +50,21 @@ class Coordinates(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "job": In(TapCommand(config)),  #: Constant while steps are on their way.
+                "job": In(TapCommand(config)),  #: Constant while steps are in flight.
                 "i": In(TapPlace()),
                 "offset": In(Offset()),  #: Of the same cycle as ``i``.
-                #: ``square``, ``free``: what the offset is, see `hw.conv.core.layouts.Offsets`; neither:
+                #: ``square``, ``free``: kind of the offset, see `hw.conv.core.layouts.Offsets`; neither:
                 #: none.
                 "square": In(1),
                 "free": In(1),
-                #: For bank ``2 * odd row + odd column``, `LATENCY` cycles later.
+                #: For bank ``2 * odd row + odd column``, `LATENCY` cycles after ``i``.
                 "addresses": Out(range(config.bank_words)).array(4),
-                "point": Out(Point(config)),  #: In the same cycle.
+                "point": Out(Point(config)),  #: In the same cycle as ``addresses``.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Make the gates; every name ends in the stage of its register."""
+        """Build the stages; every name ends in the stage of its register."""
         m = Module()
         config, job = self._config, self.job
         m.submodules.place = place = Place(config)
@@ -80,19 +80,19 @@ class Coordinates(wiring.Component):
         free_row = delay(m, "free_row", self.i.free_row, 3, reset=False)
         free_slot = delay(m, "free_slot", self.i.free_slot, 4, reset=False)
 
-        # 4: against the line buffer.
+        # 4: distance from the first row in the line buffer.
         distance = Signal(signed(SLOT_BITS + 1), reset_less=True)
         column = Signal(SIDE_BITS + 1, reset_less=True)
         odd_row = Signal(reset_less=True)
         m.d.sync += [distance.eq(place.row - free_row), column.eq(place.column), odd_row.eq(place.row[0])]
 
-        # 5: slots of the rows, before they begin anew.
+        # 5: slots of the rows, before they wrap.
         slots = [Signal(signed(SLOT_BITS + 2), name=f"slot_5_{n}", reset_less=True) for n in range(2)]
         m.d.sync += [slot.eq(free_slot + distance + n) for n, slot in enumerate(slots)]
         odd_row_5 = delay(m, "odd_row_5", odd_row, 1)
         column_5 = delay(m, "column_5", column, 1, reset=False)
 
-        # 6: which row and column of its banks each neighbour is.
+        # 6: row and column of each neighbour in its bank.
         wrapped = []
         for slot in slots:
             value = Signal(SLOT_BITS, name=f"{slot.name}_wrapped")
@@ -107,7 +107,7 @@ class Coordinates(wiring.Component):
             bank_columns[1].eq(column_5 >> 1),
         ]
 
-        # 7 ... 9: products, in the registers that a multiplier has.
+        # 7 ... 9: products, in the registers of a multiplier.
         def product_9(name: str, value: Signal, stride: Any) -> Any:
             result = Signal(range(config.bank_words), name=f"{name}_8", reset_less=True)
             m.d.sync += result.eq(delay(m, f"{name}_7", value, 1, reset=False) * stride)

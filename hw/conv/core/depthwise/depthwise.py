@@ -18,11 +18,11 @@ from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
 from hw.lib.place import Placer
 
-#: Commands that wait.
+#: Commands in the queue.
 _COMMANDS = 2
-#: Words of results that are on their way or wait to be taken.
+#: Places for words of results, in flight or in the queue.
 _RESULTS = 64
-#: Words that may be on their way for another one to begin: up to three more begin until it is seen.
+#: Words that may be in flight when another one begins: up to three more begin before the count is seen.
 RESULTS_AHEAD = _RESULTS - 4
 
 
@@ -51,18 +51,18 @@ class Depthwise(wiring.Component):
                 "i": In(stream.Signature(config.word_bits)),
                 "offsets": In(stream.Signature(offset_entry(config))),
                 "weights": In(stream.Signature(beat_bits)),  #: See `TapLoader`.
-                #: Rows there is room for, see `hw.conv.core.depthwise.fill.Fill`.
+                #: Rows that the buffer has room for, see `hw.conv.core.depthwise.fill.Fill`.
                 "token": Out(stream.Signature(1)),
                 "o": Out(stream.Signature(config.word_bits)),
-                "busy": Out(1),  #: A layer is at hand, or results are.
-                "works": Out(1),  #: A step is on its way into the cells in this cycle.
+                "busy": Out(1),  #: A layer or its results are in the unit.
+                "works": Out(1),  #: A step enters the cells in this cycle.
                 "waits": Out(3),  #: See `Sampler`.
                 **(gather if config.gather_words else {}),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Control goes to every cell through a register of its own."""
+        """Connect the parts; control reaches every cell through a register of its own."""
         m = Module()
         config = self._config
         m.submodules.sampler = sampler = Sampler(config)
@@ -118,7 +118,7 @@ class Depthwise(wiring.Component):
         return m
 
     def _compute_offsets(self, m: Module, sampler: Any, loader: Any) -> None:
-        """Words pass the unit that computes offsets; offsets come from there or from outside."""
+        """Route words through the unit that computes offsets; offsets come from it or from memory."""
         m.submodules.dot = dot = OffsetDot(self._config)
         connect(m, flipped(self.i), dot.i)
         connect(m, dot.o, sampler.i)
@@ -137,7 +137,7 @@ class Depthwise(wiring.Component):
         ]
 
     def _count(self, m: Module, sampler: Any, waiting: Any) -> None:
-        """Let a word begin when there is a place for it: all that began and were not taken are counted."""
+        """Let a word begin while there is a place for it: words that began and have not left are counted."""
         words = Signal(range(_RESULTS + 1))
         m.d.sync += [
             words.eq(words + sampler.begins - (self.o.valid & self.o.ready)),

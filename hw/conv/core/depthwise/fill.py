@@ -14,25 +14,26 @@ from hw.lib.delay import payload_register
 
 
 class Fill(wiring.Component):
-    """Takes the words of a map and says which rows are there.
+    """Writes the words of a map to the banks and counts the rows that are complete.
 
     Behaviour
     ---------
-    A word a cycle; two cycles from ``i`` to the banks.  Between rows ``i`` waits for a cycle, and as long as
+    A word a cycle; two cycles from ``i`` to the banks.  ``i`` stalls for a cycle between rows, and while
     there is no room.
 
     Banks and addresses
     -------------------
-    By parity: pixel (y, x) lies in bank ``2 (y & 1) + (x & 1)``, in row ``(y mod slots) >> 1`` of it, whose
-    columns are ``x >> 1``.  As a strip: row y lies in bank ``(y >> split) & 3`` whole; of the 2^split rows
-    between, one after the other, so that rows a dilation of 2^split apart lie in different banks.
+    By parity: pixel (y, x) lies in bank ``2 (y & 1) + (x & 1)``, in row ``(y mod slots) >> 1``, column ``x >>
+    1`` of it.  As a strip: the whole of row y lies in bank ``(y >> split) & 3``, among 2^split rows one after
+    the other, so that rows a dilation of 2^split apart lie in different banks.
     """
 
-    #: Cycles from ``start`` to the first token and from token to token, and to when words are taken.
+    #: Cycles from ``start`` to the first token, from token to token, and from ``start`` to the first word
+    #: taken.
     TOKEN_LATENCY: ClassVar = 3
     TOKEN_INTERVAL: ClassVar = 3
     START_LATENCY: ClassVar = 3
-    #: Cycles from ``freed`` to a token or to when words are taken; cycles without a word between rows.
+    #: Cycles from ``freed`` to a token or to a word taken; cycles without a word between rows.
     FREED_LATENCY: ClassVar = 2
     ROW_GAP: ClassVar = 2
     #: Cycles from the last word of a row to ``filled``.
@@ -42,37 +43,37 @@ class Fill(wiring.Component):
         self._config = config
         super().__init__(
             {
-                #: One-cycle pulse: a map begins.  Not before the last one's words were all taken.
+                #: One-cycle pulse: a map begins.  Not before all words of the last one were taken.
                 "start": In(1),
                 "job": In(FillCommand(config)),  #: The map; constant from ``start`` on.
-                #: Rows from the top that nobody reads any more.  Never falls from the cycle after ``start``
-                #: on, when it is 0.
+                #: Rows from the top that are no longer read.  0 in the cycle after ``start``, and never falls
+                #: from then on.
                 "freed": In(SIDE_BITS),
                 "i": In(stream.Signature(config.word_bits)),
-                #: One for each row there is room for, in order, if ``job.asked``.
+                #: A credit for each row that has room, in order, if ``job.asked``.
                 "token": Out(stream.Signature(1)),
-                #: ``enable``, ``address``, ``word``: a word for one of the four banks.
+                #: ``enable``, ``address``, ``word``: a write of a word to one of the four banks.
                 "enable": Out(4),
                 "address": Out(range(config.bank_words)),
                 "word": Out(config.word_bits),
-                "open": Out(1),  #: Words of the map are still to come.
+                "open": Out(1),  #: Words of the map are outstanding.
                 "filled": Out(SIDE_BITS),  #: Rows whose words are all in the banks.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Counters of rows, columns and words; addresses are counted, too."""
+        """Count rows, columns and words; addresses are counted, too."""
         m = Module()
         job = self.job
         m.submodules.rows = rows = RowPlace(self._config)
         row, column = Signal(SIDE_BITS), Signal(SIDE_BITS)
         columns_left, words_left = Signal(SIDE_BITS), Signal.like(job.words)  # after this one
-        pair = Signal(range(self._config.bank_words))  # where this pixel, or the even one before it, begins
+        pair = Signal(range(self._config.bank_words))  # address of this pixel, or of the even one before it
         offset = Signal.like(pair)
-        begins = Signal()  # a row begins: room is asked for
+        begins = Signal()  # a row begins: it needs room
         active, room = Signal(), Signal()
 
-        # Room for a row is known a cycle late, which costs nothing: it never goes away.
+        # Room for a row is known a cycle late, which costs nothing: room never goes away.
         ahead = Signal(SLOT_BITS)  # row less freed, less slots: negative while there is room
         m.d.sync += ahead.eq(row - self.freed - job.slots)
         taken, pixel_ends, row_ends = Signal(), Signal(), Signal()
@@ -94,7 +95,7 @@ class Fill(wiring.Component):
                 columns_left.eq(columns_left - 1),
                 column[0].eq(~column[0]),
             ]
-            # The odd pixel of a pair lies where the even one does, in another bank.
+            # The odd pixel of a pair has the address of the even one, in another bank.
             with m.If(~job.strip & ~column[0]):
                 m.d.sync += offset.eq(pair)
             with m.Else():
@@ -128,11 +129,11 @@ class Fill(wiring.Component):
         with m.Elif(finished[0]):
             m.d.sync += self.filled.eq(self.filled + 1)
 
-        # Tokens: of all rows up to freed + slots.
+        # Tokens: of all rows below freed + slots.
         asked = Signal(SIDE_BITS)
         lead = Signal(SLOT_BITS)
         given = Signal()
-        recent = Signal()  # the distance is of the count before
+        recent = Signal()  # the distance is of the previous count
         m.d.comb += given.eq(self.token.valid & self.token.ready)
         m.d.sync += [lead.eq(asked - self.freed - job.slots), recent.eq(given | self.start)]
         with m.If(given):
@@ -145,32 +146,32 @@ class Fill(wiring.Component):
 
 
 class RowPlace(wiring.Component):
-    """Where a row of the map lies in the line buffer, from one row to the next."""
+    """Steps through the rows of a map: the bank and the address of each."""
 
     def __init__(self, config: ConvConfig) -> None:
         self._config = config
         super().__init__(
             {
-                "start": In(1),  #: To row 0.
-                "step": In(1),  #: To the next row.
+                "start": In(1),  #: Return to row 0.
+                "step": In(1),  #: Advance to the next row.
                 "job": In(FillCommand(config)),
-                "bank": Out(2),  #: Of a strip; otherwise its low bit is the parity.
+                "bank": Out(2),  #: Of a strip; otherwise its low bit is the row's parity.
                 "base": Out(range(config.bank_words)),  #: First word of the row in its bank.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Rows go to the banks in turn: 2^split to each of four; by parity, one to each of two."""
+        """Assign rows to the banks in turn: 2^split to each of four; by parity, one to each of two."""
         m = Module()
         job = self.job
         slot = Signal(SLOT_BITS)
         sub = Signal(3)
-        group = Signal.like(self.base)  # where the group of rows begins
-        inner = Signal.like(self.base)  # the row in its bank, from there
+        group = Signal.like(self.base)  # address of the group of rows
+        inner = Signal.like(self.base)  # distance of the row from that address
         last_sub, last_bank, last_slot = Signal(), Signal(), Signal()
-        stride = Signal(range(2 * self._config.bank_words))  # from a group to the next
+        stride = Signal(range(2 * self._config.bank_words))  # distance from a group to the next
         m.d.comb += self.base.eq(group + inner)
-        # What is last is known a cycle late: rows are further apart than that.
+        # The last row of a group is known a cycle late: rows are further apart than that.
         m.d.sync += [
             stride.eq(job.row_words << job.split),
             last_sub.eq(sub == (Const(1, 4) << job.split) - 1),

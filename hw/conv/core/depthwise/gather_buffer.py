@@ -1,4 +1,4 @@
-"""Neighbours from memory, for samples outside of the line buffer."""
+"""Neighbours from memory, for samples outside the line buffer."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from hw.conv.core.layouts import GatherRequest
 from hw.lib.fifo import Fifo
 from hw.lib.memory import BankedMemory
 
-#: Requests whose words may be outstanding, and those that wait to be taken.
+#: Requests whose words may be outstanding, and requests that may be queued.
 _OUTSTANDING, _REQUESTS = 64, 4
-#: Steps that still come when no more are to: those on their way through the scan, and until it is known.
+#: Steps that still arrive after ``full``: those in flight through the scan, and those before it is seen.
 _LATE = GatherScan.LATENCY + 6
 
 
 class _Note(data.StructLayout):
-    """What comes for a request: words 0 ... ``last`` of a pixel, or of ``two``, from ``place`` on, for column
-    ``right`` of ``row`` of tap ``tap``; or nothing, and a pixel ``ends``.
+    """The words expected of a request: words 0 ... ``last`` of a pixel, or of ``two``, to ``place`` and the
+    following places, for column ``right`` of ``row`` of tap ``tap``.  Or no words, and a pixel ``ends``.
     """
 
     def __init__(self, config: ConvConfig) -> None:
@@ -40,16 +40,16 @@ class _Note(data.StructLayout):
 
 
 class GatherBuffer(wiring.Component):
-    """Asks for the neighbours of steps that were missed, and keeps them until they were read.
+    """Requests the neighbours of missed steps, and holds them until they have been read.
 
     Behaviour
     ---------
-    Words are asked for when their places are free, so that they are always taken.  A request a cycle, a word
-    a cycle; a step takes a cycle more than it has requests.  A pixel that misses nothing passes in a cycle.
+    Words are requested when their places are free, so that they are always taken.  A request a cycle, a word
+    a cycle; a step takes a cycle more than it has requests.  A pixel without a miss takes a cycle.
     """
 
     LATENCY = 2
-    #: Cycles from a pixel's last step to ``complete``, where nothing is fetched.
+    #: Cycles from a pixel's last step to ``complete`` without any fetch.
     COMPLETE_LATENCY = 4
 
     def __init__(self, config: ConvConfig) -> None:
@@ -59,19 +59,19 @@ class GatherBuffer(wiring.Component):
                 #: ``missed``, ``step``: see `GatherScan`.
                 "missed": In(1),
                 "step": In(MissedStep(config)),
-                "full": Out(1),  #: No more entries may go into the scan.
+                "full": Out(1),  #: The scan must take no more entries.
                 "requests": Out(stream.Signature(GatherRequest())),
-                "i": In(stream.Signature(config.word_bits)),  #: Of these requests, in order.
-                "complete": Out(1),  #: One-cycle pulse: the neighbours of another pixel are all here.
-                "released": In(place_bits(config)),  #: Places before this one are not read any more.
-                "place": In(range(config.gather_words)),  #: What to read.
+                "i": In(stream.Signature(config.word_bits)),  #: Words of these requests, in order.
+                "complete": Out(1),  #: One-cycle pulse: all neighbours of another pixel have arrived.
+                "released": In(place_bits(config)),  #: Places before this one are no longer read.
+                "place": In(range(config.gather_words)),  #: Place to read.
                 #: The four neighbours, upper left first, upper right second, `LATENCY` cycles later.
                 "o": Out(config.word_bits).array(config.taps, 4),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Steps -> requests and notes; notes and words -> banks."""
+        """Turn steps into requests and notes; write words by the notes into the banks."""
         m = Module()
         m.submodules.notes = notes = Fifo(_Note(self._config), depth=_OUTSTANDING)
         self._ask(m, notes.i)
@@ -79,7 +79,7 @@ class GatherBuffer(wiring.Component):
         return m
 
     def _ask(self, m: Module, notes: Any) -> None:
-        """Take one step after the other apart: a row of a tap at a time, the pixel's end last."""
+        """Split one step after the other into requests: a row of a tap at a time, the pixel's end last."""
         config = self._config
         m.submodules.steps = steps = Fifo(MissedStep(config), depth=WAITING_STEPS)
         m.submodules.requests = requests = Fifo(GatherRequest(), depth=_REQUESTS)
@@ -89,10 +89,11 @@ class GatherBuffer(wiring.Component):
 
         held = Signal(MissedStep(config))
         rows = 2 * config.taps
-        left = Signal(rows + 1)  # what is to be asked for: rows of taps, and the end
+        left = Signal(rows + 1)  # requests left: rows of taps, and the end
         first = Signal.like(left)
         room, ask, take = Signal(), Signal(), Signal()
-        # One less than how far the step's last place lies ahead; its top bits are 0 if it is free.
+        # Distance of the step's last place from the oldest one in use, less one; its top bits are 0 if it is
+        # free.
         ahead = Signal(place_bits(config))
         m.d.comb += [
             ahead.eq(held.place + held.words + ~self.released),
@@ -132,7 +133,7 @@ class GatherBuffer(wiring.Component):
                 ]
 
     def _receive(self, m: Module, notes: Any) -> None:
-        """Write words where the oldest note says; then that pixel is complete, or the next note counts."""
+        """Write words by the oldest note; then that pixel is complete, or the next note applies."""
         config = self._config
         note = notes.payload
         word, second = Signal(WORDS_BITS), Signal()

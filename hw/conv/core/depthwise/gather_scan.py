@@ -1,4 +1,4 @@
-"""Which samples of a layer lie outside of the line buffer."""
+"""Finds the samples of a layer that lie outside the line buffer."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hw.conv.core.depthwise.tap_table import TapTable
 from hw.conv.core.layouts import TapCommand, offset_entry
 from hw.lib.delay import delay
 
-#: Steps that may wait for their neighbours to be asked for.
+#: Steps that may wait for their requests.
 WAITING_STEPS = 32
 
 
 def place_bits(config: ConvConfig) -> int:
-    """Count the bits of a place: those that hold words, and those of steps that wait, have different ones."""
+    """Count the bits of a place, such that words held and steps queued all have different ones."""
     return (config.gather_words + 2 * WAITING_STEPS * TAP_LAYER_WORDS).bit_length()
 
 
@@ -29,11 +29,11 @@ class MissedTap(data.StructLayout):
     def __init__(self) -> None:
         super().__init__(
             {
-                #: ``rows``, ``columns``: bit n: those n rows below or n columns right of the upper left one
-                #: are needed; no rows: nothing is.
+                #: ``rows``, ``columns``: bit n: neighbours n rows below or n columns right of the upper left
+                #: one are needed; no rows: none is.
                 "rows": 2,
                 "columns": 2,
-                #: ``row``, ``column``: of the upper left one, modulo 2^12.
+                #: ``row``, ``column``: of the upper left neighbour, modulo 2^12.
                 "row": SIDE_BITS,
                 "column": SIDE_BITS,
             }
@@ -41,15 +41,17 @@ class MissedTap(data.StructLayout):
 
 
 class MissedStep(data.StructLayout):
-    """A step with samples from memory, or the last one of a pixel."""
+    """A step with samples from memory, or the last step of a pixel."""
 
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
             {
-                "taps": data.ArrayLayout(MissedTap(), config.taps),  #: What each of T taps needs.
-                "place": place_bits(config),  #: Where their words go, counted up for ever.
+                "taps": data.ArrayLayout(
+                    MissedTap(), config.taps
+                ),  #: The neighbours that each of T taps needs.
+                "place": place_bits(config),  #: Place of their words; a counter that wraps.
                 "words": WORDS_BITS,  #: Words of a pixel.
-                #: ``ends``, ``last``: the pixel's offsets end; the layer's, and it gathers.
+                #: ``ends``, ``last``: the last entry of the pixel; of the layer, which gathers.
                 "ends": 1,
                 "last": 1,
             }
@@ -57,21 +59,23 @@ class MissedStep(data.StructLayout):
 
 
 class GatherScan(wiring.Component):
-    """Looks at offsets on their way into the store.
+    """Checks offsets on their way into the store.
 
     Behaviour
     ---------
-    An entry a cycle.  A tap is missed if a neighbour that counts something lies in the map and outside of the
-    window of rows of `TapCommand`: whether it is in the line buffer by chance does not matter.
+    An entry a cycle.  A tap is missed if a neighbour with a weight lies in the map and outside the window of
+    rows of `TapCommand`.  Whether it happens to be in the line buffer does not matter.
 
-    Stages: look-up; three of `Place`; against map and window; result.
+    Stages: look-up; three of `Place`; comparison with map and window; result.
     """
 
     LATENCY = 6
 
     @classmethod
     def turn_latency(cls, taps: int) -> int:
-        """Return the cycles for which a layer of ``taps`` waits: until all before has left, then for taps."""
+        """Return the cycles for which a layer of ``taps`` stalls: for the pipeline to drain, then one for
+        each tap.
+        """
         return cls.LATENCY + 2 + taps
 
     def __init__(self, config: ConvConfig) -> None:
@@ -79,37 +83,36 @@ class GatherScan(wiring.Component):
         super().__init__(
             {
                 "start": In(1),  #: One-cycle pulse: a layer begins.
-                "job": In(TapCommand(config)),  #: From ``start`` until its last entry has left.
-                #: Entries may come; low from the cycle after ``start`` on for as many cycles as there are
-                #: taps.
+                "job": In(TapCommand(config)),  #: From ``start`` until the layer's last entry has left.
+                #: Entries are accepted; low for as many cycles after ``start`` as there are taps.
                 "ready": Out(1),
-                "put": In(1),  #: An entry comes.
+                "put": In(1),  #: An entry enters.
                 "i": In(offset_entry(config)),
-                #: ``ends``, ``last``: it is the last one of its pixel; of its layer.
+                #: ``ends``, ``last``: it is the last entry of its pixel; of its layer.
                 "ends": In(1),
                 "last": In(1),
-                "busy": Out(1),  #: An entry has not left.
-                #: ``taken``, ``o``: it leaves, `LATENCY` cycles later.
+                "busy": Out(1),  #: An entry is in flight.
+                #: ``taken``, ``o``: the entry leaves, `LATENCY` cycles later.
                 "taken": Out(1),
                 "o": Out(offset_entry(config)),
-                "misses": Out(config.taps),  #: Its taps that are sampled from memory.
-                #: Where their words go, if there are such taps: as many places as a pixel has words.
+                "misses": Out(config.taps),  #: Taps of it that are sampled from memory.
+                #: Place of their words, if there are such taps: as many places as a pixel has words.
                 "place": Out(place_bits(config)),
-                #: ``missed``, ``step``: it has such taps, or ends its pixel; in the same cycle.
+                #: ``missed``, ``step``: the entry has such taps, or ends its pixel; in the same cycle.
                 "missed": Out(1),
                 "step": Out(MissedStep(config)),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Follow the pixels of the result; then a tap at a time."""
+        """Follow the pixels of the result; then check tap by tap."""
         m = Module()
         config, job = self._config, self.job
         m.submodules.table = table = TapTable(config)
         line = signed(SIDE_BITS + 3)
         step, column = Signal(range(MAX_TAPS)), Signal(SIDE_BITS)
         y, x = Signal(signed(COORDINATE_BITS)), Signal(signed(COORDINATE_BITS))
-        low, high = Signal(line), Signal(line)  # rows of the window, from the first to before the last
+        low, high = Signal(line), Signal(line)  # rows of the window: first, and end
         m.d.comb += [
             table.start.eq(self.start),
             table.job.eq(job),
@@ -166,7 +169,7 @@ class GatherScan(wiring.Component):
         return m
 
     def _tap(self, m: Module, t: int, offset: Any, tap: Any, y: Signal, x: Signal, window: Any) -> Signal:
-        """Return whether a tap is missed, and drive what it needs."""
+        """Return whether a tap is missed, and drive the neighbours that it needs."""
         m.submodules[f"place_{t}"] = place = Place(self._config)
         m.d.comb += [
             place.job.eq(self.job),
@@ -185,7 +188,7 @@ class GatherScan(wiring.Component):
         ]
         rows = place.rows_inside & Cat(1, counts[0])
         columns = place.columns_inside & Cat(1, counts[1])
-        # 6: what is needed.
+        # 6: neighbours that are needed.
         missed = Signal(name=f"missed_6_{t}", reset_less=True)
         needed = self.step.taps[t]
         needed_rows = Signal(2, name=f"rows_6_{t}", reset_less=True)

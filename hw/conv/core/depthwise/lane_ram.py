@@ -1,4 +1,4 @@
-"""What a lane cell keeps of its layers: weights of taps and strips, and parameters of channels."""
+"""RAMs of a lane cell: weights of taps and strips, and parameters of channels."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ STRIP_TAPS = 9
 
 
 class LaneRam(wiring.Component):
-    """RAMs of the lanes of a cell, in two halves: a layer's, and the next one's while it loads.
+    """RAMs of the lanes of a cell, in two halves: one for a layer, one for the next layer while it loads.
 
-    ``strip_at``, ``parameters_at``: for the weights of strips, and for each of `Parameters`: cycles after
-    ``read`` at which they come.
+    ``strip_at``, ``parameters_at``: cycles from ``read`` to the weights of strips, and to each of
+    `Parameters`.
 
     Why
     ---
-    The members of `Parameters` are wanted in different stages: each has a RAM of its own and gets the address
-    late, as addresses are narrower than what they read.
+    The members of `Parameters` are used in different stages.  Each has a RAM of its own, and its address is
+    delayed instead of its data: an address is narrower.
     """
 
     def __init__(self, config: ConvConfig, *, strip_at: int, parameters_at: dict[str, int]) -> None:
@@ -36,18 +36,18 @@ class LaneRam(wiring.Component):
         self._parameters_at = parameters_at
         lanes, weight = config.cell_lanes, data.ArrayLayout(config.weight_bits, config.cell_lanes)
         members: dict[str, Any] = {
-            "index": In(range(max(2, config.lanes // lanes))),  #: Which cell this is; constant.
+            "index": In(range(max(2, config.lanes // lanes))),  #: Number of this cell; constant.
             "load": In(TapLoad(config)),
             "read": In(TapRead(config)),
             "weights": Out(data.ArrayLayout(weight, config.taps)),  #: Two cycles after ``read``.
-            "parameters": Out(Parameters()).array(lanes),  #: Each member at its own time.
+            "parameters": Out(Parameters()).array(lanes),  #: Each member at its own delay.
         }
         if config.strip:
             members["strips"] = Out(data.ArrayLayout(config.weight_bits, STRIP_TAPS)).array(lanes)
         super().__init__(members)
 
     def elaborate(self, platform: Any) -> Module:
-        """Make the gates; a record is registered before it is written."""
+        """Build the RAMs; a record is registered before it is written."""
         m = Module()
         config, read = self._config, self.read
         load = Signal(self.load.shape(), reset_less=True)
@@ -75,7 +75,7 @@ class LaneRam(wiring.Component):
         write_address, read_address = addresses(TAP_LAYER_WORDS, read.word)
 
         def table(name: str, bits: int, kind: Record, lane: int, field: Any, at: int) -> Signal:
-            """A LUTRAM of one lane; its output ``at`` cycles after ``read``."""
+            """Build a LUTRAM of one lane; its output follows ``read`` by ``at`` cycles."""
             ram = uninitialised(width=bits, depth=2 * TAP_LAYER_WORDS, ram_style="distributed")
             m.submodules[f"{name}_{lane}"] = ram
             write, fetch = ram.write_port(), ram.read_port(domain="comb")

@@ -1,4 +1,4 @@
-"""Takes the weights of depthwise layers out of their stream."""
+"""Extracts the weights of depthwise layers from their stream."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class TapLoader(wiring.Component):
 
     Behaviour
     ---------
-    A record a cycle, a header another one.  A layer is taken when fewer than two are complete or read.
+    A record a cycle, and a cycle for a header.  A layer is accepted while fewer than two are complete or in
+    use.
     """
 
     #: Cycles from the last record to ``loaded``.
@@ -30,7 +31,7 @@ class TapLoader(wiring.Component):
         self._beat_bits = beat_bits
         super().__init__(
             {
-                #: For each layer its packets, the last of which ``ends`` it: a header, then records.
+                #: The packets of each layer, a header and records each; the last one ``ends`` the layer.
                 #: `Record.TAPS`: for each word and step, a record for each cell.  `Record.STRIPS`,
                 #: `Record.PARAMETERS`: for each word, a record for each lane.  `Record.DOT`: for each word
                 #: and pass, a record for each cell. `Record.DOT_PARAMETERS`: for each pass, one for each of
@@ -38,12 +39,12 @@ class TapLoader(wiring.Component):
                 "i": In(stream.Signature(beat_bits)),
                 "load": Out(TapLoad(config)),
                 "loaded": Out(1),  #: A layer is complete; until ``release``.
-                "release": In(1),  #: One-cycle pulse: it is not read any more.
+                "release": In(1),  #: One-cycle pulse: it is no longer read.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Header, then records; places are counted."""
+        """Parse a header, then its records; their places are counted."""
         m = Module()
         config, load = self._config, self.load
         per_beat = self._beat_bits // RECORD_BITS
@@ -74,7 +75,7 @@ class TapLoader(wiring.Component):
             m.d.sync += inside.eq(0)
         with m.If(complete):
             m.d.sync += half.eq(~half)
-        # The last record is on its way for some cycles, a reader's first address, too.
+        # The last record is in flight for some cycles, and so is a reader's first address.
         m.d.sync += layers.eq(layers + complete - self.release)
 
         cell, lane = Signal.like(load.cell), Signal.like(load.lane)

@@ -18,21 +18,21 @@ from hw.lib.fifo import Fifo
 from hw.lib.memory import uninitialised
 from hw.lib.skid import Skid
 
-#: Bits of a number's sum, signed: what a DSP multiplies. Who lays out weights sees that no map exceeds it.
+#: Bits of a number's sum, signed: a DSP's multiplicand. The host checks that no map exceeds it.
 SUM_BITS = 27
 #: Cycles from an address to the weights.
 _RAM = 2
-#: Entries that wait for the store; those on their way must fit.
+#: Places for entries, queued for the store or in flight.
 _ENTRIES = 32
 
 
 class OffsetDot(wiring.Component):
-    """Passes words on, and for layers whose offsets are computed, computes them.
+    """Passes words on, and computes the offsets of layers that have them computed.
 
     Behaviour
     ---------
-    A word takes ``job.passes`` cycles, each of which gives two numbers of a pixel once its last word is
-    there: dy and dx of a tap, or of a square offset its one number.  A layer without takes a cycle a word.
+    A word takes ``job.passes`` cycles.  After the last word of a pixel each of them yields two numbers: dy
+    and dx of a tap, or the one number of a square offset.  A word of any other layer takes a cycle.
     """
 
     #: Cycles from ``i`` to ``o``.
@@ -50,9 +50,9 @@ class OffsetDot(wiring.Component):
             {
                 "start": In(1),  #: One-cycle pulse: a layer begins.
                 "job": In(TapCommand(config)),  #: Constant from ``start`` on.
-                "half": In(1),  #: Which half of the weights it has.
-                "open": In(1),  #: Words on ``i`` are of that layer.
-                "loaded": In(1),  #: They are there.
+                "half": In(1),  #: The layer's half of the weights.
+                "open": In(1),  #: Words on ``i`` belong to that layer.
+                "loaded": In(1),  #: Its weights are loaded.
                 "load": In(TapLoad(config)),  #: Weights of layers to come.
                 "i": In(words),
                 "o": Out(words),
@@ -61,7 +61,7 @@ class OffsetDot(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Walk, multiply, add up, scale, join."""
+        """Count words and passes, multiply, add up, scale, join."""
         m = Module()
         config, job = self._config, self.job
         m.submodules.words = words = Skid(config.word_bits)
@@ -69,7 +69,7 @@ class OffsetDot(wiring.Component):
         connect(m, flipped(self.i), words.i)
         connect(m, entries.o, flipped(self.offsets))
 
-        # A word goes on with its last pass.
+        # A word leaves with its last pass.
         word, step, address = (
             Signal.like(job.fill.words),
             Signal.like(job.passes),
@@ -78,7 +78,7 @@ class OffsetDot(wiring.Component):
         go, last_pass, last_word, ready = Signal(), Signal(), Signal(), Signal()
         in_flight = Signal(range(_ENTRIES + 1))
         offer, offered = Signal(), Signal()
-        # A word that was offered stays so, however many entries are on their way by then.
+        # A word once offered stays valid, however many entries are in flight by then.
         m.d.sync += ready.eq(self.loaded & ~self.start & ((in_flight < _ENTRIES - 4) | offered))
         m.d.comb += [
             go.eq(words.o.valid & self.open & job.dot & ready & (self.o.ready | ~last_pass)),
@@ -111,7 +111,7 @@ class OffsetDot(wiring.Component):
                 last_word.eq(one_word),
             ]
         pushed = entries.o.valid & entries.o.ready
-        kept = Signal()  # two numbers wait for the second tap of their entry, and are none of their own
+        kept = Signal()  # two numbers are held for the second tap of their entry, and do not make an entry
         begins = go & last_word
         m.d.sync += in_flight.eq(in_flight + begins - pushed - kept)
 

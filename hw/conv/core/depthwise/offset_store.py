@@ -1,4 +1,4 @@
-"""Offsets that wait for their pixel, and those of the pixel at hand, in any order."""
+"""A queue of offsets, of which the entries of the current pixel are read in any order."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from hw.lib.memory import uninitialised
 
 
 class OffsetStore(wiring.Component):
-    """A queue of entries, each of T taps, whose first pixel is read at random.
+    """A queue of entries of T taps; entries of its first pixel are read at random.
 
     Behaviour
     ---------
-    An entry a cycle in, one a cycle and generator out.
+    An entry a cycle in; an entry a cycle and generator out.
     """
 
     #: Cycles from ``entry`` to ``o``.
     LATENCY = 3
-    #: Cycles from a pixel's last entry to ``pixel``, but for those of `GatherScan` and the gather buffer.
+    #: Cycles from a pixel's last entry to ``pixel``, without those of `GatherScan` and of the gather buffer.
     PIXEL_LATENCY = 2
-    #: Cycles from the last entry of a layer to the first of the next one, but for those of `GatherScan`; from
-    #: ``release`` to an entry that finds room; entries on their way when the last room is seen.
+    #: Cycles from the last entry of a layer to the first of the next one, without those of `GatherScan`; from
+    #: ``release`` to an entry that finds room; entries in flight when the last room is seen.
     TURN_LATENCY = 2
     ROOM_LATENCY = 2
     LATE_ENTRIES = 2
@@ -35,39 +35,40 @@ class OffsetStore(wiring.Component):
     def __init__(self, config: ConvConfig) -> None:
         self._config = config
         members: dict[str, Any] = {
-            #: One for each layer that has offsets; taken when its first entry may come.
+            #: One for each layer with offsets; taken when its first entry may arrive.
             "command": In(stream.Signature(OffsetCommand(config))),
             "i": In(stream.Signature(offset_entry(config))),  #: ``entries`` for each of ``pixels``.
-            #: Those that ``i`` is to give are computed on chip; they may be of a later layer than the one
+            #: The entries of ``i`` are computed on chip; they may belong to a later layer than the one
             #: sampled.
             "computed": Out(1),
-            "pixel": Out(1),  #: All entries of another pixel are there.
-            "claim": In(1),  #: They are taken; only with ``pixel``.
-            #: The ``entry`` of this cycle is the last one of its pixel; that of the next cycle is of the
-            #: next.
+            "pixel": Out(1),  #: All entries of another pixel have arrived.
+            "claim": In(1),  #: That pixel is taken; only with ``pixel``.
+            #: The ``entry`` of this cycle is the last one of its pixel; the next cycle's ``entry`` is of the
+            #: next pixel.
             "release": In(1),
-            "entries": In(range(config.offset_entries + 1)),  #: Of that pixel.
-            #: Which entries of that pixel to read.
+            "entries": In(range(config.offset_entries + 1)),  #: Entries of that pixel.
+            #: The entries of that pixel to read.
             "entry": In(range(config.offset_entries)).array(config.generators),
-            #: What was read, `LATENCY` cycles later, clamped to the command's bounds.
+            #: The entries read, `LATENCY` cycles later, clamped to the command's bounds.
             "o": Out(offset_entry(config)).array(config.generators),
         }
         if config.gather_words:
             members |= {
-                #: ``missed``, ``step``: of the entries that come, see `GatherScan`.
+                #: ``missed``, ``step``: of arriving entries, see `GatherScan`.
                 "missed": Out(1),
                 "step": Out(MissedStep(config)),
-                "full": In(1),  #: No more of them may come.
+                "full": In(1),  #: No more steps may be missed.
                 #: One-cycle pulse for each pixel that ended among ``missed``, in order: it may be claimed.
                 "complete": In(1),
-                #: ``misses``, ``place``: of the first generator's entry, with ``o``; as of `GatherScan`.
+                #: ``misses``, ``place``: of the first generator's entry, in the cycle of ``o``; see
+                #: `GatherScan`.
                 "misses": Out(config.taps),
                 "place": Out(place_bits(config)),
             }
         super().__init__(members)
 
     def elaborate(self, platform: Any) -> Module:
-        """A ring of entries, a copy for each generator."""
+        """Write a ring of entries, a copy for each generator."""
         m = Module()
         config = self._config
         depth = config.offset_entries
@@ -98,13 +99,13 @@ class OffsetStore(wiring.Component):
                 entries_left.eq(self.command.payload.entries - 1),
             ]
 
-        # Clamped, looked at, then written.
+        # Entries are clamped, scanned, then written.
         clamped, write, arrived = Signal(offset_entry(config)), Signal(), Signal()
         put, ends = Signal(), Signal()
         m.d.sync += [put.eq(taken), ends.eq(pixel_ends)]
         self._clamp(m, command, clamped)
         entry: Any = clamped
-        beside: Any = Cat()  # what the first generator's entries have besides
+        beside: Any = Cat()  # written beside the first generator's entries
         if config.gather_words:
             m.submodules.scan = scan = GatherScan(config)
             starts = Signal()
@@ -133,13 +134,13 @@ class OffsetStore(wiring.Component):
         with m.If(write):
             m.d.sync += place.eq(place + 1)
 
-        # Pixels that are there and not claimed; rows of the ring that are free.
+        # Pixels that are complete and not claimed; free places of the ring.
         ready_pixels = Signal(range(depth + 1))
         with m.If(arrived & ~self.claim):
             m.d.sync += [ready_pixels.eq(ready_pixels + 1), self.pixel.eq(1)]
         with m.If(self.claim & ~arrived):
             m.d.sync += [ready_pixels.eq(ready_pixels - 1), self.pixel.eq(ready_pixels != 1)]
-        first = Signal(range(depth))  # of the pixel that is read
+        first = Signal(range(depth))  # first place of the pixel that is read
         released = Signal.like(self.entries)
         m.d.comb += released.eq(Mux(self.release, self.entries, 0))
         m.d.sync += [first.eq(first + released), free.eq(free + released - taken)]

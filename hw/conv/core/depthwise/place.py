@@ -15,11 +15,11 @@ from hw.lib.delay import delay
 
 
 class Place(wiring.Component):
-    """Computes where a tap is sampled, and which of its neighbours are in the map.
+    """Computes the position of a sample, and whether its neighbours are in the map.
 
     Behaviour
     ---------
-    A tap a cycle: product of a square offset; offset; coordinate; whole part against the map.
+    A tap a cycle: product of a square offset; offset; coordinate; comparison of the whole part with the map.
     """
 
     LATENCY = 3
@@ -29,14 +29,14 @@ class Place(wiring.Component):
         coordinate = signed(COORDINATE_BITS)
         super().__init__(
             {
-                "job": In(TapCommand(config)),  #: Constant while taps are on their way.
-                #: ``y``, ``x``: where the upper left tap would be without offsets.
+                "job": In(TapCommand(config)),  #: Constant while taps are in flight.
+                #: ``y``, ``x``: position of the upper left tap without offsets.
                 "y": In(coordinate),
                 "x": In(coordinate),
                 #: ``tap``, ``offset``: of the same cycle.
                 "tap": In(Tap()),
                 "offset": In(Offset()),
-                #: ``square``, ``free``: what the offset is, see `hw.conv.core.layouts.Offsets`; neither:
+                #: ``square``, ``free``: kind of the offset, see `hw.conv.core.layouts.Offsets`; neither:
                 #: none.
                 "square": In(1),
                 "free": In(1),
@@ -46,15 +46,15 @@ class Place(wiring.Component):
                 #: ``ly``, ``lx``: fraction of the coordinates, in the same cycle.
                 "ly": Out(config.fraction_bits),
                 "lx": Out(config.fraction_bits),
-                #: ``rows_inside``, ``columns_inside``: whether row, and the row below it, are in the map, a
-                #: cycle later; columns likewise.
+                #: ``rows_inside``, ``columns_inside``: whether the row, and the row below it, are in the map,
+                #: a cycle later; columns likewise.
                 "rows_inside": Out(2),
                 "columns_inside": Out(2),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Make the gates of both axes."""
+        """Build both axes."""
         m = Module()
         size, tap, offset = self.job.fill, self.tap, self.offset
         place = self._axis(m, "y", self.y + tap.y, offset.dy, tap.i, size.rows, self.rows_inside)
@@ -86,7 +86,7 @@ class Place(wiring.Component):
         # 3: the coordinate.
         place = Signal(signed(COORDINATE_BITS + fraction), name=f"place_3_{name}", reset_less=True)
         m.d.sync += place.eq((delay(m, f"base_2_{name}", base, 1, reset=False) << fraction) + chosen)
-        # 4: against the edges of the map.
+        # 4: comparison with the edges of the map.
         whole = place >> fraction
         last = Signal(SIDE_BITS, name=f"last_{name}")
         flags = Signal(2, name=f"inside_4_{name}", reset_less=True)

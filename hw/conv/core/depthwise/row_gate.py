@@ -1,4 +1,4 @@
-"""When a row of results may begin, and which rows of the map it sets free."""
+"""Starts each row of results when its rows of the map have arrived, and frees rows."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from hw.conv.core.layouts import SLOT_BITS, TapCommand
 
 
 class RowGate(wiring.Component):
-    """Says whether the rows of the map that the next row of results needs are there.
+    """Compares the rows of the map that have arrived with those of the next row of results.
 
     Behaviour
     ---------
-    Two lines go down the map by the stride with each row: what must be there, and what may go.  Both are
-    worked out for the next row while one runs.
+    Two limits move down the map by the stride with each row: rows needed, and rows free.  Both are computed
+    for the next row while one runs.
     """
 
-    #: Cycles from ``filled`` to ``ready``, and from ``begin`` to ``begin`` at the least.
+    #: Cycles from ``filled`` to ``ready``; fewest cycles from ``begin`` to ``begin``.
     LATENCY: ClassVar = 2
     INTERVAL: ClassVar = 4
 
@@ -33,9 +33,10 @@ class RowGate(wiring.Component):
                 "begin": In(1),  #: The next row begins; only with ``ready``.
                 "job": In(TapCommand(config)),  #: Constant from ``start`` on.
                 "filled": In(SIDE_BITS),  #: Rows that are in the line buffer.
-                #: All that the next row needs is there.  Low for three cycles after ``start`` and ``begin``.
+                #: All rows for the next row of results have arrived.  Low for three cycles after ``start``
+                #: and ``begin``.
                 "ready": Out(1),
-                #: ``row``, ``slot``: the first row of the map that the row of results at hand needs, and its
+                #: ``row``, ``slot``: the first row of the map that the current row of results needs, and its
                 #: slot; from the cycle after ``begin`` on.
                 "row": Out(SIDE_BITS),
                 "slot": Out(SLOT_BITS),
@@ -43,13 +44,13 @@ class RowGate(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Make the gates."""
+        """Compute both limits of the next row."""
         m = Module()
         job = self.job
         line = signed(SIDE_BITS + 3)
         need, free, after = Signal(line), Signal(line), Signal(line)
         enough, complete = Signal(), Signal()
-        fresh = Signal(2)  # cycles in which what is compared is of the row before
+        fresh = Signal(2)  # cycles in which the comparison is of the previous row
         change = self.start | self.begin
         m.d.sync += [
             enough.eq(self.filled >= need),
@@ -58,7 +59,7 @@ class RowGate(wiring.Component):
             self.ready.eq((enough | complete) & ~fresh.any() & ~change),
         ]
 
-        # The line of what may go meets the map's edge at 0: rows above it were never there.
+        # The limit of free rows is at least 0: rows above the map's edge were never written.
         next_row, next_slot = Signal.like(self.row), Signal(SLOT_BITS + 1)
         moved, moves = Signal(range(8)), Signal()
         wrapped = Signal.like(self.slot)

@@ -1,4 +1,4 @@
-"""The line buffer and all that reads it: layers in, words of four banks and what to do with them out."""
+"""The line buffer and its readers: layers in, words of four banks and their control out."""
 
 from __future__ import annotations
 
@@ -43,45 +43,45 @@ class Sampler(wiring.Component):
 
     Behaviour
     ---------
-    A step a cycle, see `TapWalker` and `StripWalker`; between two layers the pipeline is emptied, that of the
-    lane cells too.
+    A step a cycle, see `TapWalker` and `StripWalker`.  The pipeline drains between two layers, including that
+    of the lane cells.
     """
 
     #: Cycles from a walker's step to its words.
     LATENCY = _READ + _BANK
     #: Cycles from a pixel's last step to the end of its offsets.
     ENTRY_LATENCY = _ENTRY
-    #: Cycles from ``loaded``, and from the tables, to when a row may begin.
+    #: Cycles from ``loaded``, and from the tables, to the earliest begin of a row.
     PREPARED_LATENCY = 1
 
     def __init__(self, config: ConvConfig) -> None:
         self._config = config
         members: dict[str, Any] = {
             "command": In(stream.Signature(TapCommand(config))),
-            #: For the layers that have offsets.
+            #: For layers with offsets.
             "offset_command": In(stream.Signature(OffsetCommand(config))),
             "i": In(stream.Signature(config.word_bits)),  #: Maps.
             "offsets": In(stream.Signature(offset_entry(config))),
             "token": Out(stream.Signature(1)),  #: See `Fill`.
-            "loaded": In(1),  #: The weights of the next layer that sums are in their RAM; until ``release``.
-            #: ``start``, ``job``, ``half``, ``open``: a layer begins; which it is; which half of the weights'
-            #: RAMs it has; words of its map are to come.
+            "loaded": In(1),  #: The weights of the next layer with sums are in their RAM; until ``release``.
+            #: ``start``, ``job``, ``half``, ``open``: a layer begins; the layer; its half of the weights'
+            #: RAMs; words of its map are outstanding.
             "start": Out(1),
             "job": Out(TapCommand(config)),
             "half": Out(1),
             "open": Out(1),
             "computed": Out(1),  #: See `OffsetStore`.
-            "release": Out(1),  #: One-cycle pulse: they are not read any more.
+            "release": Out(1),  #: One-cycle pulse: the weights are no longer read.
             "room": In(1),  #: Another word of results may begin.
-            "begins": Out(1),  #: One begins, a cycle ago.
-            #: ``read``, ``control``, ``points``: for lane cells; ``read`` comes two cycles before ``control``
-            #: and ``points``.
+            "begins": Out(1),  #: One began a cycle ago.
+            #: ``read``, ``control``, ``points``: to lane cells; ``read`` two cycles before ``control`` and
+            #: ``points``.
             "read": Out(TapRead(config)),
             "control": Out(TapControl(config)),
             "points": Out(Point(config)).array(config.taps, config.generators),
-            #: Of the four banks, or from the gather buffer, for each tap; in the cycle of ``control``.
+            #: Words of the four banks, or of the gather buffer, for each tap; in the cycle of ``control``.
             "words": Out(config.word_bits).array(config.taps, 4),
-            "busy": Out(1),  #: A layer is at hand.
+            "busy": Out(1),  #: A layer is active.
             "waits": Out(3),  #: As of `TapWalker`; bit 2: for weights.
         }
         if config.gather_words:
@@ -92,7 +92,7 @@ class Sampler(wiring.Component):
         super().__init__(members)
 
     def elaborate(self, platform: Any) -> Module:
-        """One layer at a time, in a register that all look at."""
+        """Run one layer at a time, held in a register that all parts read."""
         m = Module()
         config = self._config
         job, start, half = Signal(TapCommand(config)), Signal(), Signal()
@@ -112,7 +112,7 @@ class Sampler(wiring.Component):
         connect(m, flipped(self.offsets), store.i)
         m.d.comb += [self.open.eq(fill.open), self.computed.eq(store.computed)]
 
-        # A layer is taken, walked, and let run out.
+        # A layer is taken, walked, and drained.
         done, drained = Signal(), Signal()
         # Parameters are read until the last result is scaled.
         drain = self.LATENCY + LaneCell.latency(config)
@@ -177,12 +177,12 @@ class Sampler(wiring.Component):
         return m
 
     def _freed(self, m: Module, start: Signal, job: Any, taps: TapWalker, strips: StripWalker | None) -> Any:
-        """Return the first row that is still needed, of which no word is on its way from the banks."""
+        """Return the first row that is still needed, of which no word is in flight from the banks."""
         freed = delay(m, "freed", taps.o.free_row, self.LATENCY, reset=False)
         if strips is not None:
             strip_freed = delay(m, "strip_freed", strips.row, self.LATENCY, reset=False)
             freed = Mux(job.fill.strip, strip_freed, freed)
-        # What the walker said of the layer before has passed the delay when this count is over.
+        # The previous layer's rows have passed the delay when this count is over.
         late = TapWalker.LATENCY + self.LATENCY
         running = Signal(range(late + 1))
         with m.If(start):
@@ -238,11 +238,13 @@ class Sampler(wiring.Component):
 
     @staticmethod
     def _has_weights(job: Any) -> Any:
-        """Return whether a layer has weights: samples that leave have none, but offsets may be computed."""
+        """Return whether a layer has weights: samples that leave have none, unless offsets are computed."""
         return ~job.samples | job.dot
 
     def _gather(self, m: Module, job: Any, step: Any, store: Any, points: Any, bank_words: Any) -> None:
-        """Take the words of missed taps from the gather buffer, where they are in the order of neighbours."""
+        """Take the words of missed taps from the gather buffer, which holds them in the order of
+        neighbours.
+        """
         config = self._config
         m.submodules.gather = gather = GatherBuffer(config)
         connect(m, gather.requests, flipped(self.requests))
@@ -261,7 +263,7 @@ class Sampler(wiring.Component):
             after.eq(store.place + Mux(store.misses.any(), job.fill.words, 0)),
         ]
         m.d.comb += gather.place.eq(delay(m, "gather_place", place, _READ - _PLACE - 1, reset=False))
-        # Behind the last step of a pixel all that it missed was read.
+        # After the last step of a pixel all its missed neighbours have been read.
         after = delay(m, "gather_after", after, self.LATENCY - _PLACE - 1, reset=False)
         with m.If(delay(m, "gather_ends", ends, self.LATENCY)):
             m.d.sync += gather.released.eq(after)
@@ -282,7 +284,7 @@ class Sampler(wiring.Component):
     def _coordinates(
         self, m: Module, job: Any, step: Any, tables: Any, store: Any
     ) -> tuple[list[list[Any]], list[list[Any]]]:
-        """Join steps with offsets; gives the addresses and the points of each tap and slice."""
+        """Join steps with offsets; returns the addresses and the points of each tap and slice."""
         config = self._config
         square, free = Signal(), Signal()
         m.d.sync += [square.eq(job.offsets == Offsets.SQUARE), free.eq(job.offsets == Offsets.FREE)]
@@ -317,7 +319,7 @@ class Sampler(wiring.Component):
         return addresses, points
 
     def _control(self, m: Module, job: Any, half: Signal, step: Any, strip: Any) -> None:
-        """What lane cells are told: of a step of taps or of a strip."""
+        """Drive the control of lane cells, for a step of taps or of a strip."""
         control = self.control
         fields = {name: step[name] for name in ("valid", "first", "last", "word", "weight", "digit")}
         if strip is not None:

@@ -14,13 +14,13 @@ from hw.lib.delay import delay
 
 
 class Samples(wiring.Component):
-    """Samples ``4^F`` times what lies between four neighbours, less the zero point.
+    """Interpolates between four neighbours: ``4^F`` times the value, less the zero point.
 
     Behaviour
     ---------
     A sample a cycle and lane, by three multiplications: ``v0 = (a << F) + (b - a) lx``, ``v1`` likewise from
-    the row below, ``S = (v0 << F) + (v1 - v0) ly - (zero << 2 F)``.  A neighbour outside of the map counts
-    the zero point; the four weights add up to 4^F, so that a point among such neighbours gives 0.
+    the row below, ``S = (v0 << F) + (v1 - v0) ly - (zero << 2 F)``.  A neighbour outside the map has the zero
+    point for a value.  The four weights add up to 4^F, so a point among such neighbours yields 0.
     """
 
     def __init__(self, config: ConvConfig) -> None:
@@ -39,11 +39,11 @@ class Samples(wiring.Component):
 
     @staticmethod
     def latency(config: ConvConfig) -> int:
-        """Return the cycles from ``words`` to ``o``: turn, then twice difference, product and sum."""
+        """Return the cycles from ``words`` to ``o``: permutation, then twice difference, product and sum."""
         return 7 if config.fraction_bits else 2
 
     def elaborate(self, platform: Any) -> Module:
-        """Make the gates."""
+        """Build the stages."""
         m = Module()
         config, point = self._config, self.point
         fraction = config.fraction_bits
@@ -73,7 +73,7 @@ class Samples(wiring.Component):
                 self._between(m, f"{lane}_{r}", corners[2 * r][lane], corners[2 * r + 1][lane], lx, 2)
                 for r in range(2)
             ]
-            # Level by level, so that the last sum takes the zero point along.
+            # Level by level; the last sum subtracts the zero point as well.
             difference = Signal(signed(len(across[0]) + 1), name=f"difference_5_{lane}", reset_less=True)
             product = Signal(signed(len(difference) + fraction), name=f"product_6_{lane}", reset_less=True)
             upper = delay(m, f"upper_5_{lane}", across[0], 1, reset=False)

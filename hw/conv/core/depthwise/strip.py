@@ -17,13 +17,13 @@ from hw.lib.memory import uninitialised
 
 
 class Strip(wiring.Component):
-    """A window of three columns that goes along three rows of the map.
+    """A window of three columns that moves along three rows of the map.
 
     Behaviour
     ---------
-    The words of a step are the right column of the window; the middle one has the words of ``span`` steps
-    ago, the left one those of twice as many.  Pixels outside of the map count nothing.  Each row of results
-    begins at the first place of the delay lines, so that no row, and no layer, depends on the one before.
+    The words of a step are the right column of the window; the middle column is delayed by ``span`` steps,
+    the left one by twice as many.  Pixels outside the map add nothing.  Each row of results begins at the
+    first place of the delay lines, so that no row, and no layer, depends on the previous one.
 
     Stages: rows in their places; columns; difference to the zero point; product; two of sums.
     """
@@ -37,10 +37,10 @@ class Strip(wiring.Component):
         super().__init__(
             {
                 "words": In(8 * config.cell_lanes).array(4),  #: The lanes of the cell, from each bank.
-                "valid": In(1),  #: They are the next of a strip.
+                "valid": In(1),  #: They are the next step of a strip.
                 "point": In(StripPoint(config)),
                 "zero": In(signed(8)),
-                #: Row by row; `WEIGHTS_AT` cycles after ``words``.
+                #: Weights row by row, `WEIGHTS_AT` cycles after ``words``.
                 "weights": In(weights).array(config.cell_lanes),
                 #: Signed sums of nine products, `latency` cycles after ``words``.
                 "o": Out(signed(9 + config.weight_bits + 4)).array(config.cell_lanes),
@@ -53,7 +53,7 @@ class Strip(wiring.Component):
         return cls.WEIGHTS_AT + 1 + tree_levels(STRIP_TAPS)
 
     def elaborate(self, platform: Any) -> Module:
-        """Make the gates."""
+        """Build the stages."""
         m = Module()
         config, point = self._config, self.point
         lanes = config.cell_lanes
@@ -64,7 +64,7 @@ class Strip(wiring.Component):
         begins = delay(m, "begins_1", point.begins, 1)
         span = delay(m, "span_1", point.span, 1, reset=False)
 
-        # 2: columns: two rings of ``span`` words, of which the place at hand is read, then written.
+        # 2: columns: two rings of ``span`` words; each place is read, then written.
         place = Signal(range(config.strip_words))
         with m.If(begins):
             m.d.sync += place.eq(0)

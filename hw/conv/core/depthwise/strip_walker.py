@@ -1,4 +1,4 @@
-"""Plain depthwise 3 x 3 layers: three rows at once, each word of them once."""
+"""Plain depthwise 3 x 3 layers: three rows at once, each of their words once."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class StripStep(data.StructLayout):
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
             {
-                #: ``valid``, ``last``: there is one; with ``last`` a result comes of it and of those before.
+                #: ``valid``, ``last``: the step is valid; ``last`` completes a result.
                 "valid": 1,
                 "last": 1,
-                "word": WORDS_BITS,  #: Of the pixel.
+                "word": WORDS_BITS,  #: Word of the pixel.
                 "addresses": data.ArrayLayout(range(config.bank_words), 4),  #: For each bank.
                 "point": StripPoint(config),
             }
@@ -32,16 +32,16 @@ class StripStep(data.StructLayout):
 
 
 class StripWalker(wiring.Component):
-    """Gives the words of a strip, column by column.
+    """Issues the words of a strip, column by column.
 
     Behaviour
     ---------
-    For each row of results the columns of the map up to the last that is needed, also those beyond its edge;
-    a word a cycle.  The result that ends in a column leaves with its last word; columns left of the map are
-    not walked, but said to be outside.  Before each row one cycle is lost.
+    For each row of results it walks the columns of the map up to the last one needed, also beyond the map's
+    edge, a word a cycle.  A result leaves with the last word of its last column.  Columns left of the map are
+    not walked, but marked as outside.  A cycle is lost before each row.
     """
 
-    #: Cycles from ``start`` until a row may begin; of each row of the map that is passed over, and besides.
+    #: Cycles from ``start`` until a row may begin; for each row of the map that is skipped, and in addition.
     START_LATENCY: ClassVar = 3
     PLACE_INTERVAL: ClassVar = 2
     PLACE_LATENCY: ClassVar = 3
@@ -51,9 +51,8 @@ class StripWalker(wiring.Component):
         super().__init__(
             {
                 #: ``start``, ``job``, ``filled``, ``prepared``, ``room``, ``done``, ``waits``: as of
-                #: `hw.conv.core.depthwise.tap_walker.TapWalker`; the job is a strip: a 3 x 3 kernel with the
-                #: same dilation both ways, of which the part behind 2^split is odd, padded by no more than
-                #: ``2 * dilation``.
+                #: `hw.conv.core.depthwise.tap_walker.TapWalker`.  The job is a strip: a 3 x 3 kernel,
+                #: dilation 2^split times an odd number both ways, padding of at most ``2 * dilation``.
                 "start": In(1),
                 "job": In(TapCommand(config)),
                 "filled": In(SIDE_BITS),
@@ -67,7 +66,7 @@ class StripWalker(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Three places that go down the map, one column counter."""
+        """Step three places down the map, and count columns."""
         m = Module()
         job, o = self.job, self.o
         m.submodules.gate = gate = RowGate(self._config)
@@ -77,7 +76,7 @@ class StripWalker(wiring.Component):
         places = [self._place(m, n, gate.begin) for n in range(3)]
         placed = Cat(place.settled for place in places).all()
 
-        # Columns of the map, of which the first result ends in `first`, and each `stride` behind it another.
+        # Columns of the map: the first result ends in `first`, another one every `stride` columns.
         dilation = job.dilation_columns
         column = Signal(SIDE_BITS + 1)
         word = Signal.like(o.word)
@@ -87,7 +86,7 @@ class StripWalker(wiring.Component):
         first = Signal(signed(9))
         m.d.sync += first.eq((dilation << 1) - job.pad_columns)
         result, row_last = Signal(), Signal()
-        # What is last is compared a cycle ahead.
+        # The last word and result are compared a cycle ahead.
         ends, one_word = Signal(), job.fill.words == 1
         last_result, one_result = Signal(), job.out_columns == 1
         m.d.sync += row_last.eq(row == job.out_rows - 1)
@@ -176,15 +175,15 @@ class StripWalker(wiring.Component):
         m.d.sync += [o.point.banks[n].eq(bank) for n, bank in enumerate(banks)]
         m.d.sync += o.point.rows.eq(inside)
         for bank in range(4):
-            # A row outside of the map has no bank.
+            # A row outside the map has no bank.
             upper, middle = (inside[n] & (banks[n] == bank) for n in range(2))
             base = Mux(upper, bases[0], Mux(middle, bases[1], bases[2]))
             m.d.sync += o.addresses[bank].eq(base + offset)
 
     def _place(self, m: Module, n: int, step: Any) -> _Place:
-        """Keep where row n of the three of the next row of results lies.
+        """Track the bank and address of row n of the three of the next row of results.
 
-        It goes on by a row every second cycle, from row 0 on; rows above the map have no place.
+        They advance by a row every second cycle, from row 0 on; rows above the map have none.
         """
         job = self.job
         m.submodules[f"place_{n}"] = place = RowPlace(self._config)

@@ -1,4 +1,4 @@
-"""What a layer looks up in every step, computed once at its start: its taps, and its groups of offsets."""
+"""Look-up tables of a layer's steps, filled at its start: taps, and groups of offsets."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class LayerTables(wiring.Component):
         members: dict[str, Any] = {
             "start": In(1),  #: One-cycle pulse.
             "job": In(TapCommand(config)),  #: Constant from ``start`` on.
-            #: The tables are of this layer; low from the cycle after ``start`` on for as many cycles as there
-            #: are taps or slices.
+            #: The tables are of this layer; low for as many cycles after ``start`` as there are taps or
+            #: slices.
             "ready": Out(1),
-            #: ``step``, ``word``: what to look up.
+            #: ``step``, ``word``: address of a look-up.
             "step": In(range(MAX_TAPS)),
             "word": In(range(TAP_LAYER_WORDS)),
             "taps": Out(Tap()).array(config.taps),  #: A cycle after ``step``.
@@ -38,7 +38,7 @@ class LayerTables(wiring.Component):
         super().__init__(members)
 
     def elaborate(self, platform: Any) -> Module:
-        """Counters fill LUTRAMs; a division would take longer."""
+        """Fill LUTRAMs by counters; a division would take longer."""
         m = Module()
         m.submodules.taps = taps = TapTable(self._config)
         m.d.comb += [
@@ -51,7 +51,7 @@ class LayerTables(wiring.Component):
         return m
 
     def _fill_entries(self, m: Module) -> Signal:
-        """Walk through the slices of a pixel: slice s into table s mod G."""
+        """Step through the slices of a pixel: slice s into table s mod G."""
         job, lanes = self.job, self._config.generators
         word, lane = Signal(range(TAP_LAYER_WORDS + 1)), Signal(range(max(2, lanes)))
         left = Signal.like(job.group_slices)

@@ -19,7 +19,7 @@ _DISTANCE_BITS = 9
 class Tap(data.StructLayout):
     """A tap of the kernel: ``y`` and ``x`` from the first tap on, ``i`` and ``j`` from its centre on.
 
-    ``on`` is 0 behind the last tap.
+    ``on`` is 0 after the last tap.
     """
 
     def __init__(self) -> None:
@@ -27,11 +27,11 @@ class Tap(data.StructLayout):
 
 
 class TapTable(wiring.Component):
-    """Where the taps of each step are, counted once at a layer's start.
+    """The taps of each step, counted once at a layer's start.
 
     Behaviour
     ---------
-    A tap a cycle is written: tap k into LUTRAM k mod T, or, of samples, all into the first.
+    A tap a cycle is written: tap k into LUTRAM k mod T, or all taps into the first where samples leave.
     """
 
     def __init__(self, config: ConvConfig) -> None:
@@ -40,15 +40,15 @@ class TapTable(wiring.Component):
             {
                 "start": In(1),  #: One-cycle pulse.
                 "job": In(TapCommand(config)),  #: Constant from ``start`` on.
-                #: The table is of this layer; low from the cycle after ``start`` on for a cycle a tap.
+                #: The table is of this layer; low for a cycle a tap after ``start``.
                 "ready": Out(1),
-                "step": In(range(MAX_TAPS)),  #: What to look up.
+                "step": In(range(MAX_TAPS)),  #: Address of a look-up.
                 "taps": Out(Tap()).array(config.taps),  #: A cycle after ``step``.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Counters walk through the kernel; divisions would take longer."""
+        """Step through the kernel by counters; divisions would take longer."""
         m = Module()
         job, lanes = self.job, self._config.taps
         tap = Signal(Tap())
@@ -89,7 +89,7 @@ class TapTable(wiring.Component):
                 write.data.eq(tap.as_value()),
             ]
             if n:
-                # Of samples, only the first tap of a step counts.
+                # Where samples leave, only the first tap of a step is used.
                 off = Signal(Tap(), name=f"off_{n}")
                 m.d.comb += [off.eq(tap), off.on.eq(tap.on & ~job.samples), write.data.eq(off.as_value())]
             m.d.comb += read.addr.eq(self.step)

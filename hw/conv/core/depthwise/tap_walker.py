@@ -19,15 +19,17 @@ class TapStep(data.StructLayout):
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
             {
-                #: ``valid``, ``first``, ``last``: there is one; it is the first or the last of its sum.
+                #: ``valid``, ``first``, ``last``: the step is valid; it is the first or the last of its sum.
                 "valid": 1,
                 "first": 1,
                 "last": 1,
                 "step": range(MAX_TAPS),  #: Taps by T.
-                "word": WORDS_BITS,  #: Of the pixel.
-                "weight": range(config.tap_words),  #: Words of weights before this step's, in order of use.
-                "digit": 2,  #: Of samples that leave.
-                #: ``y``, ``x``: where the upper left tap would be without offsets.
+                "word": WORDS_BITS,  #: Word of the pixel.
+                "weight": range(
+                    config.tap_words
+                ),  #: Words of weights before those of this step, in order of use.
+                "digit": 2,  #: Digit of samples that leave.
+                #: ``y``, ``x``: position of the upper left tap without offsets.
                 "y": signed(COORDINATE_BITS),
                 "x": signed(COORDINATE_BITS),
                 #: ``free_row``, ``free_slot``: the first row that is still in the line buffer, and its slot.
@@ -39,13 +41,13 @@ class TapStep(data.StructLayout):
 
 
 class TapWalker(wiring.Component):
-    """Gives the steps of a layer, one a cycle.
+    """Issues the steps of a layer, one a cycle.
 
     Behaviour
     ---------
-    For each row of results, for each column: for each word, for each step; or for samples, for each digit,
-    tap and word.  A step a cycle, across words and pixels; before each row of results one cycle is lost, and
-    what it takes for rows of the map to come.
+    For each row of results, for each column: for each word, for each step; where samples leave: for each
+    digit, tap and word.  A step a cycle, across words and pixels.  Before each row of results a cycle is
+    lost, and the stall until its rows of the map have arrived.
     """
 
     #: Cycles from a row's begin to its first step, and from a step to ``o``.
@@ -57,22 +59,22 @@ class TapWalker(wiring.Component):
         super().__init__(
             {
                 "start": In(1),  #: One-cycle pulse.
-                "job": In(TapCommand(config)),  #: Constant from ``start`` to ``done``; no strip.
+                "job": In(TapCommand(config)),  #: Constant from ``start`` to ``done``; not a strip.
                 "filled": In(SIDE_BITS),  #: Rows in the line buffer.
-                "prepared": In(1),  #: What a layer needs besides is there, and stays until ``done``.
+                "prepared": In(1),  #: Tables and weights of the layer are ready, until ``done``.
                 "room": In(1),  #: Another word of results may begin.
-                "pixel": In(1),  #: The offsets of another pixel are there.
+                "pixel": In(1),  #: The offsets of another pixel have arrived.
                 "claim": Out(1),  #: They are taken.
                 "o": Out(TapStep(config)),
-                #: One-cycle pulse: the last step was given, and all rows are in the line buffer.
+                #: One-cycle pulse: the last step was issued, and all rows are in the line buffer.
                 "done": Out(1),
-                #: Bit 0: nothing is given for want of rows or offsets; bit 1: for want of room.
+                #: Bit 0: stalled for rows or offsets; bit 1: for room.
                 "waits": Out(2),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Nested counters; which is the innermost depends on whether samples leave."""
+        """Nest counters; the innermost depends on whether samples leave."""
         m = Module()
         job, o = self.job, self.o
         m.submodules.gate = gate = RowGate(self._config)

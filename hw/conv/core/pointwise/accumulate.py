@@ -1,4 +1,4 @@
-"""Sums of a column over the tiles of its input channels, a pixel each."""
+"""Sums of a column over the tiles of its input channels, one for each pixel."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ def dot_bits(config: ConvConfig) -> int:
 
 
 class SumStep(data.StructLayout):
-    """What the sums do with the dot products."""
+    """Control of the sums for the dot products of a pixel."""
 
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
             {
-                "valid": 1,  #: There is a pixel.
+                "valid": 1,  #: A pixel is valid.
                 "first": 1,  #: Its sums begin with the biases.
-                "digit": 2 if config.samples else 0,  #: The dot products count 256 to this power.
-                "pixel": range(config.block_pixels),  #: Which of the block.
+                "digit": 2 if config.samples else 0,  #: The dot products are multiplied by 256 to this power.
+                "pixel": range(config.block_pixels),  #: Pixel of the block.
             }
         )
 
 
 class Accumulator(wiring.Component):
-    """Running sums of some columns, in one RAM.
+    """Running sums of a cell's columns, in one RAM.
 
     Behaviour
     ---------
-    A pixel a cycle; each again after `INTERVAL` cycles at the earliest.
+    A pixel a cycle; the same pixel again after `INTERVAL` cycles at the earliest.
     """
 
     READ_AHEAD = 2
@@ -53,7 +53,7 @@ class Accumulator(wiring.Component):
             {
                 "dots": In(signed(dot_bits(config))).array(columns),  #: Dot products of a pixel.
                 "step": In(SumStep(config)),
-                #: The pixel whose dot products come `READ_AHEAD` cycles later.
+                #: The pixel whose dot products arrive `READ_AHEAD` cycles later.
                 "read": In(range(config.block_pixels)),
                 "bias": In(signed(BIAS_BITS)).array(columns),
                 #: Its sums, `LATENCY` cycles after the dot products.
@@ -62,7 +62,7 @@ class Accumulator(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Make the gates."""
+        """Build the stages."""
         m = Module()
         config, bits = self._config, self._config.pointwise_bits
         depth = config.block_pixels

@@ -14,24 +14,24 @@ from hw.lib.fifo import Fifo
 from hw.lib.memory import uninitialised
 from hw.lib.skid import Skid
 
-#: Commands that wait in the queue of a unit.
+#: Commands in the queue of a unit.
 QUEUE = 4
 
 
 class HalvesRead(wiring.Signature):
-    """The read side of a buffer of two halves, seen from its user."""
+    """The read side of a buffer of two halves, as its user sees it."""
 
     def __init__(self, *, words: int, bits: int) -> None:
         super().__init__(
             {
-                "full": In(1),  #: There is a half that may be read, and is not claimed.
-                #: The user takes it; only while ``full``.  Halves follow each other, 0 first.
+                "full": In(1),  #: A half may be read, and is not claimed.
+                #: The user claims it; only while ``full``.  Halves alternate, 0 first.
                 "claim": Out(1),
-                #: The half claimed first of those not released may be written, a word a cycle, from the next
-                #: cycle on.
+                #: The oldest half that is claimed and not released may be written, a word a cycle, from the
+                #: next cycle on.
                 "release": Out(1),
-                #: ``en``, ``address``: where the word for two cycles later is: the half is the top bit.  The
-                #: RAM and the register behind it move on with ``en`` only.
+                #: ``en``, ``address``: of the word two cycles later; the top bit is the half.  The RAM and
+                #: its output register advance with ``en`` only.
                 "en": Out(1),
                 "address": Out(range(2 * words)),
                 "word": In(bits),
@@ -40,7 +40,7 @@ class HalvesRead(wiring.Signature):
 
 
 def read_halves(m: Module, ram: Any, read: Any) -> None:
-    """Connect a RAM, with a register behind it, to the read side ``read``."""
+    """Connect a RAM, with a register after it, to the read side ``read``."""
     port = ram.read_port()
     word = Signal(len(port.data), name="read_word", reset_less=True)
     m.d.comb += [port.en.eq(read.en), port.addr.eq(read.address), read.word.eq(word)]
@@ -55,12 +55,12 @@ class BlockBuffer(wiring.Component):
 
     Behaviour
     ---------
-    A word a cycle, without gaps between the blocks of a map.  Room is given away block by block in order,
-    ahead of the words: the second half as soon as the first is being filled.
+    A word a cycle, without gaps between the blocks of a map.  Credits are granted block by block in order,
+    ahead of the words: the second half's as soon as the first is being filled.
     """
 
-    #: Cycles from a command to its first token and to when words are taken, from ``release`` to these two,
-    #: and from the last word of a block to ``full``.
+    #: Cycles from a command to its first token and to its first word; from ``release`` to both; from the last
+    #: word of a block to ``full``.
     TOKEN_LATENCY: ClassVar = 3
     OPEN_LATENCY: ClassVar = 4
     RELEASE_LATENCY: ClassVar = 2
@@ -73,10 +73,9 @@ class BlockBuffer(wiring.Component):
         self._command = BlockCommand(config)
         super().__init__(
             {
-                #: Maps, in the order in which their words come; ``block * words`` must fit into a half.
+                #: Maps, in the order of their words; ``block * words`` must fit into a half.
                 "command": In(stream.Signature(self._command)),
-                #: One for each block of a map that is ``asked`` for, when there is room for it; the bit means
-                #: nothing.
+                #: A credit for each block of a map that is ``asked`` for; the bit is unused.
                 "token": Out(stream.Signature(1)),
                 "i": In(stream.Signature(config.word_bits)),  #: Pixel by pixel.
                 #: Word w of pixel p is at ``p * words + w``.
@@ -85,15 +84,15 @@ class BlockBuffer(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Make the gates."""
+        """Grant halves to blocks in order, and fill them."""
         m = Module()
         m.submodules.commands = commands = Fifo(self._command, depth=QUEUE)
         m.submodules.promised = promised = Skid(self._command)  # not LUT RAM: sums begin here
         wiring.connect(m, wiring.flipped(self.command), commands.i)
 
-        # Room: a half is given to each block in turn, and its token, if any, sent.
-        asked, given_to = Signal(), Signal()  # of the map whose blocks get room
-        more = Signal(range(1 << len(commands.o.payload.blocks)))  # its blocks behind the next
+        # Credits: each block in turn is granted a half, and its token is sent, if it has one.
+        asked, given_to = Signal(), Signal()  # of the map whose blocks are granted halves
+        more = Signal(range(1 << len(commands.o.payload.blocks)))  # blocks after the next
         given = Signal(range(3))  # halves that are not free
         give, free = Signal(), Signal(init=1)
         m.d.comb += [
@@ -123,10 +122,10 @@ class BlockBuffer(wiring.Component):
         return m
 
     def _fill(self, m: Module, promised: Skid, give: Signal) -> Signal:
-        """Write words to the halves that were given; says when one is full."""
-        held = Signal(self._command)  # the map whose words come: counts less one
+        """Write words to the halves that were granted; pulse when one is full."""
+        held = Signal(self._command)  # the map whose words arrive: counts less one
         active, is_open, is_last = Signal(), Signal(), Signal()
-        owed = Signal(range(3))  # blocks that have room and are not full
+        owed = Signal(range(3))  # blocks that have a half and are not full
         half, address = Signal(), Signal(range(self._words))
         word, pixel, last_pixel = Signal.like(held.words), Signal.like(held.block), Signal.like(held.block)
         take, ends_pixel, ends_block, ends = Signal(), Signal(), Signal(), Signal()

@@ -20,22 +20,22 @@ from hw.lib.delay import delay
 
 
 def cell_columns(config: ConvConfig) -> list[int]:
-    """Return the columns of each cell: as many as share a multiplier, the last one's perhaps fewer."""
+    """Return the columns of each cell: as many as share a multiplier; the last cell may have fewer."""
     most = 2 if config.weight_bits == 8 else 3
     return [min(most, config.outputs - first) for first in range(0, config.outputs, most)]
 
 
 class CellControl(data.StructLayout):
-    """What the cells do with a pixel."""
+    """Control of the cells for a pixel."""
 
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
             {
                 "step": SumStep(config),
-                #: The pixel is the first of a tile: the weights that were loaded are used from now on.
+                #: The pixel is the first of a tile: the weights that were loaded are used from it on.
                 "adopt": 1,
                 "parameters": 1,  #: With ``adopt``: so are the parameters.
-                "settings": Settings(),  #: With ``adopt``: and these.
+                "settings": Settings(),  #: With ``adopt``: the bounds and the raw flag, too.
             }
         )
 
@@ -47,8 +47,8 @@ class PointwiseCell(wiring.Component):
 
     Behaviour
     ---------
-    A pixel a cycle.  Tiles are adopted `least_sweep` cycles after each other at the earliest, and the pixels
-    of a tile come in consecutive cycles.
+    A pixel a cycle.  Tiles are adopted at least `least_sweep` cycles apart, and the pixels of a tile arrive
+    in consecutive cycles.
     """
 
     def __init__(self, config: ConvConfig, *, columns: int, beat_bits: int) -> None:
@@ -66,23 +66,23 @@ class PointwiseCell(wiring.Component):
 
     @staticmethod
     def dot_at(config: ConvConfig) -> int:
-        """Cycles from a pixel to its dot products."""
+        """Return the cycles from a pixel to its dot products."""
         latency = dot_latency if config.weight_bits == 8 else triple_latency
         return 2 + latency(config.inputs)
 
     @staticmethod
     def latency(config: ConvConfig) -> int:
-        """Cycles from a pixel to its results."""
+        """Return the cycles from a pixel to its results."""
         return PointwiseCell.dot_at(config) + Accumulator.LATENCY + SCALE_LATENCY
 
     @staticmethod
     def least_sweep(config: ConvConfig) -> int:
-        """Least cycles from tile to tile: parameters reach the stage that needs them last."""
+        """Return the fewest cycles from tile to tile: parameters must reach their last stage in between."""
         last_use = PointwiseCell.dot_at(config) + Accumulator.LATENCY + BOUNDS_AT
         return max(Accumulator.INTERVAL, last_use - 2)
 
     def elaborate(self, platform: Any) -> Module:
-        """Make the gates."""
+        """Build weights, dot products, sums and scales."""
         m = Module()
         config = self._config
         columns, dot_at = range(self._columns), self.dot_at(config)
@@ -113,8 +113,9 @@ class PointwiseCell(wiring.Component):
             *(sums.dots[n].eq(dots[n]) for n in columns),
         ]
 
-        # Parameters: loaded, adopted with the first pixel, and then by each stage as that pixel comes to it.
-        adopted = Signal(sum_at + BOUNDS_AT)  # bit n: n cycles after it came to the cell
+        # Parameters: loaded, adopted with the first pixel, then adopted by each stage as that pixel reaches
+        # it.
+        adopted = Signal(sum_at + BOUNDS_AT)  # bit n: n cycles after it reached the cell
         adopted_parameters = Signal.like(adopted)
         adopts_parameters = control.adopt & control.parameters
         m.d.comb += [adopted[1].eq(control.adopt), adopted_parameters[1].eq(adopts_parameters)]
@@ -162,7 +163,7 @@ class PointwiseCell(wiring.Component):
         return m
 
     def _loaded(self, m: Module, column: int) -> Signal:
-        """Keep the weights of a column as they come."""
+        """Hold the weights of a column as they arrive."""
         load = self.load[column]
         pieces = len(load.pieces)
         weights = Signal(pieces * len(load.weights), name=f"loaded_{column}", reset_less=True)

@@ -1,4 +1,4 @@
-"""Commands of the pointwise unit: blocks that come, sweeps, and results that leave."""
+"""Commands of the pointwise unit: blocks of maps, sweeps, and the order of results."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ class BlockCommand(data.StructLayout):
                 "last_block": range(config.block_pixels + 1),
                 "blocks": 2 * SIDE_BITS,
                 "words": range(config.block_words + 1),  #: Words of a pixel.
-                #: Whether words come from memory, so that a token is to be given for each block there is room
-                #: for.
+                #: Words are read from memory: a token is sent for each block that there is room for.
                 "asked": 1,
             }
         )
@@ -46,18 +45,18 @@ class DrainCommand(data.StructLayout):
         super().__init__(
             {
                 "blocks": 2 * SIDE_BITS,
-                #: ``rows``, ``last_rows``: rows of the map in a block, and in the last one.  Blocks that are
-                #: no whole rows, whose pixels leave as they came, have pixels for rows, and one column.
+                #: ``rows``, ``last_rows``: rows of the map in a block, and in the last one.  In blocks that
+                #: are not whole rows, whose pixels leave in order, each pixel counts as a row of one column.
                 "rows": range(config.block_pixels + 1),
                 "last_rows": range(config.block_pixels + 1),
                 "columns": range(config.block_pixels + 1),  #: Pixels of a row.
-                #: Words of a part of a pixel, as `TileHeader.out_word` counts them.
+                #: Words of a part of a pixel, counted as in `TileHeader.out_word`.
                 "words": range(config.block_words + 1),
                 "parts": 2,  #: 1, or 2: halves of the channels, each padded to words.
                 "split": 1,  #: Each row leaves part by part; otherwise each pixel does.
                 "double": 1,  #: Each pixel and each row leave twice: nearest neighbour upsampling.
                 "shuffle": 1,  #: Channels alternate with those of the bypass, which come first.
-                #: Words of a part that leave: ``words``, or if shuffled ``2 * words`` or one less.
+                #: Words of a part that leave: ``words``; after a shuffle ``2 * words`` or one less.
                 "part_words": range(config.block_words + 1),
             }
         )

@@ -15,14 +15,14 @@ from hw.lib.fifo import Fifo
 
 
 class DrainStep(data.StructLayout):
-    """A word that leaves: ``valid``, whether it is one of a ``shuffle``, and an ``odd`` one of its part."""
+    """A word that leaves: ``valid``; of a ``shuffle``; an ``odd`` one of its part."""
 
     def __init__(self) -> None:
         super().__init__({"valid": 1, "shuffle": 1, "odd": 1})
 
 
 class Drain(wiring.Component):
-    """Reads the words of each block as a `DrainCommand` says.
+    """Reads the words of each block in the order of a `DrainCommand`.
 
     Behaviour
     ---------
@@ -40,23 +40,23 @@ class Drain(wiring.Component):
         super().__init__(
             {
                 "command": In(stream.Signature(DrainCommand(config))),
-                "advance": In(1),  #: Everything moves on.
+                "advance": In(1),  #: The pipeline advances.
                 #: Word w of part p of pixel n is at ``(n * parts + p) * words + w``.
                 "results": Out(HalvesRead(words=config.block_words, bits=config.word_bits)),
-                #: The same for the map that is shuffled in; only layers with ``shuffle`` use it.
+                #: The same for the map that is shuffled in; used only by layers with ``shuffle``.
                 "bypass": Out(HalvesRead(words=config.bypass_words, bits=config.word_bits)),
-                "step": Out(DrainStep()),  #: Of the word that is read in this cycle.
+                "step": Out(DrainStep()),  #: Of the word read in this cycle.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Make the gates."""
+        """Count words, parts, pixels, rows and blocks."""
         m = Module()
         m.submodules.commands = commands = Fifo(DrainCommand(self._config), depth=QUEUE)
         wiring.connect(m, wiring.flipped(self.command), commands.i)
         layer = Signal(DrainCommand(self._config))  # counts of rows and columns, less one
         held, active = Signal(), Signal()
-        more = Signal.like(layer.blocks)  # blocks that were not begun
+        more = Signal.like(layer.blocks)  # blocks that have not begun
         available, begin, end = Signal(), Signal(), Signal()
         m.d.comb += [
             available.eq(held & (more != 0) & self.results.full & (~layer.shuffle | self.bypass.full)),
@@ -80,8 +80,8 @@ class Drain(wiring.Component):
         return m
 
     def _count_words(self, m: Module, go: Value, load: Value, words: Value) -> tuple[Signal, Signal]:
-        """Count the words of parts; give the word, and whether it is a part's last, which is known ahead: the
-        ends of pixels, rows and blocks begin with it.
+        """Count the words of parts; returns the word, and whether it is the last of its part.  The latter is
+        known ahead, and the ends of pixels, rows and blocks follow from it.
         """
         word, before_last = Signal.like(words), Signal.like(words)
         ends, only = Signal(name="ends_part"), Signal()
@@ -105,7 +105,7 @@ class Drain(wiring.Component):
         """Count rows, columns, and parts of a block."""
         config = self._config
         row, column, last_row = (Signal.like(layer.rows, name=name) for name in ("row", "column", "last_row"))
-        part, again, row_again = Signal(), Signal(), Signal()  # second part, and second time of pixel and row
+        part, again, row_again = Signal(), Signal(), Signal()  # second part, and second copy of pixel and row
         pixel, row_start = Signal(range(config.block_words)), Signal(range(config.block_words))
         two = layer.parts[1]
         ends_pixel, ends_time, ends_columns, ends_row = (
@@ -137,7 +137,7 @@ class Drain(wiring.Component):
             with m.If(end):
                 m.d.sync += [pixel.eq(0), row_start.eq(0), row.eq(0)]
 
-        # The addresses, a stage behind the counters.
+        # The addresses, a stage after the counters.
         half, bypass_half = Signal(), Signal()
         address = (pixel + Mux(part, layer.words, 0) + Mux(layer.shuffle, word >> 1, word))[: len(pixel)]
         last, last_bypass = Signal(), Signal()

@@ -1,4 +1,4 @@
-"""Results of the pointwise array, block by block, until they leave."""
+"""Results of the pointwise array, held block by block until they leave."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from hw.lib.memory import uninitialised
 
 
 class OutWrite(data.StructLayout):
-    """Where the results of a pixel go."""
+    """Destination of the results of a pixel."""
 
     def __init__(self, config: ConvConfig) -> None:
         slices = config.lanes // config.outputs
         super().__init__(
             {
-                "valid": 1,  #: There are some.
-                "address": range(2 * config.block_words),  #: Which word; the half is the top bit.
-                "slice": (slices - 1).bit_length(),  #: Which PE lanes of it.
+                "valid": 1,  #: Results are valid.
+                "address": range(2 * config.block_words),  #: Word; the top bit is the half.
+                "slice": (slices - 1).bit_length(),  #: Slice of PE lanes in the word.
             }
         )
 
@@ -38,19 +38,19 @@ class OutBuffer(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "free": Out(1, init=1),  #: There is a half that is free and not claimed.
-                "claim": In(1),  #: The writer takes it; only while ``free``.
+                "free": Out(1, init=1),  #: A half is free and not claimed.
+                "claim": In(1),  #: The writer claims it; only while ``free``.
                 "write": In(OutWrite(config)),
                 "results": In(8 * config.outputs),  #: In the same cycle.
-                #: The half claimed first of those not committed may be read from the next cycle on: all of it
-                #: is written, or will be when it is read.
+                #: The oldest half that is claimed and not committed may be read from the next cycle on: all
+                #: of it is written by the time it is read.
                 "commit": In(1),
                 "read": In(HalvesRead(words=config.block_words, bits=config.word_bits)),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Make the gates."""
+        """Track the halves, and build the RAM."""
         m = Module()
         config = self._config
         depth, slices = 2 * config.block_words, config.lanes // config.outputs

@@ -21,9 +21,9 @@ from hw.conv.core.pointwise.weights import TileLoader, TileShape
 from hw.lib.delay import delay
 from hw.lib.place import InlinePlacer, Placer
 
-#: Cells that share a register of the broadcast of pixels and weights.
+#: Cells that share a register in the broadcast of pixels and weights.
 _GROUP = 8
-#: Such registers are equal, and must not become one.
+#: These registers are equal, and must not be merged.
 _KEEP = {"keep": 1}
 #: Cycles from reading a pixel to the cells: RAM, its register, slice, group.
 _TO_CELLS = 4
@@ -32,13 +32,13 @@ _TO_CELLS = 4
 class PointwiseUnit(wiring.Component):
     """Blocks of pixels in, results in the order of their map out.
 
-    ``beat_bits``: D, bits of a beat of the port that weights come through.
+    ``beat_bits``: D, bits of a beat of the port of weights.
 
     Behaviour
     ---------
-    A sweep of a block takes `sweep_cycles`, one behind the other from layer to layer, where words and weights
-    come and results leave at their rates, a word or beat a cycle.  The halves of the buffers suffice for that
-    where two blocks take longer than the results of one need to leave, and `latency` and eight cycles more.
+    A sweep of a block takes `sweep_cycles`.  Sweeps follow each other from layer to layer without a gap while
+    words, weights and results flow at full rate, a word or beat a cycle.  For that the halves of the buffers
+    suffice where two blocks take longer than the results of one, `latency` and eight cycles more.
     """
 
     def __init__(self, config: ConvConfig, *, beat_bits: int, placer: Placer | None = None) -> None:
@@ -52,13 +52,15 @@ class PointwiseUnit(wiring.Component):
                 "block": In(stream.Signature(BlockCommand(config))),
                 "i": In(words),
                 "token": Out(stream.Signature(1)),
-                #: ``bypass_block``, ``bypass``, ``bypass_token``: the same of the map that is shuffled in.
+                #: ``bypass_block``, ``bypass``, ``bypass_token``: the same for the map that is shuffled in.
                 "bypass_block": In(stream.Signature(BlockCommand(config))),
                 "bypass": In(words),
                 "bypass_token": Out(stream.Signature(1)),
-                "sweep": In(stream.Signature(SweepCommand(config))),  #: Layers.
+                "sweep": In(stream.Signature(SweepCommand(config))),  #: Layers, in order.
                 "weights": In(stream.Signature(beat_bits)),  #: Their tiles, block by block, see `TileLoader`.
-                "drain": In(stream.Signature(DrainCommand(config))),  #: How their results leave.
+                "drain": In(
+                    stream.Signature(DrainCommand(config))
+                ),  #: The order in which their results leave.
                 "o": Out(words),
                 #: ``busy``, ``wait_input``, ``wait_weight``, ``wait_output``: see `Sweep`.
                 "busy": Out(1),
@@ -70,16 +72,18 @@ class PointwiseUnit(wiring.Component):
 
     @staticmethod
     def sweep_cycles(config: ConvConfig, *, pixels: int, beats: int) -> int:
-        """Cycles from tile to tile: ``pixels`` of a block, ``beats`` of the next tile with its header."""
+        """Return the cycles from tile to tile: ``pixels`` of a block, ``beats`` of the next tile with its
+        header.
+        """
         return max(pixels, PointwiseCell.least_sweep(config), beats + TileLoader.GAP + Sweep.RELEASE - 1)
 
     @staticmethod
     def latency(config: ConvConfig) -> int:
-        """Cycles from reading a pixel to its results."""
+        """Return the cycles from reading a pixel to its results."""
         return _TO_CELLS + PointwiseCell.latency(config)
 
     def elaborate(self, platform: Any) -> Module:
-        """Make the gates."""
+        """Connect buffers, sweep, cells and drain."""
         m = Module()
         config, flipped = self._config, wiring.flipped
         m.submodules.blocks = blocks = BlockBuffer(config, words=config.block_words)
@@ -113,7 +117,7 @@ class PointwiseUnit(wiring.Component):
             *(getattr(self, name).eq(getattr(sweep, name)) for name in _COUNTED),
         ]
 
-        # To the cells, and, as their results come, to the out buffer.
+        # To the cells, and delayed by their latency to the out buffer.
         step = sweep.step
         lanes = delay(m, "slice", step.slice, _TO_CELLS - 2, reset=False)
         x = Signal(8 * config.inputs, reset_less=True)
@@ -130,7 +134,7 @@ class PointwiseUnit(wiring.Component):
         return m
 
     def _cells(self, m: Module, loader: TileLoader, x: Signal, control: Any) -> list[Value]:
-        """Place the cells, with a register of the broadcast for each group; gives all results."""
+        """Place the cells, with a register of the broadcast for each group; returns all results."""
         config, shape = self._config, TileShape(self._config, self._beat_bits)
         parameters, weights = Signal.like(loader.parameters), Signal.like(loader.weights)
         m.d.sync += [parameters.eq(loader.parameters), weights.eq(loader.weights)]

@@ -14,27 +14,27 @@ from hw.lib.skid import Skid
 
 
 class Shuffle(wiring.Component):
-    """Joins the words read for the output."""
+    """Interleaves the words of the result with those of the bypass."""
 
-    #: Cycles from a step to its word on ``o``, and words that wait behind ``o``.
+    #: Cycles from a step to its word on ``o``, and places for words before ``o``.
     LATENCY: ClassVar = 3 + Skid.LATENCY
 
     def __init__(self, config: ConvConfig) -> None:
         self._config = config
         super().__init__(
             {
-                "advance": Out(1),  #: All before moves on.
+                "advance": Out(1),  #: The pipeline before it advances.
                 "step": In(DrainStep()),  #: Of the words that come two steps later.
                 "result": In(config.word_bits),
                 "bypass": In(config.word_bits),
-                #: The result's word; of a shuffle the even or the odd one of two: half of the lanes of either
-                #: map, the lower half in the even one, bypass first.
+                #: The result's word.  Of a shuffle, the even or the odd one of two words: half of the lanes
+                #: of either map, the lower half in the even one, bypass first.
                 "o": Out(stream.Signature(config.word_bits)),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Make the gates."""
+        """Choose the lanes, and queue the word."""
         m = Module()
         m.submodules.skid = skid = Skid(self._config.word_bits)
         wiring.connect(m, skid.o, wiring.flipped(self.o))
@@ -53,6 +53,6 @@ class Shuffle(wiring.Component):
         return m
 
     def _alternating(self, half: int) -> Value:
-        """Return the lanes of one half, those of the bypass first."""
+        """Return the lanes of one half, alternating, bypass first."""
         lanes = range(half * self._config.lanes // 2, (half + 1) * self._config.lanes // 2)
         return Cat(*((self.bypass.word_select(n, 8), self.result.word_select(n, 8)) for n in lanes))

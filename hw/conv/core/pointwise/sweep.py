@@ -1,4 +1,4 @@
-"""Order of the pointwise array: which pixel meets which weights."""
+"""Order of the pointwise array: the pixels of a block for each tile of weights."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from hw.lib.fifo import Fifo
 
 
 class SweepStep(data.StructLayout):
-    """What happens to the pixel whose word is read."""
+    """Control of the pixel whose word is read."""
 
     def __init__(self, config: ConvConfig) -> None:
         slices = config.lanes // config.inputs
         super().__init__(
             {
-                "slice": (slices - 1).bit_length(),  #: Which PA lanes of the word go to the cells.
+                "slice": (slices - 1).bit_length(),  #: Slice of PA lanes of the word for the cells.
                 "control": CellControl(config),
-                "write": OutWrite(config),  #: For the results.
-                "commit": 1,  #: The block's last sweep begins with it.
+                "write": OutWrite(config),  #: Destination of the results.
+                "commit": 1,  #: First pixel of the block's last sweep.
             }
         )
 
 
 class _Tile(data.StructLayout):
-    """A tile that is to meet a block: the header, and where the block is."""
+    """A tile and its block: the header, and the block's address."""
 
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
@@ -50,21 +50,21 @@ class _Tile(data.StructLayout):
 class Sweep(wiring.Component):
     """Sweeps each block once for every tile.
 
-    ``least``: least cycles from tile to tile.
+    ``least``: fewest cycles from tile to tile.
 
     Behaviour
     ---------
-    A pixel a cycle, from tile to tile and from block to block, where all is there before the last pixel but
-    one; a tile of fewer than ``least`` pixels takes ``least`` cycles.
+    A pixel a cycle, from tile to tile and from block to block, if tile, block and room are ready before the
+    last pixel but one.  A tile of fewer than ``least`` pixels takes ``least`` cycles.
 
-    With the first pixel of its last sweep a block's half is free and its results may leave, for the sweep is
-    ahead: in cycle p it reads word p or a later one, and no one asks for results of pixel p before.
+    The first pixel of a block's last sweep frees the block's half and releases its results, since the sweep
+    stays ahead: in cycle p it reads word p or a later one, and results of pixel p are not read before.
     """
 
-    #: Cycles after which a tile that was begun is let go: its weights rest until the cells adopted them.
+    #: Cycles from a tile's begin to the pop of its header: until the cells have adopted the weights.
     RELEASE = 2
 
-    #: Cycles to take a command; from a tile, a block or room to the decision, and on to the first pixel.
+    #: Cycles to take a command; from a tile, a block or room to the decision; from there to the first pixel.
     TAKE_LATENCY: ClassVar = 1
     DECIDE_LATENCY: ClassVar = 1
     BEGIN_LATENCY: ClassVar = 1
@@ -75,14 +75,14 @@ class Sweep(wiring.Component):
         super().__init__(
             {
                 "command": In(stream.Signature(SweepCommand(config))),
-                #: Loaded; taken `RELEASE` cycles after it was decided that its first pixel is next.
+                #: A loaded tile; taken `RELEASE` cycles after its first pixel was decided.
                 "tile": In(stream.Signature(TileHeader())),
-                "read": Out(HalvesRead(words=config.block_words, bits=config.word_bits)),  #: The blocks.
-                "free": In(1),  #: The out buffer has a half for another block; ``claim`` takes it.
+                "read": Out(HalvesRead(words=config.block_words, bits=config.word_bits)),  #: The blocks read.
+                "free": In(1),  #: The out buffer has a half for another block; ``claim`` claims it.
                 "claim": Out(1),
                 "step": Out(SweepStep(config)),  #: Of the pixel read in this cycle.
-                #: ``busy``, ``wait_input``, ``wait_weight``, ``wait_output``: a pixel is read; or none
-                #: because there is no block, no tile, or no room for results.
+                #: ``busy``, ``wait_input``, ``wait_weight``, ``wait_output``: a pixel is read; or none, for
+                #: want of a block, of a tile, or of room for results.
                 "busy": Out(1),
                 "wait_input": Out(1),
                 "wait_weight": Out(1),
@@ -91,20 +91,20 @@ class Sweep(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Make the gates."""
+        """Decide the next tile, and read its pixels."""
         m = Module()
         config, header = self._config, self.tile.payload
         m.submodules.commands = commands = Fifo(SweepCommand(config), depth=QUEUE)
         wiring.connect(m, wiring.flipped(self.command), commands.i)
-        layer = Signal(SweepCommand(config))  # the current one, and its last block's number
+        layer = Signal(SweepCommand(config))  # the current layer, and its last block's number
         active = Signal()
-        more = Signal.like(layer.blocks.blocks)  # blocks behind the current one
+        more = Signal.like(layer.blocks.blocks)  # blocks after the current one
         opens = Signal(init=1)  # the next tile is a block's first
         half, running = Signal(), Signal()
         following, following_valid, tile = Signal(_Tile(config)), Signal(), Signal(_Tile(config))
         begin, final, prepare = Signal(), Signal(), Signal()
 
-        # What comes next, as soon as it is known.
+        # The next sweep is decided as soon as it is known.
         begun = Signal(self.RELEASE)  # bit n: n + 1 cycles ago
         known = self.tile.valid & ~begun.any() & ~following_valid & active
         pixels = Signal(range(config.block_pixels + 1))

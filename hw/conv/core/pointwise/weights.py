@@ -1,4 +1,4 @@
-"""Tiles of weights from memory to the cells."""
+"""Tiles of weights: from their stream to the cells."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from hw.conv.core.packets import RECORD_BITS, Parameters, TileHeader
 
 
 class TileShape:
-    """How a tile lies in beats.
+    """The layout of a tile in beats.
 
-    ``beat_bits``: D, bits of a beat of the port that weights come through.
+    ``beat_bits``: D, bits of a beat of the port of weights.
     """
 
     def __init__(self, config: ConvConfig, beat_bits: int) -> None:
         #: Weights of a column, which are contiguous, first input channel lowest.
         self.column_bits = config.inputs * config.weight_bits
-        #: ``piece_bits``, ``pieces``: what of a column comes in one beat, and in how many beats it comes.
+        #: ``piece_bits``, ``pieces``: bits of a column in one beat, and the number of its beats.
         self.piece_bits = min(self.column_bits, beat_bits)
         self.pieces = self.column_bits // self.piece_bits
         #: ``parameter_beats``, ``weight_beats``: beats of the tile's parameters, and of its weights.
@@ -41,55 +41,56 @@ class TileShape:
 
 
 class ColumnLoad(data.StructLayout):
-    """What comes to a column of the array while a tile is loaded."""
+    """Writes to a column of the array while a tile is loaded."""
 
     def __init__(self, config: ConvConfig, beat_bits: int) -> None:
         shape = TileShape(config, beat_bits)
         super().__init__(
             {
                 "weights": shape.piece_bits,  #: A piece of its weights.
-                "pieces": shape.pieces,  #: One bit for each piece: this one is on ``weights``.
+                "pieces": shape.pieces,  #: One bit for each piece: it is on ``weights``.
                 "record": Parameters(),
-                "parameters": 1,  #: ``record`` is the column's.
+                "parameters": 1,  #: ``record`` belongs to the column.
             }
         )
 
 
 class TileLoader(wiring.Component):
-    """Sends the tiles of the stream to the columns.
+    """Distributes the tiles of the stream to the columns.
 
     Behaviour
     ---------
-    A beat a cycle.  The first beat behind a header is on ``beat`` at the earliest `GAP` cycles after the tile
-    before was taken.
+    A beat a cycle.  The first beat after a header is on ``beat`` at least `GAP` cycles after the previous
+    tile was taken.
     """
 
-    #: Least cycles from the transfer on ``o`` to the next tile's first beat on ``beat``.
+    #: Fewest cycles from the transfer on ``o`` to the next tile's first beat on ``beat``.
     GAP = 3
 
     def __init__(self, config: ConvConfig, *, beat_bits: int) -> None:
         self._shape = shape = TileShape(config, beat_bits)
         super().__init__(
             {
-                #: For each tile its header, a record of parameters for each column if it says so, and the
-                #: weights.
+                #: For each tile a header, a record of parameters for each column if the header has the flag,
+                #: and weights.
                 "i": In(stream.Signature(beat_bits)),
-                #: A tile that is loaded; the next one is loaded when it was taken.
+                #: A tile that is loaded; the next one loads after it was taken.
                 "o": Out(stream.Signature(TileHeader())),
-                "beat": Out(beat_bits),  #: The beat taken in the cycle before.
-                #: ``parameters``, ``weights``: one bit for each of the tile's beats: it is this one.
+                "beat": Out(beat_bits),  #: The beat taken in the previous cycle.
+                #: ``parameters``, ``weights``: one bit for each of the tile's beats, set for the beat on
+                #: ``beat``.
                 "parameters": Out(shape.parameter_beats),
                 "weights": Out(shape.weight_beats),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Make the gates."""
+        """Shift one bit along the beats of a tile."""
         m = Module()
         shape = self._shape
         header = data.View(TileHeader(), self.i.payload[: TileHeader().size])
         beats = shape.parameter_beats + shape.weight_beats
-        expected = Signal(beats)  # one bit: the beat that comes next; none before the header
+        expected = Signal(beats)  # one bit: the next beat; none before the header
         take, heads = Signal(), Signal(init=1)
         strobes = Signal(beats)
         m.d.comb += [
