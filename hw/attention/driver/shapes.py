@@ -183,12 +183,13 @@ def _stream_tiles(
     config: AttentionConfig, ranges: list[tuple[int, int]], row: NDArray[np.bool_] | None
 ) -> tuple[Tiles, ...]:
     """Return the tiles of each stream's range of keys."""
-    size, found = config.tile_keys, []
-    for own_first, own_end in ranges:
+    size = config.tile_keys
+    found: dict[tuple[int, int], Tiles] = {}  # streams with equal ranges share one list
+    for own_first, own_end in dict.fromkeys(ranges):
         tiles = np.arange(own_first // size, -(-own_end // size)) if own_first < own_end else np.arange(0)
         if row is not None:
             tiles = tiles[row[tiles]]
         leads = np.maximum(own_first - tiles * size, 0)
         ends = np.minimum(own_end - tiles * size, size)
-        found.append(Tiles(numbers=tiles, leads=leads, keys=ends - leads))
-    return tuple(found)
+        found[own_first, own_end] = Tiles(numbers=tiles, leads=leads, keys=ends - leads)
+    return tuple(found[own] for own in ranges)

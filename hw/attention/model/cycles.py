@@ -25,6 +25,7 @@ from hw.attention.core.timing import CoreTiming
 from hw.attention.core.value_side import FINAL_BANKS, banks_behind
 from hw.attention.driver.shapes import PassShape
 from hw.attention.model.phase import PhaseTiming
+from hw.attention.model.shared import split_shared
 from hw.attention.model.stream import CycleBreakdown, StreamSchedule, TileRun, uncached_runs
 from hw.attention.model.supply import IssueTimes, ResultChannel, Supply, SupplySchedule
 
@@ -52,9 +53,9 @@ class CoreSchedule:
         self._timing = CoreTiming(config)
         self._beat_width = beat_width
         self._queries = SupplySchedule(queries)
-        self._streams = [
-            StreamSchedule(config, self._phase, keys=keys, values=values) for _ in range(self._phase.sides)
-        ]
+        # Streams share a schedule as long as their tiles are alike.
+        stream = StreamSchedule(config, self._phase, keys=keys, values=values)
+        self._streams = [stream] * self._phase.sides
         self.loaded = -1  #: Cycle in which the last part of the queries of the last pass was loaded.
         self._adopted = 0  # the rows adopted the last pass's queries
         self._waits_from = sys.maxsize  # issue of the first empty pass of the run at hand
@@ -66,9 +67,8 @@ class CoreSchedule:
         self._combined = -sys.maxsize, 0  # the last pass's combination, and its steps
         #: Cycle of the last beat of results, or of its transfer by a channel that stalls.
         self.last_output = 0
-        self.cycles = (
-            CycleBreakdown()
-        )  #: Cycles of all passes up to the last part of the last key of any stream.
+        #: Cycles of all passes up to the last part of the last key of any stream.
+        self.cycles = CycleBreakdown()
 
     def add(
         self,
@@ -86,9 +86,8 @@ class CoreSchedule:
         issue = issue or IssueTimes()
         config, timing, phase = self._config, self._timing, self._phase
         parts = shape.rows * shape.key_parts
-        supplied = self._queries.ask(
-            parts, earliest=issue.queries + issue.query_delay, least=issue.query_cycles
-        )
+        earliest = issue.queries + issue.query_delay
+        supplied = self._queries.ask(parts, earliest=earliest, least=issue.query_cycles)
         begins = max(self.loaded, self._left[0] + 1 if len(self._left) == PASSES_AHEAD else -1) + 1
         if not shape.empty:
             begins = max(begins, self._adopted)
@@ -104,11 +103,15 @@ class CoreSchedule:
         banks = self._drained if config.streams == 1 else self._read
         behind = banks_behind(config)
         bank = banks[-behind] + 1 if len(banks) >= behind else 0
-        ended = max(stream.ended for stream in self._streams)
         before = [stream.ended for stream in self._streams]
-        for n, stream in enumerate(self._streams):
-            own = runs[n] if runs else uncached_runs(config, shape.keys[n], shape.leads[n])
-            stream.add(shape, own, loaded=self.loaded, bank=bank, issue=issue)
+        ended = max(before)
+        own = [
+            tuple(runs[n] if runs else uncached_runs(config, shape.keys[n], shape.leads[n]))
+            for n in range(phase.sides)
+        ]
+        split_shared(self._streams, own, StreamSchedule.copy)
+        for stream, tiles in {id(s): (s, of) for s, of in zip(self._streams, own, strict=True)}.values():
+            stream.add(shape, tiles, loaded=self.loaded, bank=bank, issue=issue)
         self._adopted = max(stream.taken for stream in self._streams) + phase.behind
 
         # The stream that ends last accounts for the cycles since the pass before ended in all streams.

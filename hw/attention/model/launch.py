@@ -26,7 +26,7 @@ from hw.attention.model.refresh import Refreshes, host_cycles
 from hw.attention.model.results import bursts, sent
 from hw.attention.model.stream import CycleBreakdown, TileRun
 from hw.attention.model.supply import LockstepPorts, ResultChannel, Supply
-from hw.attention.model.traffic import fetches, traffic
+from hw.attention.model.traffic import Fetch, fetches, traffic
 from hw.attention.movers.movers import PASSES_AHEAD
 from hw.attention.movers.ports import key_port, port_count, value_port
 from hw.attention.movers.query_parts import QueryParts
@@ -38,19 +38,27 @@ from hw.lib.dma.read import ReadDMA
 from hw.lib.skid import Skid
 
 
-def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape]) -> CycleBreakdown:
+def launch_cycles(
+    config: AttentionConfig, board: Board, jobs: Sequence[JobShape], passes: Sequence[Fetch] | None = None
+) -> CycleBreakdown:
     """Return the cycles of a launch, from ``start`` to ``done``, by their causes.
 
-    ``jobs``: all jobs of the launch in order.
+    ``jobs``: all jobs of the launch in order. ``passes``: their `fetches`, if these are computed already.
     """
     cycles = CycleBreakdown()
+    left = deque(fetches(config, jobs) if passes is None else passes)
     for _, alike in groupby(jobs, key=lambda job: job.decode):
-        cycles = cycles.plus(_run_cycles(config, board, list(alike), start=sum(cycles)))
+        own = list(alike)
+        numbers = {id(job) for job in own}
+        these = []
+        while left and id(left[0].job) in numbers:
+            these.append(left.popleft())
+        cycles = cycles.plus(_run_cycles(config, board, own, these, start=sum(cycles)))
     return cycles
 
 
 def _run_cycles(
-    config: AttentionConfig, board: Board, jobs: Sequence[JobShape], *, start: int
+    config: AttentionConfig, board: Board, jobs: Sequence[JobShape], passes: Sequence[Fetch], *, start: int
 ) -> CycleBreakdown:
     """Return the cycles of jobs of one phase, which begin ``start`` cycles after the launch."""
     width = config.port_width(board.memory.port_data_width)
@@ -73,8 +81,11 @@ def _run_cycles(
     issues = IssueSchedule(config, board, latency, refreshes, prefetched=start > 0)
     results = ResultTimes(config, board)
     loaded: deque[int] = deque(maxlen=PASSES_AHEAD + Skid.CAPACITY)
-    for job, this, fetched in fetches(config, jobs):
-        runs = [_runs(tiles, missing) for tiles, missing in zip(this.tiles, fetched, strict=True)]
+    for job, this, fetched in passes:
+        # Streams with the same tiles and the same fetches have the same runs.
+        distinct = {(id(t), id(m)): (t, m) for t, m in zip(this.tiles, fetched, strict=True)}
+        runs_of = {key: _runs(*given) for key, given in distinct.items()}
+        runs = [runs_of[id(t), id(m)] for t, m in zip(this.tiles, fetched, strict=True)]
         query_beats = this.shape.rows * config.query_bytes(job.query_size) * 8 / width
         room = loaded[0] + 1 if len(loaded) == loaded.maxlen else 0
         issue = replace(issues.add(job, this, fetched, room=room), result_cycles=results.add(job, this))

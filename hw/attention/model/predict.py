@@ -1,4 +1,4 @@
-"""What an attention launch takes, without running it; `hw.attention.engine.AttentionEngine.predict`."""
+"""Cycles and bytes of an attention launch, predicted; see `hw.attention.engine.AttentionEngine.predict`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hw.attention.config import AttentionConfig
 from hw.attention.driver.division import divide
 from hw.attention.driver.workload import AttentionWorkload
 from hw.attention.model.launch import launch_cycles
-from hw.attention.model.traffic import traffic
+from hw.attention.model.traffic import fetches, traffic
 from hw.attention.model.work import seen_keys_total, seen_pairs
 from hw.attention.movers.movers import port_count
 from hw.board import Board
@@ -14,17 +14,18 @@ from hw.prediction import Prediction
 
 
 def predict(workload: AttentionWorkload, config: AttentionConfig, board: Board) -> Prediction:
-    """Count and predict; useful are the pairs of a query and a key that it sees.
+    """Predict cycles, and count bytes and useful MACs: those of visible pairs of a query and a key.
 
     Raises
     ------
     InputError
-        When the configuration cannot do the workload.
+        When the configuration does not support the workload.
     """
     shares = divide(workload, config)
     jobs = [share.shape for share in shares]
-    cycles = launch_cycles(config, board, jobs)
-    moved = traffic(config, jobs)
+    passes = list(fetches(config, jobs))
+    cycles = launch_cycles(config, board, jobs, passes)
+    moved = traffic(config, jobs, passes)
     pairs = sum(job.heads * seen_pairs(job, config) for job in jobs)
     sizes = workload.query_size + workload.value_size
     queries = workload.heads * sum(workload.queries)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import NamedTuple
 
 from hw.attention.config import AttentionConfig
@@ -132,6 +133,12 @@ class StreamSchedule:
         self.cycles = self._tile_cycles = (
             CycleBreakdown()
         )  #: Cycles of the last pass, from the end of the one before.
+
+    def copy(self) -> StreamSchedule:
+        """Return a schedule in the same state, for a stream that was alike so far."""
+        other = copy(self)
+        other._keys, other._values = self._keys.copy(), self._values.copy()
+        return other
 
     @property
     def ended(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 
 from hw.attention.model.refresh import Refreshes
@@ -143,6 +144,13 @@ class SupplySchedule:
         # Items so far, and when the last of them was taken; both relative to the sums of `skip`.
         self._taken: deque[tuple[int, int]] = deque()
         self._skipped_items = self._skipped_cycles = 0
+
+    def copy(self) -> SupplySchedule:
+        """Return a schedule in the same state."""
+        other = copy(self)
+        other._ports, other._on_bus = self._ports.copy(), self._on_bus.copy()
+        other._taken = self._taken.copy()
+        return other
 
     def ask(self, items: int, *, earliest: int = 0, least: float = 0.0) -> tuple[int, int] | None:
         """Return the earliest cycles of the first and the last of the next ``items``; None for none.
