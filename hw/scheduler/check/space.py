@@ -48,24 +48,24 @@ def _in_places(ordered: Sequence[Occupancy]) -> list[tuple[Occupancy, Occupancy]
     pairs = []
     for number, block in enumerate(ordered):
         while ends and ends[0][0] <= block.begin:
-            _, gone, low = heapq.heappop(ends)
-            there = places[low][1]
-            del there[gone]
-            if not there:
+            _, ended, low = heapq.heappop(ends)
+            entries = places[low][1]
+            del entries[ended]
+            if not entries:
                 del places[low]
                 lows.pop(bisect.bisect_left(lows, low))
-        high, there = places.get(block.low, (block.high, {}))
-        if there:
+        high, entries = places.get(block.low, (block.high, {}))
+        if entries:
             if high != block.high:
                 return None
-            pairs += [(other, block) for other in there.values()]
+            pairs += [(other, block) for other in entries.values()]
         else:
             at = bisect.bisect_left(lows, block.low)
             if (at < len(lows) and lows[at] < block.high) or (at and places[lows[at - 1]][0] > block.low):
                 return None
             lows.insert(at, block.low)
-            places[block.low] = (high, there)
-        there[number] = block
+            places[block.low] = (high, entries)
+        entries[number] = block
         heapq.heappush(ends, (block.end, number, block.low))
     return pairs
 

@@ -99,9 +99,8 @@ class ReadGate(wiring.Component):
         self._fetch = fetch_layout(config, rings)
         super().__init__(
             {
-                "i": In(
-                    stream.Signature(self._fetch)
-                ),  #: With ``acquire`` set, waits until the word is there.
+                #: With ``acquire`` set, a request waits until its word is written.
+                "i": In(stream.Signature(self._fetch)),
                 "request": Out(stream.Signature(config.address_bits)),  #: To the scratchpad.
                 "rings": Out(RingReader()).array(rings),
                 #: ``granted``, ``starved``: as of `WriteGate`.

@@ -155,9 +155,8 @@ class Scratchpad(wiring.Component):
         ports = config.cores + 1
         super().__init__(
             {
-                "read": In(ScratchpadReadPort(config)).array(
-                    ports
-                ),  #: Of the cores, then of the write engine.
+                #: Of the cores, then of the write engine.
+                "read": In(ScratchpadReadPort(config)).array(ports),
                 #: Of the read engine, then of the cores.  In both directions words flow from lower to higher
                 #: ports, so that the earlier of two users has priority (`BankArbiter`).
                 "write": In(stream.Signature(write_layout(config))).array(ports),

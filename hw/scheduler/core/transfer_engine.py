@@ -90,7 +90,7 @@ class TransferEngine(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "start": In(1),  #: ``completed`` goes to 0.
+                "start": In(1),  #: Resets ``completed``.
                 "i": In(stream.Signature(transfer_layout(config))),  #: The transfers, in order.
                 "base": In(MEMORY_ADDRESS_BITS),
                 #: ``begun``, ``computed``: as in `TransferIssue`.
@@ -191,9 +191,8 @@ class WriteEngine(TransferEngine):
             config,
             {
                 "read": Out(ScratchpadReadPort(config)),
-                "rings": Out(RingReader()).array(
-                    config.cores
-                ),  #: The ring into which each core writes a stream.
+                #: The ring into which each core writes a stream.
+                "rings": Out(RingReader()).array(config.cores),
                 "axi": Out(axi.WriteSignature(data_width=config.word_bits, addr_width=MEMORY_ADDRESS_BITS)),
             },
         )

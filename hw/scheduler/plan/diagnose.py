@@ -41,11 +41,11 @@ def refuse_too_large(graph: Graph, memory_bytes: int, memory: str) -> None:
     The error names a tensor larger than the memory, or the bytes of all inputs, weights, caches and outputs.
     """
     legal = f"at most {memory_bytes}, {memory}"
-    there = [tensor for tensor in graph.tensors if tensor.kind is not TensorKind.ACTIVATION]
-    for tensor in there:
+    in_memory = [tensor for tensor in graph.tensors if tensor.kind is not TensorKind.ACTIVATION]
+    for tensor in in_memory:
         if tensor.size_bytes > memory_bytes:
             raise InputError(f"size_bytes of tensor {tensor.name!r}", tensor.size_bytes, legal)
-    off_chip = sum(tensor.size_bytes for tensor in there)
+    off_chip = sum(tensor.size_bytes for tensor in in_memory)
     if off_chip > memory_bytes:
         raise InputError("bytes of inputs, weights, caches and outputs", off_chip, legal)
 

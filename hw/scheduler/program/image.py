@@ -37,7 +37,7 @@ Row = Mapping[str, int]
 
 
 class TableNumber(enum.IntEnum):
-    """Tables of the sequencer; the last three exist once a core, numbered from the value given here on."""
+    """Tables of the sequencer; the last three exist once a core, core ``c``'s at the number plus ``c``."""
 
     HEADER = 0
     STEPS = 1

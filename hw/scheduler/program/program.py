@@ -64,7 +64,7 @@ class OperandWord:
 
     @property
     def span(self) -> int:
-        """Words of the scratchpad it takes."""
+        """Words of the scratchpad it occupies."""
         return self.ring or self.words
 
 
@@ -143,7 +143,7 @@ class TransferWord:
 
     @property
     def span(self) -> int:
-        """Words of the scratchpad it takes."""
+        """Words of the scratchpad it occupies."""
         return self.ring or self.words
 
 
