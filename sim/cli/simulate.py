@@ -59,7 +59,7 @@ def simulate(
         if wanted and backend == "golden":
             legal = f"left out with --backend golden: only gates have {what}"
             raise InputError(name, wanted if wanted is True else str(wanted), legal)
-    own_paths = [(f"--{kind.option}", path) for kind, path in further]
+    own_paths: list[tuple[str, Path | None]] = [(f"--{kind.option}", path) for kind, path in further]
     for name, given_one in (("--output", output_path), *own_paths, ("--waves", waves or None)):
         if control_only and given_one is not None:
             raise InputError(name, str(given_one), "left out with --no-data: nothing is computed")

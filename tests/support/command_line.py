@@ -14,7 +14,7 @@ def call(*words, status=0):
 
 
 def refused(*words):
-    """Run a command that must end with status 2 and one line, and give that line."""
+    """Run a command that must end with status 2 and one line, and return the line."""
     result = call(*words, status=2)
     assert result.stdout == ""
     assert result.stderr.startswith("loomwork: ")

@@ -1,7 +1,7 @@
 """The golden figures of all engines: kept in ``tests/data/metrics.json``, where they may only get better.
 
-``make metrics`` writes the file, ``make metrics ONLY="conv prediction"`` what it has of these engines and
-fidelities alone.
+``make metrics`` writes the file, ``make metrics ONLY="conv prediction"`` the figures of these engines and
+fidelities.
 """
 
 import json

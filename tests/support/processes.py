@@ -1,4 +1,4 @@
-"""What a program prints in processes of its own."""
+"""Output of a program in a process of its own."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def printed(program, *, hash_seed="1"):
-    """Run a Python program with the project importable; give the bytes it printed."""
+    """Run a Python program with the project importable; return its output."""
     environ = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", program]
     return subprocess.run(command, env=environ, check=True, stdout=subprocess.PIPE).stdout

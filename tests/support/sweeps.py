@@ -43,8 +43,9 @@ SPEC = {
 
 
 def attention_sweep(path, *, simulated=(3, 5), parameters=PARAMETERS, constraints=(), off=1.004):
-    """Write the database of a grid of attention engines; those of the numbers ``simulated`` take ``off``
-    times the cycles that are predicted, and point 1 cannot be built.
+    """Write the database of a grid of attention engines.
+
+    Points ``simulated`` take ``off`` times the predicted cycles; point 1 cannot be built.
     """
     engine, board = find_engine("attention"), load_board("u55c")
     of_engine = SPEC["engines"]["attention"] | {"parameters": parameters}

@@ -1,4 +1,4 @@
-"""What the attention of the encoder all-MiniLM-L6-v2 works on, and the small capture that tests use::
+"""Attention inputs of the encoder all-MiniLM-L6-v2, and the small capture for tests::
 
 python -m tests.support.attention.capture tests/data/minilm_layer0.npz
 """

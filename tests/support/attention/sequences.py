@@ -1,7 +1,7 @@
 """Kernel calls one after another without a reset between them, each of jobs of any modes.
 
-All jobs of a launch that users give have the same modes.  Here such launches are put together: what each has
-in memory lies behind what those before it have, and their jobs are those of a common kernel call.
+All jobs of a user's launch have the same modes.  Here such launches become one kernel call: their jobs follow
+each other, and their buffers lie behind each other in memory.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from sim.engines.attention.cases import random_tensors
 #: Jobs of a call, and the most of one part of it.
 JOBS = range(5, 10)
 PART_JOBS = 4
-#: What lies behind a port begins at multiples of it: no part of a query or key is longer.
+#: Alignment of data behind a port: no part of a query or key is longer.
 _GRAIN = 128
 
 
@@ -57,7 +57,7 @@ class Part:
         return found
 
     def outputs(self, config, buffers):
-        """Read its results from what the kernel wrote."""
+        """Read its results from the kernel's buffers."""
         own = {}
         for buffer in self.launch.buffers:
             if buffer.output:
@@ -92,7 +92,7 @@ def random_calls(rng, config, board, count):
 
 
 def put_together(rng, config, calls):
-    """Return one launch of all calls; memory between what they have is noise."""
+    """Return one launch of all calls; memory between their buffers is noise."""
     content, size = {}, {}
     for part in (part for parts in calls for part in parts):
         for buffer in part.launch.buffers:

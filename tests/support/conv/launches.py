@@ -21,7 +21,7 @@ _ENTRY_BYTES = 8
 
 @dataclass(frozen=True)
 class Seen:
-    """A launch: what its jobs are, its counters and log, and what was predicted of both."""
+    """A launch: its jobs, counters and log, and their predictions."""
 
     names: list
     counters: dict
@@ -40,7 +40,7 @@ class Seen:
 
 
 def run(config, board, seed, launches, directory, *, memory="model", control_only=False, **known):
-    """Simulate ``launches`` drawn by ``seed`` without a reset between them; gives what was seen of each.
+    """Simulate ``launches`` drawn by ``seed`` without a reset between them; return the record of each.
 
     ``board`` says how memory behaves; gates, and the simulator, are those of the board that ships. Raises
     `AssertionError` where a map is not the golden model's, or a reset came between two launches.
@@ -90,7 +90,7 @@ def run(config, board, seed, launches, directory, *, memory="model", control_onl
 
 
 def compare(program, arenas):
-    """Hold every map to the golden model, and all other memory to what it was."""
+    """Compare every map with the golden model, and all other memory with its former content."""
     golden = execute(program)
     wrong = {
         step.name: int(np.count_nonzero(golden[step.result] != program.read(step.result, arenas)))

@@ -56,7 +56,7 @@ class Drawing:
         self.rng = np.random.default_rng(self.seed)
 
     def launch(self, jobs=None):
-        """Draw one more launch, which may read what those before have written; gives how many jobs it has."""
+        """Draw a launch, which may read results of earlier ones; return its number of jobs."""
         count = int(self.rng.integers(JOBS[0], JOBS[1] + 1)) if jobs is None else jobs
         for _ in range(count):
             self._draw()

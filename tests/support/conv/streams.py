@@ -1,4 +1,4 @@
-"""What the gates make of streams of weights, read beat by beat from the text of the loaders."""
+"""Effect of weight streams on the gates, read beat by beat from the text of the loaders."""
 
 import numpy as np
 
@@ -49,7 +49,7 @@ def scaled(total, given, low, high):
 
 
 def point_results(config, stream, beat_bits, words, out_words, low, high):
-    """What the pointwise array makes of ``words`` [pixels, words, L]: [pixels, out_words * L]."""
+    """Result of the pointwise array for ``words`` [pixels, words, L]: [pixels, out_words * L]."""
     beats = Beats(stream, beat_bits)
     out = np.zeros((len(words), out_words * config.lanes), np.int64)
     sums, given, header = None, None, {"ends": 0}
@@ -79,7 +79,7 @@ def point_results(config, stream, beat_bits, words, out_words, low, high):
 
 
 def tap_results(config, stream, beat_bits, samples, words, steps, low, high):
-    """What the depthwise cells make of ``samples`` [pixels, taps, words * L]; ``steps`` 0: of strips."""
+    """Result of the depthwise cells for ``samples`` [pixels, taps, words * L]; ``steps`` 0: of strips."""
     beats = Beats(stream, beat_bits)
     lanes = words * config.lanes
     taps = np.zeros((lanes, max(9, steps * config.taps)), np.int64)

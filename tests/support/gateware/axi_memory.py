@@ -79,8 +79,9 @@ class AxiMemory:
         return bytes(self.bytes.get(a, untouched(a)) for a in range(address, address + length))
 
     def refuse(self, **bursts: int) -> None:
-        """Answer the burst after so many others with an error, of ``read`` or ``write`` or both: a read's
-        middle beat with SLVERR and wrong data, a write, which is lost, with DECERR.
+        """Refuse the burst of the given number, of ``read`` or ``write`` or both.
+
+        A read's middle beat has SLVERR and wrong data.  A write is lost and has DECERR.
         """
         self._refused = dict(bursts)
 

@@ -32,8 +32,8 @@ def module_ports(verilog: str, name: str) -> dict[str, tuple[str, int]]:
     }
 
 
-#: Waived as of Verilator (`hw.verilog`): what no case assigns has its value from before, and where a part is
-#: selected by a number the text shifts.
+#: Waived as for Verilator (`hw.verilog`): a signal without an assignment in a case keeps its value, and parts
+#: are selected by shifts.
 _SLANG_OPTIONS = ("-Wextra", "-Wpedantic", "-Wno-case-incomplete", "-Wno-width-trunc", "-Werror")
 #: slang's driver writes where its process does.
 _SLANG = """

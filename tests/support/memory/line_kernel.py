@@ -2,8 +2,7 @@
 long they take.
 
 An operation reads a bucket of 128 bytes from each of two tables, a record with its header, and another
-header; a while after it began it writes a beat or two into one of the buckets, and four beats into
-the two records.
+header.  Later it writes a beat or two into one of the buckets, and four beats into the two records.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from tests.support.memory.mask_kernel import MaskKernel
 NAME = "loomwork_lines"
 #: Cycles of a class of the histograms, and how many there are; the last has all that waited longer.
 STEP, CLASSES = 16, 32
-#: What is timed: the second bucket of an operation is as the first.
+#: Timed reads: the second bucket of an operation is like the first.
 TIMED = ("bucket", "record", "record_head", "header")
 _DEADLINE = OramConfig().settle_deadline
 #: Cycles from the beginning of an operation to its writes.
@@ -103,7 +102,7 @@ class LineBody(wiring.Component):
             m.submodules[f"asked_{n}"] = asked
             wiring.connect(m, asked.o, request)
             m.d.comb += [asked.i.payload.eq(line), asked.i.valid.eq(fire), words.ready.eq(1)]
-            # What the writers are told when the line is here.
+            # The writers' command once the line has arrived.
             arrived.append(self._stamp(m, f"{n}", fire, now, line, words, count, timed))
         self._stamp(m, "head", fire, now, Const(0, 1), record.record_head, 1, "record_head")
         m.d.comb += record.record_head.ready.eq(1)
@@ -142,8 +141,8 @@ class LineBody(wiring.Component):
     def _stamp(
         self, m: Module, name: str, fire: Any, now: Any, line: Any, words: Any, count: int, timed: str | None
     ) -> tuple[Signal, Any, Any]:
-        """Time a stream from the request to the last word; give when that came, whose it was, and when what
-        follows from it is to be written.
+        """Time a stream from the request to the last word; return the time of that word, its line, and the
+        time of the writes that follow.
         """
         stamps = Fifo(data.StructLayout({"cycle": 32, "line": len(line)}), depth=512, ram_style="distributed")
         m.submodules[f"stamps_{name}"] = stamps

@@ -37,7 +37,7 @@ def read_all(
     ids=(0,),
     limit: int = 100_000,
 ) -> tuple[list[int], list[int]]:
-    """Read every address as fast as it goes; gives the edges of address handshakes and of data beats."""
+    """Read every address at full speed; return the edges of address handshakes and of data beats."""
     drive = memory.drive[port]
     asked: list[int] = []
     got: list[int] = []
@@ -61,7 +61,7 @@ def read_all(
 def write_all(
     memory: NativeMemory, addresses: list[int], *, port: int = 0, beats: int = 1, limit: int = 100_000
 ) -> tuple[list[int], list[int]]:
-    """Write every address as fast as it goes; gives the edges of last data and of responses."""
+    """Write every address at full speed; return the edges of last data and of responses."""
     drive = memory.drive[port]
     sent_addresses = sent_beats = 0
     last: list[int] = []
@@ -92,8 +92,8 @@ def write_all(
 class RandomManager:
     """Random reads and writes that obey AXI; every byte read is checked against a plain array.
 
-    A region that a write may still be changing is not read, and not written again: what such a read returns
-    is not defined.  Everything else is free: identifiers, lengths, strobes, waits on every channel.
+    A region with an unfinished write is neither read nor written: such a read is undefined.  Identifiers,
+    lengths, strobes and waits on every channel are free.
     """
 
     memory: NativeMemory
@@ -180,7 +180,7 @@ class RandomManager:
         return port
 
     def sampled(self, seen: PortAnswer) -> None:
-        """Take what the edge just past brought, given what the port showed before it."""
+        """Take the port's state after an edge, and its state before."""
         port = self.memory.drive[self.port]
         if port.awvalid and seen.awready:
             burst = self.address_writes.popleft()

@@ -60,7 +60,7 @@ def library() -> ctypes.CDLL:
 
 @dataclass(kw_only=True)
 class PortDriver:
-    """What a kernel drives on one port at the next edge; every field stays until it is changed.
+    """Signals a kernel drives on one port at the next edge; every field keeps its value.
 
     Members are the signals of an AXI4 port by their own names; ``wdata`` and ``wstrb`` are integers.
     """
@@ -87,7 +87,7 @@ class PortDriver:
 
 @dataclass(frozen=True, kw_only=True)
 class PortAnswer:
-    """What a kernel samples on one port at the next edge; signals of an AXI4 port by their own names."""
+    """Signals a kernel samples on one port at the next edge, by their AXI4 names."""
 
     awready: int = 0
     wready: int = 0
@@ -116,7 +116,7 @@ class NativeMemory:
         Edges so far.
     """
 
-    config: MemoryConfig  #: What it is.
+    config: MemoryConfig  #: Its configuration.
     data_bits: int = 256  #: Width of its ports.
     drive: list[PortDriver] = field(init=False)
     answer: list[PortAnswer] = field(init=False)
@@ -155,7 +155,7 @@ class NativeMemory:
         self._library.loom_close(self._handle)
 
     def cycle(self, *, reset: bool = False) -> None:
-        """One clock edge: the kernel's side is `drive`, what it samples next is `answer`."""
+        """One clock edge: the kernel drives `drive`, and samples `answer` next."""
         size = (self.data_bits // 8).bit_length() - 1
         for port, drive in enumerate(self.drive):
             self._pack(port * self._request_words, drive, size)
@@ -164,7 +164,7 @@ class NativeMemory:
         self.edge += 1
 
     def cycles(self, count: int) -> Iterator[int]:
-        """``count`` edges, one an iteration; gives the number of the edge just past."""
+        """``count`` edges, one an iteration; yield the number of each past edge."""
         for _ in range(count):
             self.cycle()
             yield self.edge - 1

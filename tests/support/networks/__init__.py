@@ -1,1 +1,1 @@
-"""Where the shipped networks come from: what was written down from papers, and the command for all."""
+"""Sources of the shipped networks: those transcribed from papers, and the command for all."""

@@ -13,7 +13,7 @@ OPSET = 20
 
 
 class Builder:
-    """An ONNX model in the making; every method adds an operator and gives its output's name.
+    """An ONNX model in the making; every method adds an operator and returns its output's name.
 
     Members
     -------

@@ -28,7 +28,7 @@ _SHIPPED = Path(networks.__file__).parent
 _SOURCES = Path(__file__).parent / "sources"
 _LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 
-#: Networks that the onnx package carries without their parameters, and what it calls them.
+#: Networks in the onnx package without their parameters, and their names there.
 _CARRIED = {"alexnet": "bvlc_alexnet"} | {
     name: name
     for name in (

@@ -14,7 +14,7 @@ def keyed(power, shape, key):
 
 
 def run_timed(unit, sent, watched, *, before=(), requests=(), constants=(), ready=(), until):
-    """Run ``unit`` from reset; give for each of ``watched`` the bits of what it transfers, by cycle.
+    """Run ``unit`` from reset; return the bits of each transfer of ``watched``, by cycle.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Random numbers that are quick to draw, operations of every kind, and what a dict answers to them."""
+"""Random numbers that are quick to draw, operations of every kind, and the answers of a dict."""
 
 import numpy as np
 
@@ -55,7 +55,7 @@ def keys_of(workload, rng, count, universe):
         return np.minimum(rng.zipf(1.2, size=count) - 1, universe - 1)
     if workload == "burst":  # one key some times, then another
         return rng.integers(universe, size=count)[at // 7]
-    if workload == "churn":  # what was deleted comes back
+    if workload == "churn":  # deleted keys return
         return at // 2 % universe
     raise ValueError(workload)
 

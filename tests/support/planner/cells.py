@@ -15,9 +15,9 @@ _BRANCHES, _LENGTHS, _KERNELS = (10, 20), (2, 4), (1, 3, 5, 7)
 def wide_cells(seed: int, operators: int) -> Graph:
     """Return a network of about as many operators, in cells one after the other.
 
-    A cell reads the results of the two before it.  Each of its 10 to 20 branches begins at one of these or at
-    a sum of two branches before it, and is a chain of convolutions; branches are added by twos, and what is
-    not read inside the cell is concatenated and brought back to the width of a part.
+    A cell reads the results of the two before it.  It has 10 to 20 branches, each a chain of convolutions
+    from one of these results or from a sum of two earlier branches.  Branches are added in pairs.  Results
+    without a reader in the cell are concatenated and reduced to the width of a part.
     """
     rng = random.Random(seed)
     tensors = [_tensor("x", _CHANNELS, TensorKind.INPUT)]

@@ -44,7 +44,7 @@ def least_placed_words(problem, capacity, order=None):
 
 
 def _steps(problem, operator, lying, copies, capacity):
-    """Ways to execute an operator: what it cost, who lies where in its step, and who has a copy."""
+    """Ways to execute an operator: cost, tensors and addresses in its step, and copies."""
     size, inputs, outputs = problem.size, problem.inputs[operator], problem.outputs[operator]
     for dropped in _subsets(lying):
         kept = dict(lying)
@@ -91,8 +91,8 @@ def _subsets(items):
 
 
 def least_peak_words(problem, orders):
-    """Least peak of any order when nothing moves twice: from where it is written or first read to its last
-    use, each tensor lies in the scratchpad.
+    """Least peak of any order without spills: each tensor lies in the scratchpad from its write or first read
+    to its last use.
     """
     return min(_peak(problem, order) for order in orders)
 

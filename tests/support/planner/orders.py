@@ -24,7 +24,7 @@ def every_order(problem: Problem) -> Iterator[tuple[int, ...]]:
 def wide_problem(seed: int, operators: int, *, fan: int = 2, blocks: int = 1) -> Problem:
     """A random network of one source in which operators read any earlier results.
 
-    With several blocks, each begins with what an operator makes of all results of the one before.
+    With several blocks, the first operator of each reads all results of the block before.
     """
     rng = random.Random(seed)
     made: list[Operator] = []

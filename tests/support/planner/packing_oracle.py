@@ -4,9 +4,8 @@
 def packable(blocks, capacity):
     """Whether some addresses let all blocks lie in ``capacity`` words.
 
-    Every packing can be let fall until each block lies at 0 or on another one.  So it can be built upwards,
-    no block lower than the one before it, and each as low as those before it let it: all such orders are
-    tried.
+    In a lowest packing each block lies at 0 or on another one.  So blocks can be placed in ascending order of
+    address, each as low as possible: all such orders are tried.
     """
     steps = range(max(block.last for block in blocks) + 1)
     spans = [range(block.first, block.last + 1) for block in blocks]

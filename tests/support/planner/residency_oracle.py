@@ -35,7 +35,7 @@ def least_words(problem, order, capacity, *, streaming):
 
 
 def _executions(problem, operator, resident, copied, sources, capacity, streaming):
-    """Ways to execute an operator: who is present afterwards, who has a copy, and what it cost."""
+    """Ways to execute an operator: resident tensors afterwards, copies, and cost."""
     size = problem.size
     missing = [t for t in problem.inputs[operator] if t not in resident]
     made = list(problem.outputs[operator])

@@ -11,9 +11,9 @@ _USUAL = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 def tight_blocks(seed: int, count: int, words: int = 1024) -> list[AddressBlock]:
     """Return blocks that fit into ``words`` and in most steps need all of them.
 
-    They are what an allocator gave out: in each step some blocks end, short ones sooner than long ones, and
-    the room they leave is filled again from below, by blocks of usual sizes or of just the rest, and is left
-    free for a while one time in twenty.
+    They are the output of an allocator.  In each step some blocks end, short ones sooner than long ones.
+    Their room is filled from below, by blocks of usual sizes or of the rest; one time in twenty it stays
+    free.
     """
     rng = random.Random(seed)
     living: list[tuple[int, int, int, int]] = []  # address, words, first step, last step

@@ -4,9 +4,7 @@ from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind
 
 
 def wide(count, *, rows=16, row_bytes=256, channels=4):
-    """Make ``count`` convolutions of one input, each with its activation function, and what puts their
-    results side by side.
-    """
+    """Make ``count`` convolutions of one input, each with its activation function, and a concatenation."""
 
     def tensor(name, kind, channels):
         shape = (channels, rows, row_bytes)

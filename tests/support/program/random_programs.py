@@ -1,9 +1,9 @@
 """Programs of the scheduler in tests: an interpreter, and random legal programs.
 
-The interpreter executes a program in order, without any overlap in time, at one of two extremes: reads as
-late as they are waited for and writes as soon as they may run, or the other way round.  In both, what a step
-may write is gone before any of its cores reads a word, and its rings once more at its end.  For a program
-that keeps the rules every other legal timing gives the same memory.
+The interpreter executes a program in order, without overlap in time, at one of two extremes.  Either reads
+run at their deadlines and writes as soon as they may, or the reverse.  In both, words that a step may write
+are invalid before any of its cores reads, and its rings again at its end.  A program that keeps the rules has
+the same memory in every other legal timing.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ class RandomProgram:
         return self._source()
 
     def _evict(self, number: int, share: float) -> None:
-        """End stays before slot ``number``; what only the scratchpad has is saved."""
+        """End stays before slot ``number``; tensors without a copy are saved."""
         for stay in list(self._stays):
             if stay.usable >= number or self._rng.random() >= share:
                 continue

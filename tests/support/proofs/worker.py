@@ -82,7 +82,7 @@ class Bench:
             )
         counts: dict[str, int] = {}
         violations = libyosys.SigSpec(libyosys.Const(0, 1))
-        # Cell names carry the order of elaboration: sort by them, so that equal specs give equal runs.
+        # Cell names have the order of elaboration: sorted, equal specs have equal runs.
         for entry in sorted(found, key=lambda item: (len(item["cell"].name.str()), item["cell"].name.str())):
             cell = entry.pop("cell")
             number = counts[entry["kind"]] = counts.get(entry["kind"], -1) + 1
@@ -177,7 +177,7 @@ class Bench:
         return answer
 
     def _abc(self, labels: Sequence[str], command: str, *, reset: str) -> tuple[list[str], str, float]:
-        """Run ABC on "none of ``labels`` is ever 1"; gives these by output, ABC's words and the seconds."""
+        """Run ABC on "none of ``labels`` is ever 1"; return labels by output, ABC's output and seconds."""
         start = time.monotonic()
         self.run("design -push-copy")
         module = self.design.top_module()
@@ -186,7 +186,7 @@ class Bench:
         for wire in wires.values():
             wire.port_output = False
         for label in labels:
-            # ABC stops at outputs that are constant or equal: what may be 0 is neither, and as reachable.
+            # ABC stops at constant or equal outputs: an output with a free bit is neither, and as reachable.
             may = module.Anyseq(name(f"$may_{label}"), 1)
             event = module.And(name(f"$event_{label}"), libyosys.SigSpec(wires[f"\\{label}"]), may)
             output = module.addWire(name(f"\\event_{label}"), 1)
@@ -217,8 +217,8 @@ class Bench:
 def values(signal: dict[str, Any]) -> list[int]:
     """Read one row of a WaveJSON trace; its first column, the state before the first cycle, is dropped.
 
-    ``=`` takes the next of ``data``, a dot repeats, and ``4``, the first column of what is no register, has
-    no value but a place in ``data``.
+    ``=`` takes the next of ``data``, and a dot repeats.  ``4``, the first column of a signal without a
+    register, has no value but a place in ``data``.
     """
     data = iter(signal.get("data", []))
     row: list[int] = []

@@ -59,7 +59,7 @@ class Inline:
 
 
 def essence(results):
-    """What of results must be the same however they were come by: all but times."""
+    """The reproducible part of results: all but times."""
     timed = ("run_seconds", "build_seconds", "build_cached", "simulated_cycles_per_second", "tool_versions")
 
     def lasting(document):
