@@ -1,7 +1,7 @@
-"""Commands of the core, and the streams between its side of keys and its side of values.
+"""Commands of the core, and the streams between its key side and its value side.
 
-The core is fed by these streams, each in the order of passes (a pass is one query tile against the keys of
-its head), and within a pass as said:
+These streams feed the core, each in the order of passes; a pass is one query tile against the keys of its
+head. Within a pass:
 
 ========== ================== ==============================================================================
 ``command`` `QueryCommand`     one a pass
@@ -12,9 +12,8 @@ its head), and within a pass as said:
 ``value[s]`` D x int8          for each tile ``last_index + 1`` values of ``last_value_part + 1`` parts
 ========== ================== ==============================================================================
 
-It answers with results, row after row, with zeros for an empty pass.  Each row starts in a new beat of its
-own, from lane 0, and takes as many beats as its ``16 * value_units`` elements need; what lies behind them in
-the last beat has no meaning.
+The core returns results, row after row, and zeros for an empty pass.  Each row starts in a new beat, at lane
+0, and takes as many beats as its ``16 * value_units`` elements need; the rest of the last beat is undefined.
 """
 
 from __future__ import annotations
@@ -26,26 +25,26 @@ from amaranth.lib.wiring import In, Out
 from hw.attention.config import CAP_BITS, KEY_BITS, AttentionConfig
 from hw.attention.core.scale import OutputScale
 
-#: Elements that sizes of queries, keys and values are counted in.
+#: Unit of the sizes of queries, keys and values, in elements.
 UNIT_ELEMENTS = 16
-#: Index of the one key of a dummy tile: no row sees it, for ``end`` is at most 65,536.
+#: Index of the key of a placeholder tile: no row sees it, for ``end`` is at most 65,536.
 NO_KEY = (1 << KEY_BITS) - 1
 #: Cycles from ``take`` of a `PartSource` of keys to its ``parts``.
 PART_LATENCY = 4
 
 
 class QueryCommand(data.StructLayout):
-    """A pass, as the side of queries and of results sees it."""
+    """A pass, for the query side and the results."""
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__(
             {
-                "rows": range(config.rows + 1),  #: Rows that are used, 1 ... R; the others idle.
+                "rows": range(config.rows + 1),  #: Rows in use, 1 ... R; the others idle.
                 #: ``last_key_part``, ``last_value_part``: parts (of D elements) of a query or key, and of a
                 #: value or result, less 1.
                 "last_key_part": range(config.folds),
                 "last_value_part": range(config.folds),
-                #: Elements of a value and of a result by `UNIT_ELEMENTS`: 1 ... F D / 16.
+                #: Elements of a value and of a result, in `UNIT_ELEMENTS`: 1 ... F D / 16.
                 "value_units": range(config.max_head_dim // UNIT_ELEMENTS + 1),
                 "scale": OutputScale(config),  #: Of its results.
             }
@@ -57,14 +56,14 @@ class TileCommand(data.StructLayout):
 
     def __init__(self, config: AttentionConfig) -> None:
         members = {
-            "first": KEY_BITS,  #: Index of its first key in the head; the others follow, every S-th key.
+            "first": KEY_BITS,  #: Index of its first key in the head; then every S-th key follows.
             "last_index": config.index_bits,  #: Its keys, less 1.
-            #: ``opens``, ``closes``: it is the first, the last one that this stream has in its pass.
+            #: ``opens``, ``closes``: it is the first, or the last, tile of this stream in its pass.
             "opens": 1,
             "closes": 1,
-            #: It is there only for every stream to have a tile in every pass that is not empty: its one key
-            #: has the index `NO_KEY`, which no row sees, and parts without meaning (but there are parts, as
-            #: for every other tile).
+            #: Placeholder tile, so that each stream has a tile in every pass that is not empty.  Its only key
+            #: has the index `NO_KEY`, which no row sees; its parts have no meaning, but are sent like those
+            #: of any tile.
             "dummy": 1,
             "last_key_part": range(config.folds),
             "last_value_part": range(config.folds),
@@ -77,13 +76,13 @@ class TileCommand(data.StructLayout):
 
 
 class BufferedTile(data.StructLayout):
-    """A tile of keys whose logits and maximum lie in the buffer."""
+    """A tile whose logits and maximum are in the logit buffer."""
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__(
             {
-                "last_index": config.index_bits,  #: Index of its last key: one less than its keys.
-                #: ``opens``, ``closes``: it is the first, the last of its pass.
+                "last_index": config.index_bits,  #: Index of its last key.
+                #: ``opens``, ``closes``: it is the first, or the last, of its pass.
                 "opens": 1,
                 "closes": 1,
                 #: ``last_value_part``, ``keep``: of its command.
@@ -100,15 +99,15 @@ class PartSource(wiring.Signature):
         part = data.ArrayLayout(signed(8), config.lanes)
         super().__init__(
             {
-                "valid": Out(1),  #: There is a part for every two rows of every stream.
-                "take": In(1),  #: They are taken; only in cycles in which ``valid`` is high.
-                #: ``last``, ``keep``: with ``take``: they are the last ones of a pass; and those of the pass
-                #: are to come again for the next one, before any others.  ``keep`` is low while no pass
-                #: decodes.
+                "valid": Out(1),  #: A part waits for each pair of rows of each stream.
+                "take": In(1),  #: Takes them; only while ``valid`` is high.
+                #: ``last``, ``keep``, with ``take``: the parts are the last ones of a pass; and the next pass
+                #: reads the same parts again, before any others.  ``keep`` is low while no pass decodes.
                 "last": In(1),
                 "keep": In(1),
-                #: `PART_LATENCY` cycles later, those of values when their probabilities come (``step`` of
-                #: `hw.attention.core.timing.CoreTiming`): key ``n`` of the head is at place ``n mod (S P)``.
+                #: The parts: of keys `PART_LATENCY` cycles later, of values together with their probabilities
+                #: (``step`` of `hw.attention.core.timing.CoreTiming`).  Key ``n`` of the head is at index ``n
+                #: mod (S P)``.
                 "parts": Out(data.ArrayLayout(part, config.decode_streams)),
             }
         )

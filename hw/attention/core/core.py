@@ -25,15 +25,15 @@ from hw.lib.place import Placer
 
 
 class Activity(data.StructLayout):
-    """What the key arrays did in a cycle; at most one bit is set, and none when there was nothing to do."""
+    """The state of the key arrays in a cycle; at most one bit is set, none without work."""
 
     def __init__(self) -> None:
         super().__init__(
             {
                 "busy": 1,  #: A stream took a part of a key.
-                #: ``query``, ``key``, ``value``, ``output``: none did, for want of queries; of a key; of
-                #: values, so that logits could not leave; or of room for results.  The first of these that
-                #: holds for any stream.
+                #: ``query``, ``key``, ``value``, ``output``: none did, for lack of queries; of a key; of
+                #: values, so that logits stayed; or of room for results.  The first cause that holds for any
+                #: stream.
                 "key": 1,
                 "value": 1,
                 "query": 1,
@@ -49,13 +49,13 @@ class AttentionCore(wiring.Component):
 
     Behaviour
     ---------
-    In passes that decode the cells of all streams follow stream 0, which has the only tiles then, and each
-    takes parts of its own; all have the queries of rows 0 and 1.  What this side of a stream counts from pass
-    to pass begins anew when ``decode`` changes.
+    Each stream takes one part of a key and one of a value a cycle.  Between tiles and between passes no cycle
+    is lost if each tile takes as many cycles as its merge, and each pass as many as its queries have parts,
+    its results have beats, and one division takes.
 
-    Each stream takes one part of a key and one of a value a cycle.  From one tile and one pass to the next
-    there is no gap, whatever the commands say, as long as each tile takes as many cycles as its merge, and
-    each pass as many as its queries have parts and its results beats, and as one division takes.
+    In passes that decode the cells of all streams follow the control of stream 0, which alone has tiles.
+    Each cell takes parts of its own; all have the queries of rows 0 and 1.  When ``decode`` changes, the
+    sides of a stream restart their counts of passes.
     """
 
     def __init__(self, config: AttentionConfig, placer: Placer, *, beat_width: int = 256) -> None:
@@ -78,26 +78,26 @@ class AttentionCore(wiring.Component):
             #: Results of each pass, row by row, lowest lane in the low bits.
             "o": Out(stream.Signature(OutputBeat(beat_width))),
             "activity": Out(Activity()),
-            #: ``saturated_logits``, ``saturated_results``: how many logits of visible pairs, and results,
-            #: were cut to their formats in a cycle.
+            #: ``saturated_logits``, ``saturated_results``: logits of visible pairs, and results, clamped in a
+            #: cycle.
             "saturated_logits": Out(range(config.streams * config.rows + 1)),
             "saturated_results": Out(range(config.rows * config.merge_lanes + 1)),
         }
         if config.decodes:
             own = PartSource(config)
             members |= {
-                #: Passes decode.  It changes while nothing is under way, and nothing comes in the next
-                #: two cycles.
+                #: Passes decode.  It changes while the core is idle, and no input is valid in the next two
+                #: cycles.
                 "decode": In(1),
-                #: ``i_own_key``, ``i_own_value``: parts of passes that decode; valid only while
-                #: ``decode`` is high, as streams of keys and values are only while it is low.
+                #: ``i_own_key``, ``i_own_value``: parts of passes that decode; valid only while ``decode`` is
+                #: high.  Streams of keys and values are valid only while it is low.
                 "i_own_key": In(own),
                 "i_own_value": In(own),
             }
         super().__init__(members)
 
     def elaborate(self, platform: Any) -> Module:
-        """Place what is there once, then each stream, then the rows' results."""
+        """Place the shared sides, then each stream, then the results of the rows."""
         m = Module()
         config = self._config
         m.submodules.queries = queries = QuerySide(config)
@@ -142,10 +142,11 @@ class AttentionCore(wiring.Component):
         decode: Signal,
         restart: Signal,
     ) -> tuple[KeySide, ValueSide, list[Any]]:
-        """Place the sides and the rows of a stream; ``lead`` is the control that passes that decode have."""
+        """Place the sides and the rows of a stream; ``lead`` is the control of passes that decode."""
         config = self._config
         leads = config.decodes and n == 0
-        # Whether passes decode, in a register for some bits of the control that it chooses, and one a cell.
+        # `decode`, in a register for every `LOADS` bits of the control that it selects, and one for each
+        # cell.
         words = 0 if leads else -(-RowControl(config).size // LOADS)
         decodes = copies(Signal(name=f"decode_{n}"), words + len(row_cells(config)))
         if config.decodes:
@@ -216,7 +217,7 @@ class AttentionCore(wiring.Component):
                 rows.value.eq(values.value),
             ]
             if config.decodes:
-                # Rows that have no port see nothing.
+                # Rows without a port get no queries.
                 own = first // 2 < config.ports
                 m.d.comb += rows.decode.eq(decode_here)
                 with m.If(decode_here):
@@ -230,7 +231,7 @@ class AttentionCore(wiring.Component):
         return keys, values, cells
 
     def _own(self, m: Module, rows: Any, place: int, decode: Signal) -> None:
-        """Return rows the parts that have this place among those that come at once."""
+        """Connect rows to their parts of a `PartSource`."""
         m.d.comb += [
             rows.own_key.eq(self.i_own_key.parts[place]),
             rows.own_value.eq(self.i_own_value.parts[place]),
@@ -241,7 +242,7 @@ class AttentionCore(wiring.Component):
     def _results(
         self, m: Module, streams: list[list[Any]], finish: Finish, drain: Drain, decode: Signal
     ) -> list[Any]:
-        """Place the results of all rows, and give their cells."""
+        """Place the results of all rows, and return their cells."""
         config, beat_width = self._config, self._beat_width
         control = Signal(ResultControl(config, beat_width))
         m.d.comb += [
@@ -275,7 +276,7 @@ class AttentionCore(wiring.Component):
                         for other in range(1, config.ports)
                     ]
             if config.decodes and not gathers:
-                # What the rows of others have is part of the results of the first, and none of their own.
+                # The sums of the other rows are added to those of the first rows, which alone have results.
                 m.d.comb += results.control.normalize.valid.eq(control.normalize.valid & ~decode)
             cells.append(results)
         return cells
@@ -288,14 +289,14 @@ class AttentionCore(wiring.Component):
         values: list[ValueSide],
         decode: Signal,
     ) -> None:
-        """Find out why no part was taken."""
+        """Derive the state of a cycle; find the cause if no part was taken."""
         starved = Cat(side.starved for side in keys).any()
         idle = Cat(side.idle for side in keys)
         if self._config.decodes:
             idle &= ~Cat(0, decode.replicate(len(keys) - 1))
         unloaded = idle.any() & (queries.waiting | queries.loaded.any())
         blocked = Cat(side.blocked for side in keys)
-        # Full logit buffers are the other side's doing: it waits for a bank, or for values.
+        # Logit buffers are full because the value side waits for a bank, or for values.
         full = blocked & Cat(side.blocked for side in values)
         busy = Cat(side.issue for side in keys).any()
         m.d.comb += self.activity.busy.eq(busy)

@@ -1,4 +1,4 @@
-"""The drain: finished results leave the rows, row after row, a beat a cycle."""
+"""The drain: results leave the rows, row after row, a beat a cycle."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from hw.attention.core.row.cell import row_cells
 from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
 
-#: Beats on their way and waiting: as many as a beat a cycle takes.
+#: Beats in flight and waiting: as many as one beat a cycle needs.
 _PLACES = 4
-#: Most passes between the loading of their queries and the last beat of their results: with those that come
-#: while nobody has heard of the last one, as deep as the RAM that one LUT makes.
+#: Most passes between the loading of their queries and the last beat of their results.  With those that
+#: arrive before the level is updated, as deep as the RAM of one LUT.
 PASSES_AHEAD = 30
 
 
 class PassResult(data.StructLayout):
-    """What leaves the rows for a pass."""
+    """The results of a pass, for the drain."""
 
     def __init__(self, config: AttentionConfig) -> None:
         command = QueryCommand(config)
         super().__init__(
             {
-                "rows": command["rows"].shape,  #: How many of them count.
-                "units": command["value_units"].shape,  #: Elements of each by `UNIT_ELEMENTS`.
-                "empty": 1,  #: Zeros, as no row sees a key: nothing was computed.
+                "rows": command["rows"].shape,  #: Rows in use.
+                "units": command["value_units"].shape,  #: Elements of each, in `UNIT_ELEMENTS`.
+                "empty": 1,  #: No row sees a key: the results are zeros, without computation.
             }
         )
 
@@ -44,18 +44,18 @@ class OutputBeat(data.StructLayout):
 
 
 class Drain(wiring.Component):
-    """Reads results out of the rows' buffers.
+    """Reads results from the rows' buffers.
 
     Behaviour
     ---------
-    First beat 3 cycles after a result is taken, then one a cycle, across passes too; as many for each row as
-    its elements need.
+    The first beat comes 3 cycles after a result is taken, then one a cycle, also across passes; each row has
+    as many beats as its elements need.
 
     Why
     ---
-    A beat is read only when there is a place for it behind the rows: so a consumer that stops need not be
-    heard in every row in the same cycle.  Cells give 0 instead of being chosen from: the choice of a row
-    would have as many loads as all cells have bits.
+    A beat is read only with a credit for the queue behind the rows, so back-pressure need not reach all rows
+    in one cycle.  Idle cells drive 0, and beats are ORed: a multiplexer's select would have as many loads as
+    all cells have bits.
     """
 
     #: Cycles from the read of a beat to ``o``: the rows' register, the buffers' output latch, the queue; and
@@ -71,13 +71,13 @@ class Drain(wiring.Component):
             {
                 #: Every pass in order; see `LATENCY` and `PASSES_AHEAD`.
                 "passes": In(stream.Signature(PassResult(config))),
-                #: For each that is not empty, where its results are complete; always ready, as there is a
-                #: place for each bank of them.
+                #: For each pass that is not empty, the bank of its complete results; always ready, as each
+                #: bank has an entry.
                 "i": In(stream.Signature(range(RESULT_BANKS), always_ready=True)),
                 #: ``read``: address of the next read, to all rows.  ``row``: a bit for the row that reads.
                 "read": Out(OutputRead(config, beat_width)),
                 "row": Out(config.rows),
-                #: What the rows of each cell read, 0 where another one does: see `ResultRows`.
+                #: Beat of each cell, 0 while another cell is read: see `ResultRows`.
                 "cells": In(beat_width).array(len(row_cells(config))),
                 "o": Out(stream.Signature(OutputBeat(beat_width))),
                 "freed": Out(1),  #: The last beat of a bank is read in this cycle.
@@ -85,13 +85,13 @@ class Drain(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Walk over rows and beats; then the buffers' output latch, then the register on ``o``."""
+        """Count rows and beats; then the buffers' output latch, then the register on ``o``."""
         m = Module()
         config = self._config
         m.submodules.results = results = Fifo(range(RESULT_BANKS), depth=RESULT_BANKS)
         m.d.comb += [results.i.payload.eq(self.i.payload), results.i.valid.eq(self.i.valid)]
         m.submodules.passes = passes = Fifo(PassResult(config), depth=PASSES_AHEAD + 2)
-        # Two registers, as that a pass is loaded is known late, and what loads it waits for room here.
+        # Two registers: the end of a pass's loading is late, and the loading waits for room here.
         roomy, comes = Signal(init=1), Signal()
         m.d.sync += [
             roomy.eq(passes.level < PASSES_AHEAD),
@@ -135,7 +135,7 @@ class Drain(wiring.Component):
         return m
 
     def _last_beat(self, result: Any) -> Any:
-        """Count the beats of a row, less 1."""
+        """Return the beats of a row, less 1."""
         unit = UNIT_ELEMENTS * self._config.result_bits
         if unit >= self._beat_width:
             return result.units * (unit // self._beat_width) - 1
@@ -143,7 +143,7 @@ class Drain(wiring.Component):
 
 
 def _any(values: list[Any]) -> Any:
-    """Join values of which at most one is not 0."""
+    """OR values of which at most one is not 0."""
     while len(values) > 1:
         values = [values[n] | values[min(n + 1, len(values) - 1)] for n in range(0, len(values), 2)]
     return values[0]

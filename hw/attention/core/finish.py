@@ -1,4 +1,4 @@
-"""Control of combination, division and normalization, which follow when all streams have ended a pass."""
+"""Control of combination, division and normalization, after all streams have ended a pass."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class Finish(wiring.Component):
 
     Behaviour
     ---------
-    With one stream everything takes a fixed time from ``closed`` on and cannot wait: `ValueSide` sees to it.
-    With several a pass begins here as soon as all streams' sums are final, the divider is free and a bank of
-    results is.  A pass that decodes waits for stream 0, which all go with, and until `Gathering` is free.
+    With one stream all follows ``closed`` after fixed times and never stalls: `ValueSide` ensures it.  With
+    several streams a pass begins here once the sums of all streams are final, and the divider and a bank of
+    results are free. A pass that decodes waits for stream 0 alone, and until `Gathering` is free.
     """
 
     def __init__(self, config: AttentionConfig) -> None:
         self._config = config
         members = {
-            #: Each pass that has tiles, before it is closed.
+            #: Each pass with tiles, before it is closed.
             "i": In(stream.Signature(QueryCommand(config))),
             "closed": In(config.streams),  #: The stream has read the last logit of its pass.
             #: ``final``, ``sum_bank``: to the rows of all streams, see
@@ -47,10 +47,10 @@ class Finish(wiring.Component):
             "combine": Out(1),
             "divide": Out(Divide(config)),
             "normalize": Out(NormalizeStep(config)),
-            #: Bank of the output buffers that holds the results of a pass.  ``valid`` is high for one cycle.
-            #: A queue of one cycle's latency offers the bank when the last result is in it.
+            #: Bank of the output buffers with the results of a pass; ``valid`` for one cycle.  A queue with a
+            #: latency of one cycle offers the bank when the last result is in it.
             "result": Out(stream.Signature(range(RESULT_BANKS), always_ready=True)),
-            "drained": In(1),  #: Results of a pass have left their bank.
+            "drained": In(1),  #: The results of a pass have left their bank.
             "bank_freed": Out(1),  #: To the streams, see `hw.attention.core.value_side.ValueSide`.
         }
         if config.decodes:
@@ -115,12 +115,12 @@ class Finish(wiring.Component):
     def _gather(
         self, m: Module, gathering: Gathering, start: Value, current: Any, last_step: Value, ends: Value
     ) -> Value:
-        """Have `Gathering` step a pass that decodes, and give where any pass's normalization ends."""
+        """Step a pass that decodes through `Gathering`; return the end of any pass's normalization."""
         config = self._config
         later = Gather.lane_latency(config) - Combine.lane_latency(config)
         ended = delay(m, "gathered", gathering.ends, later)
-        # The command of the pass that started last; lanes of the one before may be read.  Their bank is that
-        # of results: it changes behind a pass's last lanes, and before the first of the next one.
+        # The command of the pass that started last, while lanes of the one before may be read.  The bank
+        # changes behind a pass's last lanes, and before the first ones of the next pass.
         coming = Signal(QueryCommand(config), reset_less=True)
         m.d.comb += [
             gathering.start.eq(start),
@@ -146,11 +146,11 @@ class Finish(wiring.Component):
         return Mux(self.decode, ended, ends)
 
     def _steps(self, command: Any) -> Any:
-        """Count the steps of a pass's normalization."""
+        """Return the steps of a pass's normalization."""
         return command.value_units * (UNIT_ELEMENTS // self._config.merge_lanes)
 
     def _join(self, m: Module, begins: Signal, free: list[Value]) -> None:
-        """Wait for the streams, for the divider, for a bank of results, and for what else is to be free."""
+        """Wait for the streams, for the divider, for a bank of results, and for the conditions ``free``."""
         config, timing = self._config, CoreTiming(self._config)
         banks_free = Signal(range(RESULT_BANKS + 1), init=RESULT_BANKS)
         wait = Signal(range(max(timing.interval, config.merge_steps)))

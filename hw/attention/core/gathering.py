@@ -1,4 +1,4 @@
-"""Control of the results of a pass that decodes: all cells, group after group, make those of two rows."""
+"""Control of the results of a pass that decodes: groups of cells are added to the results of two rows."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from hw.attention.core.result.gather import Gather, GatherStep
 from hw.attention.core.result.normalize import Normalizer
 from hw.attention.core.result.reciprocal import Reciprocal
 
-#: Cycles from a `GatherStep` here to the one in the cells of results: their register, and one as late as the
-#: lanes that are read in the same cycle.
+#: Cycles from a `GatherStep` here to the cells of results: their register, and the delay of the lanes that
+#: are read in the same cycle.
 STEP_LATENCY = 2
-#: Steps of a pass's lanes beside which the maxima and the sums of the next pass are read.
+#: Steps of a pass's lanes during which the maxima and sums of the next pass may be read.
 _STEPS_AHEAD = 2
 
 
@@ -27,16 +27,16 @@ class Gathering(wiring.Component):
     Behaviour
     ---------
     From ``start``: all maxima, then all sums, a group a cycle; the division `divide_at` cycles after
-    ``start``; lanes from `lanes_at` on, each step as many cycles as there are groups.  A pass may start with
-    the last step but one of the pass before, with its last step, or behind it: its maxima and sums are in the
-    other bank then, and go through `Gather` beside lanes of the same group.
+    ``start``; lanes from `lanes_at` on, each step as many cycles as there are groups.  The next pass may
+    start with one of the last `_STEPS_AHEAD` steps, or later: its maxima and sums are in the other bank, and
+    pass `Gather` beside lanes of the same group.
     """
 
     def __init__(self, config: AttentionConfig) -> None:
         self._config = config
         super().__init__(
             {
-                #: A pass's sums are final in all cells.  Only in cycles in which it is ``free``.
+                #: The sums of a pass are final in all cells.  Only while ``free``.
                 "start": In(1),
                 "free": Out(1),  #: A pass may start.
                 "opens": Out(1),  #: Its lanes are read from the next cycle on.
@@ -44,10 +44,10 @@ class Gathering(wiring.Component):
                 "last_step": In(range(config.merge_steps)),
                 "step": Out(GatherStep(config)),  #: To the cells of results, `STEP_LATENCY` cycles ahead.
                 "final": Out(FinalRead(config)),  #: To all rows, but for ``bank``.
-                "summed": Out(1),  #: The sums have been read for the last time.
+                "summed": Out(1),  #: The sums are read for the last time.
                 "divide": Out(1),  #: The division begins.
-                #: The last group of a step is read: its normalization follows, `Gather.lane_latency` cycles
-                #: later than that of a pass that does not decode.
+                #: The last group of a step is read; its normalization follows, `Gather.lane_latency` cycles
+                #: later than in other passes.
                 "normalize": Out(1),
                 "ends": Out(1),  #: It is the last step.
             }
@@ -55,13 +55,13 @@ class Gathering(wiring.Component):
 
     @staticmethod
     def divide_at(config: AttentionConfig) -> int:
-        """Cycles from ``start`` to ``divide``, whose cell hears of it a cycle later."""
+        """Return the cycles from ``start`` to ``divide``, which reaches the cell a cycle later."""
         return 2 * config.ports + STEP_LATENCY + Gather.total_latency(config) - 1
 
     @staticmethod
     def lanes_at(config: AttentionConfig) -> int:
-        """Cycles from ``start`` to the first lanes: shifts are there, and so will be the reciprocal when the
-        last group has been added.
+        """Return the cycles from ``start`` to the first lanes: shifts are then ready, and the reciprocal is
+        by the addition of the last group.
         """
         shifts = 2 * config.ports + Gather.SHIFT_LATENCY
         quotient = Gathering.divide_at(config) + 1 + Reciprocal.latency(config)
@@ -70,8 +70,9 @@ class Gathering(wiring.Component):
 
     @staticmethod
     def starts(config: AttentionConfig, ready: int, *, before: int, steps: int) -> int:
-        """Return the first cycle from ``ready`` on in which a pass may start; the one before, of so many
-        steps, started in the cycle ``before``.
+        """Return the first cycle from ``ready`` on in which a pass may start.
+
+        The pass before, of so many ``steps``, started in the cycle ``before``.
         """
         groups, end = config.ports, before + Gathering.lanes_at(config) + steps * config.ports - 1
         free = max(ready, before + 1 + Gathering._busy(config))
@@ -80,11 +81,11 @@ class Gathering(wiring.Component):
 
     @staticmethod
     def _busy(config: AttentionConfig) -> int:
-        """Cycles behind ``start`` in which no other pass may start."""
+        """Return the cycles after ``start`` in which no other pass may start."""
         return max(Gathering.lanes_at(config), Gathering.divide_at(config))
 
     def elaborate(self, platform: Any) -> Module:
-        """A counter up to the first lanes, then one of groups and one of steps."""
+        """A counter up to the first lanes, then a counter of groups and one of steps."""
         m = Module()
         config, groups = self._config, self._config.ports
         last = self._busy(config)
@@ -92,7 +93,7 @@ class Gathering(wiring.Component):
         group = Signal(range(groups))
         lanes = Signal()
         step = Signal(range(config.merge_steps))
-        near = Signal()  # no more than `_STEPS_AHEAD` steps are left behind this one
+        near = Signal()  # at most `_STEPS_AHEAD` steps follow this one
         find, add = Signal(), Signal()
         counts: Value = find | add | lanes
         ends_round = counts & (group == groups - 1)
@@ -122,7 +123,7 @@ class Gathering(wiring.Component):
             m.d.sync += [step.eq(step + 1), lanes.eq(~self.ends)]
         with m.If(self.opens):
             m.d.sync += [lanes.eq(1), step.eq(0)]
-        # What is read is a register late in the cells.
+        # The cells register their reads.
         m.d.comb += [
             self.summed.eq(at == 2 * groups + STEP_LATENCY),
             self.divide.eq(at == self.divide_at(config)),

@@ -1,4 +1,4 @@
-"""Key side of one stream: broadcasts key parts to the rows, and says when a tile's logits are complete."""
+"""Key side of one stream: broadcasts parts of keys to the rows, and reports tiles with complete logits."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class KeySide(wiring.Component):
 
     Behaviour
     ---------
-    One part a cycle, from tile to tile and from pass to pass.  The first part of a key is taken from the
-    cycle after its entry of the logit buffer was freed.  In a pass that decodes parts come to the cells by
-    themselves, `PART_LATENCY` - 1 cycles later than `key` would, and so does all that goes with them.
+    One part a cycle, across tiles and passes.  The first part of a key is taken at the earliest in the cycle
+    after its entry of the logit buffer is freed.  In a pass that decodes parts reach the cells directly,
+    `PART_LATENCY` - 1 cycles later than `key` would, and their control is delayed by as much.
     """
 
     def __init__(self, config: AttentionConfig, *, leads: bool = False) -> None:
@@ -34,14 +34,14 @@ class KeySide(wiring.Component):
         self._leads = leads
         elements = data.ArrayLayout(signed(8), config.lanes)
         members = {
-            "loaded": In(1),  #: A pass has its queries loaded.
-            #: It becomes the current one: in this cycle at the earliest, and with the last part of the pass
-            #: before.
+            "loaded": In(1),  #: The queries of a pass are loaded.
+            #: The pass becomes the current one: in this cycle at the earliest, and with the last part of the
+            #: pass before.
             "take": Out(1),
             #: ``i_tile``, ``i_key``: see `hw.attention.core.command`.
             "i_tile": In(stream.Signature(TileCommand(config))),
             "i_key": In(stream.Signature(elements)),
-            #: To the rows: the part taken in the cycle before, or anything when none was.
+            #: To the rows: the part taken in the cycle before; undefined if none was.
             "key": Out(elements),
             #: ``pick``, ``accumulate``, ``first``, ``adopt``, ``index``, ``cap``, ``write``: to the rows,
             #: each at its stage (`CoreTiming`); ``index`` is the ``key`` of its `RowControl`.
@@ -52,13 +52,13 @@ class KeySide(wiring.Component):
             "index": Out(KEY_BITS),
             "cap": Out(CAP_BITS if config.logit_cap else 0),
             "write": Out(LogitWrite(config)),
-            "freed": In(1),  #: A logit has been read for the last time.
+            "freed": In(1),  #: A logit is read for the last time.
             "ended": In(1),  #: It was the last of its tile.
             #: Complete tiles, valid for a cycle: the receiver must always have room for `LOGIT_TILES` of
             #: them.
             "tile": Out(stream.Signature(BufferedTile(config), always_ready=True)),
-            #: ``issue``, ``blocked``, ``starved``, ``idle``: in this cycle a part is taken; or there is none
-            #: because the logit buffers are full, or because none has come, or because there is no pass.
+            #: ``issue``, ``blocked``, ``starved``, ``idle``: in this cycle a part is taken; or the logit
+            #: buffers are full; or no part has arrived; or there is no pass.
             "issue": Out(1),
             "blocked": Out(1),
             "starved": Out(1),
@@ -101,13 +101,13 @@ class KeySide(wiring.Component):
         ]
         if self._leads:
             m.d.comb += [
-                # Either comes in passes of its own kind only.
+                # Each is valid only in passes of its own kind.
                 self.issue.eq(ready & (self.own_valid | self.i_key.valid)),
                 self.own_take.eq(self.issue & self.decode),
                 self.own_last.eq(ends_pass),
                 self.own_keep.eq(tile.keep & self.decode),
             ]
-        # In every cycle, as nobody looks at a part that was not taken: an enable would have 8 D loads.
+        # In every cycle, as a part that was not taken is ignored: an enable would have 8 D loads.
         m.d.sync += self.key.eq(self.i_key.payload)
         with m.If(self.issue):
             m.d.sync += part.eq(Mux(ends_key, 0, part + 1))
@@ -119,7 +119,7 @@ class KeySide(wiring.Component):
             m.d.sync += active.eq(0)
         self._pick(m, active, part, ends_key)
 
-        # Room in the logit buffers: entries, and tiles that are there in full.
+        # Room in the logit buffers: entries, and complete tiles.
         entry = Signal(range(config.logit_entries))
         slot = Signal(range(LOGIT_TILES))
         entries, tiles = Signal(range(config.logit_entries + 1)), Signal(range(LOGIT_TILES + 1))
@@ -148,7 +148,7 @@ class KeySide(wiring.Component):
         ]
         if config.decodes:
             m.d.comb += complete.keep.eq(tile.keep)
-        # A part taken now is on `key` in the next cycle; a queue that takes one cycle follows `tile`.
+        # A part taken now is on `key` in the next cycle; a queue of one cycle follows `tile`.
         above: Any = Cat(Const(0, config.stream_bits), index)
         if self._leads:
             above = Mux(self.decode, Cat(Const(0, config.decode_stream_bits), index), above)
@@ -169,14 +169,14 @@ class KeySide(wiring.Component):
         return m
 
     def _later(self, m: Module, name: str, value: Any, cycles: int, *, reset: bool = True) -> Any:
-        """Delay what goes with a part of a key, in passes that decode as much more as the part itself."""
+        """Delay the control of a part of a key; in passes that decode by the delay of the part, too."""
         given = delay(m, name, value, cycles, reset=reset)
         if not self._leads:
             return given
         return Mux(self.decode, delay(m, f"own_{name}", given, PART_LATENCY - 1, reset=reset), given)
 
     def _pick(self, m: Module, active: Signal, part: Signal, ends_key: Signal) -> None:
-        """Have each part of the queries picked once, in the first cycle in which its key's part may come."""
+        """Pick each part of the queries once, in the first cycle in which its key's part may arrive."""
         config = self._config
         bank = Signal(init=1)
         picked, opens = Signal(), Signal()
@@ -191,7 +191,7 @@ class KeySide(wiring.Component):
         with m.If(self.take):
             m.d.sync += [picked.eq(0), opens.eq(1), bank.eq(~bank)]
         with m.Elif(active):
-            # Another part comes next, unless keys have just one.
+            # Another part is next, unless keys have just one.
             m.d.sync += [picked.eq(~self.issue | one_part), opens.eq(0)]
         adopt = pick.valid & opens
         m.d.comb += self.adopt.eq(self._later(m, "adopt", adopt, 1 + CoreTiming(config).adopt))

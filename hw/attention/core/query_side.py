@@ -26,13 +26,13 @@ class QuerySide(wiring.Component):
 
     Behaviour
     ---------
-    A part a cycle.  A pass is offered to all streams in the cycle after its last part has come; the next one
-    loads from the cycle in which the last stream takes it.  A pass that decodes is offered to stream 0; the
-    next one loads as much later as `KeySide` is.  A row's settings are taken with its last part.
-    ``ready`` of each input depends on ``valid`` of all.
+    A part a cycle.  A pass is offered to all streams in the cycle after its last part.  The next pass loads
+    from the cycle in which the last stream takes this one.  A pass that decodes is offered to stream 0, and
+    the next pass loads later by the delay of `KeySide`.  A row's settings are taken with its last part.
+    ``ready`` of each input depends on ``valid`` of all inputs.
 
-    An empty pass is offered to nobody, so that its parts are taken while both banks are in use, too.  What a
-    pass is need not be known before its last part comes, as long as a bank is free for it.
+    An empty pass is offered to no stream, so its parts are taken even while both banks are in use.  If a bank
+    is free, it may be unknown until the last part whether the pass is empty.
     """
 
     def __init__(self, config: AttentionConfig) -> None:
@@ -44,8 +44,8 @@ class QuerySide(wiring.Component):
             "i_row": In(stream.Signature(RowSettings(config))),
             "i_query": In(stream.Signature(elements)),
             "i_empty": In(stream.Signature(1)),
-            #: ``query``, ``place``, ``load``: to the rows of all streams; a query of an even row goes to the
-            #: row behind it, too.
+            #: ``query``, ``place``, ``load``: to the rows of all streams; a query of an even row also goes to
+            #: the row behind it.
             "query": Out(elements),
             "place": Out(QueryPlace(config)),
             "load": Out(config.rows),
@@ -53,11 +53,11 @@ class QuerySide(wiring.Component):
             #: query.
             "settings": Out(RowSettings(config)),
             "configure": Out(config.rows),
-            #: There is a pass, ready to compute, that this stream has not taken.
+            #: A loaded pass waits that this stream has not taken.
             "loaded": Out(config.streams),
             "take": In(config.streams),  #: The stream takes it.
-            "waiting": Out(1),  #: There is a command that is not loaded.
-            #: Every pass once it is loaded, but for empty ones.
+            "waiting": Out(1),  #: A command waits that is not loaded.
+            #: Every pass that is not empty, once it is loaded.
             "o": Out(stream.Signature(QueryCommand(config))),
             "results": Out(stream.Signature(PassResult(config))),  #: Every pass once it is loaded.
         }
@@ -77,7 +77,8 @@ class QuerySide(wiring.Component):
         connect(m, passes.o, flipped(self.o))
 
         row = Signal(range(config.rows))
-        after = Signal(range(config.rows + 1), init=1)  # the row: kept, as all inputs wait for a comparison
+        # the row plus 1, in a register: all inputs wait for its comparison
+        after = Signal(range(config.rows + 1), init=1)
         place = Signal(QueryPlace(config))
         there, room, take, load, offers = (
             Signal(name=name) for name in ("there", "room", "take", "load", "offers")
@@ -87,7 +88,7 @@ class QuerySide(wiring.Component):
         in_use: Any = (self.loaded & ~self.take).any()
         offered: Any = -1
         if config.decodes:
-            # The queries of the pass before are still picked, as late as the keys of one that decodes come.
+            # The queries of the pass before are still picked: keys of a pass that decodes arrive late.
             late = Signal(range(PART_LATENCY - 1))
             with m.If(self.take[0]):
                 m.d.sync += late.eq(PART_LATENCY - 2)
@@ -101,7 +102,7 @@ class QuerySide(wiring.Component):
             there.eq(
                 self.i_command.valid & passes.i.ready & self.results.ready & (self.i_row.valid | ~ends_row)
             ),
-            # That a bank is in use is known last.
+            # `in_use` is the latest signal.
             room.eq((there & known & empty) | ((there & (known | ~last)) & ~in_use)),
             take.eq(room & self.i_query.valid),
             load.eq(take & ~in_use),
@@ -121,10 +122,10 @@ class QuerySide(wiring.Component):
         ]
         m.d.sync += [
             self.loaded.eq(Mux(offers, offered, self.loaded & ~self.take)),
-            # The rows of a cell share a multiplier: the second one, which may get no query, takes the first
-            # one's before its own, so that it always has numbers.
+            # The rows of a cell share a multiplier.  The second row, which may have no query, takes the first
+            # row's before its own, so its operands are always defined.
             *(self.load[n].eq(load & (row[1:] == n >> 1 if n % 2 else row == n)) for n in range(config.rows)),
-            # In every cycle, as they count with `load` only: an enable would have 8 D loads.
+            # In every cycle, as only `load` makes them count: an enable would have 8 D loads.
             self.query.eq(self.i_query.payload),
             self.place.eq(place),
         ]
@@ -141,7 +142,7 @@ class QuerySide(wiring.Component):
                 m.d.sync += place.bank.eq(0)
 
         configure = Signal(config.rows)
-        later = 2 + CoreTiming(config).adopt  # one for the register that a part goes through, too
+        later = 2 + CoreTiming(config).adopt  # one more for the register of a part
         m.d.comb += [
             configure.eq(Mux(load & ends_row, 1 << row, 0)),
             self.configure.eq(delay(m, "configure", configure, later)),

@@ -8,7 +8,7 @@ from hw.attention.config import FRACTION_BITS, MULTIPLIER_BITS, OUTPUT_SHIFT_BIT
 
 
 class OutputScale(data.StructLayout):
-    """What a launch says of its results' scale; members depend on the configuration's ``output``."""
+    """Scale of a launch's results; its members depend on the configuration's ``output``."""
 
     def __init__(self, config: AttentionConfig) -> None:
         if config.output == "int16":

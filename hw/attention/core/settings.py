@@ -1,4 +1,4 @@
-"""Settings of a row: which keys its query sees, its scale and its slope."""
+"""Settings of a row: its visible keys, its scale and its slope."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hw.attention.config import (
 
 
 class RowSettings(data.StructLayout):
-    """Which keys a query sees, and how its scores become logits."""
+    """The visible keys of a query, and the scale of its scores."""
 
     def __init__(self, config: AttentionConfig) -> None:
         members = {

@@ -1,4 +1,6 @@
-"""Value side of one stream: broadcasts value parts to the rows once the logits of their tile are complete."""
+"""Value side of one stream: broadcasts parts of values to the rows once the logits of their tile are
+complete.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +21,20 @@ from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
 from hw.lib.steps import count_steps
 
-#: Banks that final sums go to where streams wait for each other.
+#: Banks of final sums, where streams wait for each other.
 FINAL_BANKS = 2
 
 
 def banks_behind(config: AttentionConfig) -> int:
-    """Count the passes that may have ended here and not left the bank that `ValueSide` waits for."""
+    """Return the most passes that have ended here and not left their bank, for which `ValueSide` waits."""
     return RESULT_BANKS if config.streams == 1 else FINAL_BANKS
 
 
 @cache
 def spacing(config: AttentionConfig, *, parts: int, closes: bool) -> int:
-    """Return the fewest cycles from the merge of a tile to that of the next: its steps, and its division.
+    """Return the fewest cycles between the merges of two tiles: the steps of the first, and its division.
 
-    With several streams divisions are spaced by `hw.attention.core.finish.Finish`.
+    With several streams `hw.attention.core.finish.Finish` spaces the divisions.
     """
     merge = parts * config.part_steps
     return max(merge, CoreTiming(config).interval) if closes and config.streams == 1 else merge
@@ -48,18 +50,18 @@ class TileEnd(data.StructLayout):
 class ValueSide(wiring.Component):
     """Issues parts of values.
 
-    ``leads``: as of `hw.attention.core.key_side.KeySide`.
+    ``leads``: as in `hw.attention.core.key_side.KeySide`.
 
     Behaviour
     ---------
-    One part a cycle; a logit is read for each part of its value.  Merges follow one another: that of a tile
-    waits until the one before is done, and the divider free.  While it waits, the last key of the next tile
-    may not come, for there is room for finished sums of two.  Everything else behind this side takes a fixed
-    time and cannot wait, so before the last key of a pass is taken there must be a bank for its results.
+    One part a cycle; a logit is read for each part of its value.  The merge of a tile waits until the merge
+    before is done and the divider is free.  Meanwhile the last key of the next tile must wait, as there is
+    room for the finished sums of two tiles.  Later stages take fixed times and never stall, so the last key
+    of a pass waits for a bank for its results.
 
     Why
     ---
-    One place where the pipeline can wait, instead of a handshake at every stage of every row.
+    The pipeline stalls in one place, instead of a handshake at every stage of every row.
     """
 
     def __init__(self, config: AttentionConfig, *, leads: bool = False) -> None:
@@ -79,15 +81,15 @@ class ValueSide(wiring.Component):
             "value": Out(elements),
             "step": Out(ValueStep(config)),
             "merge": Out(MergeStep(config)),
-            #: ``freed``, ``ended``: in this cycle a logit is read for the last time, and it is the last of
-            #: its tile.
+            #: ``freed``, ``ended``: in this cycle a logit is read for the last time; it is the last of its
+            #: tile.
             "freed": Out(1),
             "ended": Out(1),
-            "closed": Out(1),  #: The tile that closes a pass has ended, and its merge waits for no other.
-            #: A pass has left its bank: with one stream that of results, else of finals (`Finals`).
+            "closed": Out(1),  #: The tile that closes a pass has ended, and its merge begins.
+            #: A pass has left its bank: of results with one stream, else of final sums (`Finals`).
             "bank_freed": In(1),
-            #: ``blocked``, ``starved``: in this cycle the last key of a tile had to wait as all banks are
-            #: full; or there was no value.
+            #: ``blocked``, ``starved``: in this cycle the last key of a tile waits as all banks are full; or
+            #: no value has arrived.
             "blocked": Out(1),
             "starved": Out(1),
         }
@@ -95,8 +97,8 @@ class ValueSide(wiring.Component):
             members["restart"] = In(1)  #: See `hw.attention.core.core.AttentionCore`.
         if leads:
             members |= {
-                #: Passes decode; ``own_*``: parts of values, one for each cell, of a `PartSource`, which
-                #: come to the cells as late as `value` would.
+                #: Passes decode; ``own_*``: parts of values, one for each cell, of a `PartSource`; they reach
+                #: the cells as late as `value` would.
                 "decode": In(1),
                 "own_valid": In(1),
             }
@@ -116,7 +118,7 @@ class ValueSide(wiring.Component):
         entry = Signal(range(config.logit_entries))
         slot = Signal(range(LOGIT_TILES))
         spacings = [spacing(config, parts=n + 1, closes=True) for n in range(config.folds)]
-        # Cycles until a tile may end; until a merge may begin; the tile that has ended and waits for it.
+        # Cycles until a tile may end, and until a merge may begin; the ended tile that waits for its merge.
         end_wait = Signal(range(timing.ends))
         merge_wait = Signal(range(max(spacings)))
         waiting = Signal(TileEnd(config))
@@ -142,10 +144,10 @@ class ValueSide(wiring.Component):
         ]
         if self._leads:
             m.d.comb += [
-                there.eq(self.own_valid | self.i_value.valid),  # each in passes of its own kind only
+                there.eq(self.own_valid | self.i_value.valid),  # each valid only in passes of its own kind
                 self.own_take.eq(issue & self.decode),
                 self.own_last.eq(ends_key & last_key & tile.closes),
-                self.own_keep.eq(tile.keep & self.decode),  # without a tile, a queue gives anything
+                self.own_keep.eq(tile.keep & self.decode),  # without a tile, the queue's output is undefined
             ]
         with m.If(issue):
             m.d.sync += part.eq(Mux(ends_key, 0, part + 1))
@@ -216,7 +218,7 @@ class ValueSide(wiring.Component):
         return merged
 
     def _wait(self, tile: Any, closes: bool) -> Any:
-        """Look up how long the merge of a tile after this one may not begin, after the next cycle."""
+        """Look up the cycles, after the next one, in which the merge of the next tile must not begin."""
         config = self._config
         waits = [spacing(config, parts=n + 1, closes=closes) - 1 for n in range(config.folds)]
         return Array(Const(wait, range(max(waits) + 1)) for wait in waits)[tile.last_value_part]

@@ -1,1 +1,1 @@
-"""What a launch takes, computed without tensors: passes, bytes, cycles."""
+"""Passes, bytes and cycles of a launch, computed without tensors."""

@@ -1,4 +1,4 @@
-"""How long a channel of memory takes for pieces that lie in different rows of a bank."""
+"""Cycles of a memory channel for pieces in different rows of a bank."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from hw.board.dram_timing import DramTiming, map_fields
 
 
 class PieceTimes:
-    """Cycles that a channel takes for the pieces of a pass, one of many of the same heads.
+    """Cycles of a channel for the pieces of a pass, one of many of the same heads.
 
-    Heads that lie a multiple of some KiB apart share a bank, which opens a row for each of them.  What it
-    finds for the row at hand in its window of requests, the next passes' pieces among it, it moves before it
-    opens the next one.
+    Heads at a distance of some KiB share a bank, which opens a row for each of them.  Before it opens the
+    next row, it serves the requests for the open row in its window, including those of later passes.
 
     ``write``: whether the pieces are written.
     """
@@ -28,7 +27,7 @@ class PieceTimes:
         self._opens = timing.rcd_write_ck if write else timing.rcd_read_ck
         written = timing.cas_write_latency_ck + timing.data_ck + timing.write_recovery_ck
         self._closes = timing.rp_ck + (written if write else timing.read_to_precharge_ck)
-        # What refreshes leave of the time.
+        # The share of the time without refreshes.
         share = 1 - timing.refresh_ns / timing.refresh_interval_ns
         self._cycles_ck = board.cycles(1e3 / timing.command_clock_mhz) / share
         shift = timing.granule_bytes.bit_length() - 1
@@ -39,7 +38,7 @@ class PieceTimes:
             shift += bits
 
     def cycles(self, pieces: Pieces) -> float:
-        """Return the cycles for the pieces of a pass; 0 where no bank has more than one row of them."""
+        """Return the cycles for the pieces of a pass; 0 if no bank holds more than one row of them."""
         if pieces.count == 1:
             return 0.0
         timing, granule = self._timing, self._timing.granule_bytes
@@ -51,8 +50,8 @@ class PieceTimes:
                 bank = address & self._bank
                 rows[bank].add(address & ~timing.column_mask)
                 granules[bank] += 1
-        # Those that wait for a row are all that the window has: others are moved at once.  Pieces of a head
-        # go in one go as long as those before have made room for the next one in the window.
+        # The window holds requests that wait for a row; others are served at once.  Requests of one row are
+        # served in a visit as long as the requests before leave room for the next one in the window.
         waiting = sum(granules[bank] for bank, found in rows.items() if len(found) > 1)
         each = waiting / max(map(len, rows.values()))
         go = 1

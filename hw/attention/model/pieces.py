@@ -1,4 +1,4 @@
-"""Where queries and results of passes lie at their ports, and which of a port's reads find their row open."""
+"""Pieces of queries and results at their ports, and reads that hit an open row."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from hw.attention.model.refresh import Refreshes
 from hw.board import Board
 from hw.board.dram_timing import DramTiming
 
-#: Where the places of the next port begin, for all that asks whether two are in one row.
+#: Distance of the addresses of ports, so that no two share a row.
 _PORT_BYTES = 1 << 48
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pieces:
-    """What a pass has at a port: pieces of equal length at equal distances, in bytes."""
+    """The data of a pass at a port: pieces of equal length at equal distances, in bytes."""
 
     #: ``first``, ``stride``, ``count``: address of the first one, the bytes from one to the next, and how
     #: many there are.
@@ -29,19 +29,19 @@ class Pieces:
 
 
 class PassAddresses:
-    """Addresses of passes in what a launch has at a port, one head of a job behind the other."""
+    """Addresses of passes in a launch's data at a port, where the heads of a job are contiguous."""
 
     def __init__(self, config: AttentionConfig) -> None:
         self._config = config
         self._place = self._end = 0  # of the next block of a set of heads, and of the next set
 
     def add(self, job: JobShape, this: JobPass, *, row_bytes: int) -> Pieces:
-        """Return what the next pass has, whose rows have so many bytes each."""
+        """Return the pieces of the next pass, with ``row_bytes`` a row."""
         head = job.queries * row_bytes
         if this.opens_set:
             self._place = self._end
             self._end += this.heads * head
-        # Heads that are packed into a pass are pieces of their own, unless they lie together.
+        # Heads packed into a pass are separate pieces, unless they are contiguous.
         count = this.heads if job.queries > job.positions(self._config) else 1
         pieces = Pieces(
             first=self._place, stride=head, count=count, length=this.shape.rows // count * row_bytes
@@ -51,9 +51,10 @@ class PassAddresses:
 
 
 def dealt(pieces: Pieces, *, ports: int, unit: int) -> Pieces:
-    """Return what the port that has most of ``pieces`` has of them, when units of so many bytes take turns.
+    """Return the pieces at the port with the most of ``pieces``, whose units of ``unit`` bytes are dealt in
+    turn.
 
-    Of pieces that not all ports have something of, the places are beyond those of ports before.
+    If some ports get none, addresses start behind those of the ports before.
     """
     units = pieces.length // unit
     if units >= ports:
@@ -71,7 +72,7 @@ def dealt(pieces: Pieces, *, ports: int, unit: int) -> Pieces:
 
 
 def ports_used(pieces: Pieces, *, ports: int, unit: int) -> set[int]:
-    """Return the ports that have something of ``pieces``, when units of so many bytes take turns."""
+    """Return the ports with a unit of ``pieces``, whose units of ``unit`` bytes are dealt in turn."""
     parts = range(min(ports, pieces.length // unit))
     return {
         ((pieces.first + n * pieces.stride) // unit + part) % ports
@@ -81,12 +82,12 @@ def ports_used(pieces: Pieces, *, ports: int, unit: int) -> set[int]:
 
 
 class OpenRows:
-    """What a port's reads take less, or more, than one of idle memory whose row is closed.
+    """Delays of a port's reads against a read of idle memory whose row is closed.
 
     A row stays open until the next refresh.
 
-    ``refreshes``: of its memory. ``channels``: what is read lies in all of them alike; the places are those
-    of the first one.
+    ``refreshes``: of its memory. ``channels``: the data are spread alike over them; addresses are those of
+    the first one.
     """
 
     def __init__(self, board: Board, refreshes: Refreshes, channels: Sequence[int] = (0,)) -> None:
@@ -100,16 +101,16 @@ class OpenRows:
         self._seen = 0
 
     def later(self, cycle: int, pieces: Pieces, channels: Sequence[int] = ()) -> int:
-        """Return the cycles by which the first data of ``pieces``, asked for in this cycle, come later.
+        """Return the delay of the first data of ``pieces``, requested in this cycle; negative for a hit.
 
-        They lie in these channels, or in all of them.
+        They lie in ``channels``, or in all of them.
         """
         seen, _ = self._refreshes.since(self._channels[0], cycle)
         if seen != self._seen:
             self._seen = seen
             self._open.clear()
         hit = pieces.first & self._row in self._open
-        # Neighbours may lie in different bank groups: what was read last has left a row of each open.
+        # Neighbours may lie in different bank groups: the last read leaves a row of each open.
         most = min(-(-pieces.length // self._granule), self._groups)
         self._open = {
             (pieces.first + n * pieces.stride + pieces.length - 1 - m * self._granule) & self._row

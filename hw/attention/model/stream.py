@@ -1,4 +1,4 @@
-"""The schedule of one key stream: when each of its tiles' keys and values are taken, and why not earlier."""
+"""The schedule of one stream: the cycles of each tile's keys and values, and the causes of stalls."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from hw.attention.model.supply import IssueTimes, Supply, SupplySchedule
 
 
 class _TileTimes(NamedTuple):
-    """When the parts of a tile were taken: first and last of its keys and of its values.
+    """When the parts of a tile are taken: the first and the last of its keys and of its values.
 
-    Its logits are numbers ``start`` and on of its stream.  Its values come without gaps from ``value_first``
-    on, but for those of the last key, which end with ``value_last``, having waited for room for results from
-    the cycle ``bank`` on.  Its merge begins with ``merged``, and the next one ``spacing`` cycles later.
+    Its first logit is number ``start`` of its stream.  Its values follow without gaps from ``value_first``
+    on, except for those of the last key, which end with ``value_last`` and may have waited for a bank of
+    results since the cycle ``bank``.  Its merge begins at ``merged``, the next one at least ``spacing``
+    cycles later.
     """
 
     start: int
@@ -40,7 +41,7 @@ class _TileTimes(NamedTuple):
         return self.value_last - (self.value_parts - 1)
 
     def later(self, *, cycles: int, keys: int) -> _TileTimes:
-        """Return the same tile later."""
+        """Return the same tile, later by ``cycles`` and by ``keys``."""
         return self._replace(
             start=self.start + keys,
             key_first=self.key_first + cycles,
@@ -54,7 +55,7 @@ class _TileTimes(NamedTuple):
     def freed(self, first: int, end: int) -> list[tuple[int, int]]:
         """Return (number, cycle of its last read) for logits ``first`` to ``end - 1``.
 
-        In between reads come at a constant pace, so that only the ends of such a stretch are given.
+        Reads are evenly spaced, so only the two ends of a stretch are returned.
         """
         last = self.start + self.keys - 1
         steady = (max(first, self.start), min(end, last) - 1)  # those before the tile's last one
@@ -75,16 +76,17 @@ class _KeyTimes(NamedTuple):
 
 
 class TileRun(NamedTuple):
-    """Tiles of a pass that follow one another in a stream and are alike."""
+    """Consecutive tiles of a pass in a stream with equal keys and fetches."""
 
     tiles: int  #: How many.
     keys: int  #: In each.
-    fetched: int  #: Keys of each that come from memory: the others, its leading ones, are in the caches.
+    fetched: int  #: Keys of each that come from memory; the others, its leading ones, are cached.
 
 
 def uncached_runs(config: AttentionConfig, keys: int, lead: int) -> list[TileRun]:
-    """Return the runs of a stream's ``keys``, all from memory: tiles of T, but for the first one, which lacks
-    its ``lead``, and the last one.
+    """Return the runs of a stream's ``keys``, all from memory.
+
+    All tiles have T keys, except for the first one, which lacks ``lead``, and the last one.
     """
     size = config.tile_keys
     first = min(keys, size - lead)
@@ -93,11 +95,11 @@ def uncached_runs(config: AttentionConfig, keys: int, lead: int) -> list[TileRun
 
 
 class CycleBreakdown(NamedTuple):
-    """Where the cycles of a stream's keys go, or some of them."""
+    """Cycles of a stream's keys, by their causes."""
 
-    idle: int = 0  #: Nothing was known that could be done.
-    #: ``query``, ``key``, ``value``, ``output``: no part of a key was taken for want of queries; of the key;
-    #: of values, so that logits could not leave; or of room for results.
+    idle: int = 0  #: No pass was issued.
+    #: ``query``, ``key``, ``value``, ``output``: no part of a key was taken for lack of queries; of the key;
+    #: of values, so that logits stayed; or of room for results.
     query: int = 0
     key: int = 0
     value: int = 0
@@ -105,11 +107,11 @@ class CycleBreakdown(NamedTuple):
     busy: int = 0  #: A part of a key was taken.
 
     def plus(self, other: CycleBreakdown, times: int = 1) -> CycleBreakdown:
-        """Add others, so many times."""
+        """Add ``times`` another breakdown."""
         return CycleBreakdown(*(a + times * b for a, b in zip(self, other, strict=True)))
 
     def without_first(self, cycles: int) -> CycleBreakdown:
-        """Leave out the first ones, in which another stream did something."""
+        """Leave out the first cycles, in which another stream was not done."""
         left = []
         for count in self:
             left.append(max(0, count - cycles))
@@ -118,9 +120,9 @@ class CycleBreakdown(NamedTuple):
 
 
 class StreamSchedule:
-    """The schedule of one stream's two sides.
+    """The schedule of one stream's keys and values.
 
-    ``phase``: of the jobs. ``keys``, ``values``: what the streams of parts give at most.
+    ``phase``: of the jobs. ``keys``, ``values``: the supplies of parts.
     """
 
     def __init__(self, config: AttentionConfig, phase: PhaseTiming, *, keys: Supply, values: Supply) -> None:
@@ -129,7 +131,7 @@ class StreamSchedule:
         self._keys, self._values = SupplySchedule(keys), SupplySchedule(values)
         self._logits = 0  # so far
         self._tiles: list[_TileTimes] = []  # the last ones
-        self.taken = 0  #: Cycle in which the last pass became the current one.
+        self.taken = 0  #: Cycle in which the last pass became current.
         self.cycles = self._tile_cycles = (
             CycleBreakdown()
         )  #: Cycles of the last pass, from the end of the one before.
@@ -142,20 +144,20 @@ class StreamSchedule:
 
     @property
     def ended(self) -> int:
-        """Return the cycle in which the last part of the last pass's keys was taken; -1 before there is
-        one.
-        """
+        """Return the cycle of the last part of the last pass's keys; -1 before the first pass."""
         return self._tiles[-1].key_last if self._tiles else -1
 
     @property
     def closed(self) -> int:
-        """Return the cycle from which on the merge of the last pass's last tile waited for no other."""
+        """Return the earliest cycle of the merge of the last pass's last tile."""
         return self._tiles[-1].merged
 
     def add(
         self, shape: PassShape, runs: Sequence[TileRun], *, loaded: int, bank: int, issue: IssueTimes
     ) -> None:
-        """Schedule a pass: queries are there after ``loaded``, a bank from ``bank`` on."""
+        """Schedule a pass: its queries are loaded in the cycle ``loaded``, and a bank is free from ``bank``
+        on.
+        """
         self.taken = max(loaded + 1, self.ended)
         self.cycles = CycleBreakdown()
         for run in runs[:-1]:
@@ -270,7 +272,7 @@ class StreamSchedule:
         )
 
     def _skip(self, shape: PassShape, run: TileRun, before: list[_TileTimes], left: int) -> int:
-        """Jump over tiles that only repeat what the last one did; give how many."""
+        """Skip tiles that repeat the last one; return how many."""
         keys, values = self._keys.supply, self._values.supply
         if len(before) < LOGIT_TILES or left < 2 or keys.ahead or values.ahead:
             return 0

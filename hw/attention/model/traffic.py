@@ -64,9 +64,9 @@ class _Cache:
         if not slots:
             return missing
         numbers = tiles.numbers
-        # Numbers rise, so those that have a slot are the first ones.
+        # Numbers rise, so the tiles with a slot are the first ones.
         start, end = 0, len(numbers) if ring else int(np.searchsorted(numbers, slots))
-        # Tiles whose numbers are less than ``slots`` apart have slots of their own.
+        # Tiles whose numbers differ by less than ``slots`` have different slots.
         while start < end:
             stop = min(end, int(np.searchsorted(numbers, numbers[start] + slots)))
             leads, keys = tiles.leads[start:stop], tiles.keys[start:stop]

@@ -1,4 +1,4 @@
-"""What a launch needs whatever the engine: pairs of a query and a key it sees, keys that any query sees."""
+"""The work of a launch on any engine: visible pairs of query and key, and keys that some query sees."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ Int = NDArray[np.int64]
 
 
 def _limits(job: JobShape) -> tuple[Int, Int]:
-    """Return for each query the first key of its range and the one behind the last; empty ranges are 0 to
-    0.
-    """
+    """Return for each query its first visible key and the end of its range; empty ranges are 0 to 0."""
     position = np.arange(job.queries, dtype=np.int64) + job.keys - job.queries
     first = np.maximum(position - job.window + 1, 0) if job.window else np.zeros(job.queries, np.int64)
     end = np.maximum(position + 1, 0) if job.causal else np.full(job.queries, job.keys, np.int64)
@@ -25,17 +23,17 @@ def _limits(job: JobShape) -> tuple[Int, Int]:
 
 
 def _block(job: JobShape, config: AttentionConfig) -> Int:
-    """Return for each query its block of the bitmap."""
+    """Return the block of the bitmap of each query."""
     return np.arange(job.queries) // job.positions(config)
 
 
 def seen_pairs(job: JobShape, config: AttentionConfig) -> int:
-    """Count the pairs of a query of one head and a key that it sees."""
+    """Count the visible pairs of a query of one head and a key."""
     first, end = _limits(job)
     if job.bitmap is None:
         return int(np.maximum(end - first, 0).sum())
     size, (blocks, tiles) = config.tile_span, job.bitmap.shape
-    # Keys seen in the tiles before each; behind the last one, too.
+    # Visible keys in the tiles before each one, and before the end.
     before = np.zeros((blocks, tiles + 1), np.int64)
     np.cumsum(job.bitmap * size, axis=1, out=before[:, 1:])
     bits = np.pad(job.bitmap, ((0, 0), (0, 1)))
@@ -49,7 +47,7 @@ def seen_pairs(job: JobShape, config: AttentionConfig) -> int:
 
 
 def seen_keys(job: JobShape, config: AttentionConfig) -> NDArray[np.bool_]:
-    """Say for each key of a head whether any query sees it."""
+    """Return for each key of a head whether some query sees it."""
     first, end = _limits(job)
     seen = np.zeros(job.keys, bool)
     if job.bitmap is None:
@@ -66,7 +64,7 @@ def seen_keys(job: JobShape, config: AttentionConfig) -> NDArray[np.bool_]:
 
 
 def seen_keys_total(shares: Iterable[Share], config: AttentionConfig) -> int:
-    """Count the keys, of all K/V heads of a launch, that some query sees."""
+    """Count the keys that some query sees, over all K/V heads of a launch."""
     seen: dict[tuple[int, int], NDArray[np.bool_]] = {}
     for share in shares:
         own = seen_keys(share.shape, config)

@@ -1,1 +1,1 @@
-"""From commands to memory and back: DMA, caches, and what cuts and packs words."""
+"""From commands to memory and back: DMA, caches, cutters and packers."""

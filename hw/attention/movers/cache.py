@@ -1,4 +1,4 @@
-"""Cache of the keys, or of the values, of one stream: hits come from memory on chip, misses from ports."""
+"""Cache of the keys, or of the values, of one stream: hits come from on-chip memory, misses from ports."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from hw.lib.skid import Skid
 
 #: Fewest entries for which UltraRAM (4,096 words deep) is the better choice.
 ULTRA_DEPTH = 2048
-#: Places behind the memory: what is on its way when the consumer stops must fit, and enough to go on; and
-#: those of a cache with a `PartReader` before it, which has more on its way.
+#: Entries of the queue behind the memory: the parts in the pipeline when the consumer stops, and some more;
+#: with a `PartReader`, whose pipeline is longer, twice as many.
 _PLACES = 8
 _DECODE_PLACES = 16
 
 
 class PartCache(wiring.Component):
-    """Puts the parts of tiles together.
+    """Merges the cached and the fetched parts of tiles.
 
     Behaviour
     ---------
-    A part a cycle, whatever comes from where.  A dummy's parts are whatever the memory has at its slot 0, or
-    zero without a memory.  From ``i`` to ``o`` it takes 4 cycles, without a cache 1; from ``take`` 7.
+    A part a cycle from either source.  The parts of a placeholder are those of slot 0, or zero without a
+    memory. From ``i`` to ``o`` it takes 4 cycles, without a cache 1; from ``take`` 7.
 
     Why
     ---
-    Parts from memory and parts from the ports go through one pipeline of fixed length: a read of the memory,
-    or the part and its write, in the same stage.  So they need no arbiter, keep their order, and a tile may
-    be replayed in the cycle after it was stored.  Nothing in the pipeline can wait; a part enters when a
-    place behind it is free.  With ``decode`` a part is taken at the entrance and comes later, in the
-    pipeline, where all others then enter as late.
+    Parts from memory and from ports go through one pipeline of fixed length: a read of the memory, or the
+    part and its write, in the same stage.  So there is no arbiter, parts keep their order, and a tile can be
+    replayed in the cycle after it was stored.  The pipeline never stalls: a part enters only with a credit
+    for the queue behind it. With ``decode`` a part is taken at the entrance and arrives later, inside the
+    pipeline; all others are delayed by as much.
     """
 
     def __init__(self, config: AttentionConfig) -> None:
         self._config = config
         ports = config.ports
-        #: Rows of the keys that are not held: of key n of a tile, from port n % P.
+        #: Rows of the keys that are not cached: of key n of a tile, from port n % P.
         source: dict[str, Any] = {"i": In(stream.Signature(RowPart(config.part_bits))).array(ports)}
         if config.decodes:
             parts = data.ArrayLayout(config.part_bits, ports)
@@ -60,14 +60,14 @@ class PartCache(wiring.Component):
             {
                 "command": In(stream.Signature(PartCommand(config))),
                 **source,
-                #: The keys of each tile in order, from the ``lead`` on.
+                #: The keys of each tile in order, from key ``lead`` on.
                 "o": Out(stream.Signature(data.ArrayLayout(signed(8), config.lanes))),
             }
         )
-        # A part that found no place: never, says the count of free places, and a proof checks it.
+        # Overflow of the queue; a proof shows that the credits prevent it.
         self.lost = Signal()
-        # Cycles from the entrance to a part; places; parts between entrance and places; free places; the
-        # level of those taken.
+        # Cycles from the entrance to a part; entries of the queue; parts in the pipeline; credits; level of
+        # the queue.
         self._late = PartReader.LATENCY if config.decodes else 0
         self._places = _DECODE_PLACES if config.decodes else _PLACES
         self.under_way = Signal(3 + self._late)
@@ -89,7 +89,7 @@ class PartCache(wiring.Component):
         key = Signal(config.index_bits + 1)
         part = Signal(range(config.folds))
         port = Signal(range(config.ports))
-        started = Signal()  # a part of the tile has gone
+        started = Signal()  # a part of the tile was issued
         now = Signal.like(port)
         if config.decodes:
             given = self._given(m, now)
@@ -132,7 +132,7 @@ class PartCache(wiring.Component):
         return m
 
     def _given(self, m: Module, now: Signal) -> Value:
-        """Return what comes of the port ``now``: its number has a register for some bits each."""
+        """Select the part of the port ``now``, in a register for every `LOADS` bits."""
         width = self._config.part_bits
         early = delay(m, "port", now, self._late - 1, reset=False)
         own = copies(Signal(early.shape(), name="chosen"), -(-width // LOADS))
@@ -145,7 +145,7 @@ class PartCache(wiring.Component):
     def _with_memory(
         self, m: Module, room: Signal, issue: Signal, from_port: Signal, given: Any, started: Signal
     ) -> None:
-        """Address; memory; its output latch; its output register; queue."""
+        """Stages: address; memory; its output latch; its output register; queue."""
         config, command = self._config, self.command.payload
         style: RamStyle = "ultra" if config.cached_keys >= ULTRA_DEPTH else "block"
         m.submodules.memory = ram = uninitialised(
@@ -153,7 +153,7 @@ class PartCache(wiring.Component):
         )
         write, read = ram.write_port(), ram.read_port()
 
-        # Entries of a tile are consecutive; that of its key n is (slot * T + n) * (last_part + 1).
+        # Entries of a tile are consecutive; its key n is at (slot * T + n) * (last_part + 1).
         following = Signal(range(config.cached_keys))
         entry = Signal(range(config.cached_keys))
         place = Cat(command.lead, command.slot)
@@ -163,7 +163,7 @@ class PartCache(wiring.Component):
         address = Signal(range(config.cached_keys), reset_less=True)
         valid = [Signal(name=f"valid_{n}") for n in range(3)]
         ported = [Signal(name=f"from_port_{n}", reset_less=True) for n in range(2)]
-        # What chooses between memory and port, for some bits each.
+        # Select of memory or port, in a register for every `LOADS` bits.
         of_ports = copies(Signal(name="of_port", reset_less=True), -(-config.part_bits // LOADS))
         parts = [Signal(config.part_bits, name=f"part_{n}", reset_less=True) for n in range(3)]
         stored = Signal()
@@ -175,7 +175,7 @@ class PartCache(wiring.Component):
             issued.append(delay(m, f"issued_{n}", issued[-1], 1))
 
         def late(name: str, value: Any, *, reset: bool = False) -> Any:
-            """Return what goes with the part when it comes."""
+            """Delay a signal to the cycle in which its part arrives."""
             return delay(m, name, value, self._late, reset=reset)
 
         of_port = late("of_port", from_port)
@@ -216,5 +216,5 @@ class PartCache(wiring.Component):
 
 
 def _next(config: AttentionConfig, port: Signal) -> Any:
-    """Return the port of the key after one of ``port``."""
+    """Return the port of the next key."""
     return (port + 1)[: len(port)] if config.ports > 1 else Const(0, 0)

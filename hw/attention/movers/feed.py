@@ -1,4 +1,4 @@
-"""Feed of one key stream: passes become requests to caches and ports, and parts for the core."""
+"""Feed of one stream: passes become requests to caches and ports, and parts for the core."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class StreamFeed(wiring.Component):
         if config.decodes:
             for side in "kv":
                 members |= {
-                    #: Of each port's `PartReader`, whose parts are for the core and not for the cache in a
-                    #: job that decodes.
+                    #: Of each port's `PartReader`; in a job that decodes the core takes its parts, not the
+                    #: cache.
                     f"{side}_arrived": Out(ports),
                     **{f"{side}_{name}": In(ports) for name in ("take", "last", "keep")},
                     f"{side}_part": Out(data.ArrayLayout(config.part_bits, ports)),
@@ -73,7 +73,8 @@ class StreamFeed(wiring.Component):
         connect(m, flipped(self.words), walker.words)
         if not self._index:
             connect(m, walker.empty, flipped(self.empty))
-        # That a bitmap has another tile follows from all of its bits; that the tags take one is known late.
+        # A register: the next tile of a bitmap follows from all of its bits, and the handshake of the tags is
+        # late.
         m.submodules.found = found = Skid(TileRequest(config))
         if config.paged:
             m.submodules.pages = pages = PageLookup(config)
@@ -105,7 +106,7 @@ class StreamFeed(wiring.Component):
         return m
 
     def _share(self, m: Module, side: str, port: int, reader: PartReader, cache: PartCache) -> None:
-        """Let the cache and the core take parts of a reader: in each job only one of them does."""
+        """Connect a reader to the cache and to the core: in each job only one of them takes parts."""
         m.d.comb += [
             cache.available[port].eq(reader.available),
             cache.part[port].eq(reader.part),

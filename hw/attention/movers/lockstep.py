@@ -1,4 +1,4 @@
-"""Lockstep of the readers of a job that decodes: one ``take`` for a part of each."""
+"""Lockstep of the readers of a job that decodes: one ``take`` for a part of each reader."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from hw.lib.delay import delay
 
 
 class Lockstep(wiring.Component):
-    """Makes one source of the readers of all ports of keys, or of values.
+    """Joins the readers of all ports of keys, or of values, into one source.
 
     ``config``: shape of the engine, which has ``decode``. ``part_latency``: cycles from ``o.take`` to
     ``o.parts``, at least `PART_LATENCY`.
 
     Behaviour
     ---------
-    A part of every reader a cycle.  From the last reader's ``arrived`` to ``valid`` it takes `latency`
-    cycles; what comes again is valid 2 cycles after the last take of its pass.
+    A part of every reader a cycle.  ``valid`` rises `latency` cycles after the last reader's ``arrived``.
+    Kept parts are valid again 2 cycles after the last take of their pass.
 
     Why
     ---
-    Readers lie far apart, and `take` would depend on all of them.  So arrivals are counted instead, and in
-    pairs: a tree of counters passes on what both of two halves have, a register a level, and at its root
-    there are tokens for rounds of which all have a part.  A part that is counted stays until it is taken, so
-    nobody has to be told of a round in less than the `PartReader.LATENCY` allows.
+    Readers lie far apart, and a direct `take` would depend on all of them.  So arrivals are counted, in
+    pairs: a tree of counters forwards the minimum of its two halves, with a register a level.  The root
+    counts rounds for which all readers have a part.  A counted part stays until it is taken, so the take may
+    reach the readers late, within `PartReader.LATENCY`.
     """
 
     #: Cycles from a reader's ``arrived`` into the tree, and from a root's token to ``valid``.
@@ -43,7 +43,7 @@ class Lockstep(wiring.Component):
         ports = config.decode_streams
         super().__init__(
             {
-                "enable": In(1),  #: What arrives counts; low while parts arrive that somebody else takes.
+                "enable": In(1),  #: Arrivals are counted; low while the caches take the parts.
                 #: Of each `PartReader`: that of port p of stream s is number ``s + S p``.
                 "arrived": In(ports),
                 #: ``take``, ``last``, ``keep``: to each of them.
@@ -59,7 +59,7 @@ class Lockstep(wiring.Component):
         return Lockstep._ENDS + config.decode_stream_bits
 
     def elaborate(self, platform: Any) -> Module:
-        """Arrivals -> a tree -> tokens; and a register for the take of each reader."""
+        """Arrivals -> a tree of counters -> rounds; and a register for the take of each reader."""
         m = Module()
         level = []
         for n, arrived in enumerate(self.arrived):
@@ -67,7 +67,7 @@ class Lockstep(wiring.Component):
             m.d.sync += counted.eq(arrived & self.enable)
             level.append(counted)
         while len(level) > 1:
-            # Neighbours are ports of the same number in streams beside each other.
+            # Neighbours are ports of the same number in neighbouring streams.
             level = [_both(m, f"{len(level)}_{n}", *level[n : n + 2]) for n in range(0, len(level), 2)]
 
         rounds = Signal(range(PartReader.PARTS + 1))
@@ -87,7 +87,7 @@ class Lockstep(wiring.Component):
         for name in ("take", "last", "keep"):
             later = delay(m, f"later_{name}", getattr(self.o, name), self._wait)
             for n in range(len(self.take)):
-                # One for each reader, beside which it may lie, and not one that tools make of equal ones.
+                # A register for each reader, to be placed beside it: tools must not merge them.
                 own = Signal(name=f"{name}_{n}", attrs={"keep": 1})
                 m.d.sync += own.eq(later)
                 m.d.comb += getattr(self, name)[n].eq(own)
@@ -96,7 +96,7 @@ class Lockstep(wiring.Component):
 
 
 def _both(m: Module, name: str, first: Signal, second: Signal) -> Signal:
-    """Return a pulse for each that came on both sides, a cycle after it came on the later one."""
+    """Return a pulse for each pair of pulses of both sides, a cycle after the later one."""
     ahead = Signal(signed(PartReader.PARTS.bit_length() + 1), name=f"ahead_{name}")  # of the first side
     both = Signal(name=f"both_{name}")
     with m.If(first & ~second):

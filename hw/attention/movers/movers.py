@@ -1,4 +1,4 @@
-"""The data movers of attention: from jobs to the core's streams, and its results to memory."""
+"""The data movers of attention: from jobs to the core's streams, and from its results to memory."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ from hw.lib.dma.join_read import ReadJoin
 from hw.lib.fifo import Fifo
 from hw.lib.skid import Skid
 
-#: Passes that may wait for a reader, the writer or the core: as deep as the RAM that one LUT makes.
+#: Passes queued for a reader, the writer or the core: as deep as the RAM of one LUT.
 PASSES_AHEAD = 32
-#: Settings of rows that may wait for the core.
+#: Settings of rows queued for the core.
 _ROWS_AHEAD = 32
 
 
@@ -97,9 +97,9 @@ class AttentionMovers(wiring.Component):
 
     Behaviour
     ---------
-    All commands are given as early as the queues take them: memory's latency is paid once, at the start.
-    ``o_decode`` changes before the first pass of a job of the other phase, when all results before it are in
-    memory, and so nothing of them is anywhere.
+    Reads are issued as early as the queues have room, so memory's latency is paid once, at the start.
+    Between jobs of different phases the engine drains: ``o_decode`` changes once all results before are in
+    memory.
     """
 
     def __init__(self, config: AttentionConfig, *, data_width: int) -> None:
@@ -116,8 +116,8 @@ class AttentionMovers(wiring.Component):
         super().__init__(
             {
                 "start": In(1),  #: One-cycle pulse; not before the last ``done``.
-                #: ``job``, ``jobs``, ``job_count``: the first job, and where descriptors of how many further
-                #: ones are; constant from ``start`` to ``done``.
+                #: ``job``, ``jobs``, ``job_count``: the first job, and address and number of the descriptors
+                #: of the others; constant from ``start`` to ``done``.
                 "job": In(Job(config)),
                 "jobs": In(ADDRESS_BITS),
                 "job_count": In(COUNT_BITS),
@@ -281,7 +281,7 @@ class AttentionMovers(wiring.Component):
         return feed
 
     def _connect(self, m: Module, number: int, users: list[tuple[Any, Any]]) -> None:
-        """Join what reads and what writes through a memory port, and count its bytes."""
+        """Join the readers and the writer of a memory port, and count its bytes."""
         halves: dict[str, Any] = {}
         for way, half in (("read", axi.ReadSignature), ("write", axi.WriteSignature)):
             own = [(user, count) for user, count in users if isinstance(user.signature, half)]
@@ -298,17 +298,17 @@ class AttentionMovers(wiring.Component):
         axi.connect(m, **halves, port=getattr(self, f"gmem{number}"))
 
     def _phase(self, m: Module, passes: PassWalker, written: list[Any], agrees: Signal) -> None:
-        """Change the phase when a pass of the other one waits and all is written."""
+        """Change the phase when a pass of the other phase waits and all results are written."""
         all_written = Signal()
         wanted = passes.o.payload.keys.source.decode
-        # A cycle late, both of them: a pass is offered three cycles after the one before was taken, and in
-        # the last two of these its job, with the phase, is there.
+        # Both a cycle late: a pass is offered three cycles after the one before was taken, and its job, with
+        # the phase, is valid in the last two of these.
         m.d.sync += [agrees.eq(wanted == self.o_decode), all_written.eq(Cat(*written).all())]
         with m.If(passes.o.valid & ~agrees & all_written):
             m.d.sync += self.o_decode.eq(wanted)
 
     def _lockstep(self, m: Module, feeds: list[StreamFeed]) -> None:
-        """Make one source of all readers of keys, and of all of values."""
+        """Join all readers of keys into one source, and all readers of values."""
         config = self._config
         for side, source, latency in (
             ("k", self.o_own_key, PART_LATENCY),
@@ -330,7 +330,7 @@ class AttentionMovers(wiring.Component):
                     ]
 
     def _join(self, m: Module, ports: list[Any]) -> None:
-        """Put the parts of all ports together, a unit of each in turn, when all are there."""
+        """Join the parts of all ports, unit by unit in turn, when all are valid."""
         valid = Cat(port.valid for port in ports)
         units = self._config.part_bits // UNIT_BITS // len(ports)
         m.d.comb += [
@@ -342,22 +342,26 @@ class AttentionMovers(wiring.Component):
         ]
 
     def _deal(self, m: Module, targets: list[Any]) -> None:
-        """Send every target its slice of each beat, when all have room."""
+        """Send each target its slice of a beat, when all have room."""
         ready = Cat(target.ready for target in targets)
         width = self._config.result_slice(self._data_width)
         m.d.comb += self.i.ready.eq(ready.all())
         for n, target in enumerate(targets):
             m.d.comb += [
                 target.payload.eq(self.i.payload.word_select(n, width)),
-                # Its own room is not asked for, as a stream's valid must not follow from its ready.
+                # All but its own ready, as the valid of a stream must not depend on its ready.
                 target.valid.eq(self.i.valid & Cat(ready[:n], ready[n + 1 :]).all()),
             ]
 
     def _finish(
         self, m: Module, jobs: JobQueue, passes: PassWalker, writers: list[ResultWriter]
     ) -> list[Any]:
-        """Count jobs that are not walked to their end, and passes that each writer has not taken; give what
-        holds when all of the passes are written.
+        """Count the jobs that are not done with passes, and the passes that each writer has not taken.
+
+        Returns
+        -------
+        list
+            Conditions that all hold when the results of all passes are written.
         """
         running = Signal()
         jobs_open = Signal(4)

@@ -1,4 +1,4 @@
-"""Whole parts of keys or values out of a memory port that is as wide as a part."""
+"""Whole parts of keys or values from a memory port that is as wide as a part."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from hw.lib.skid import Skid
 
 
 class PartReader(wiring.Component):
-    """Reads rows, and gives their parts a fixed time after they are taken.
+    """Reads rows, and returns each part a fixed time after it is taken.
 
     ``config``: shape of the engine, which has ``decode``: a beat of the port is a part, and rows are whole
-    parts. ``ahead``: parts that may be asked for and not yet taken, up to `PARTS`.
+    parts. ``ahead``: parts requested and not yet taken, up to `PARTS`.
 
     Behaviour
     ---------
     Latency 2 cycles from ``fetch`` to ``arvalid``, and from ``rvalid`` to ``available``.  A part a cycle,
     across commands.  ``rready`` is always high: as in `hw.lib.dma.read.ReadDMA`, an address is issued only
-    when there is room for a longest burst.
+    with room for a longest burst.
 
     Why
     ---
-    Rows of whole parts need neither an aligner nor a cutter, so that between the port and the arrays data
-    pass through registers and a block RAM, and not through a single LUT.  That part of a fixed time behind
-    ``take`` which nobody can hold up needs no handshake either.
+    Rows of whole parts need neither an aligner nor a cutter.  Between port and arrays data pass registers and
+    a block RAM, and not a single LUT.  The latency from ``take`` to the part is fixed, so the part needs no
+    handshake.
     """
 
-    #: Parts that there is room for: as many as a block RAM has rows.
+    #: Room in parts: the rows of a block RAM.
     PARTS: ClassVar = 512
     #: Cycles from ``fetch`` to ``arvalid``; from ``rvalid`` to ``available``; from ``take`` to ``part``: the
     #: address of the RAM, its output latch, and its output register.
@@ -53,13 +53,13 @@ class PartReader(wiring.Component):
             {
                 #: The address is a multiple of a part's bytes, the length one of a part's units.
                 "fetch": In(stream.Signature(RowsFetch(config))),
-                "arrived": Out(1),  #: A part came: from the next cycle on it counts as ``available``.
-                "available": Out(1),  #: There is a part that was not taken.
-                "take": In(1),  #: It is taken; only in cycles in which it is available.
-                #: ``last``, ``keep``: with ``take``: with this part a pass ends; and the parts of the pass
-                #: are kept, and with its last one become available again, before those that came behind them.
-                #: ``keep`` is the same for all of a pass, which has at most
-                #: `hw.attention.walk.job_setup.KEPT_PARTS` then: as many have room behind them.
+                "arrived": Out(1),  #: A part arrived: from the next cycle on it is ``available``.
+                "available": Out(1),  #: A part is waiting.
+                "take": In(1),  #: Takes the part; only while one is available.
+                #: ``last``, ``keep``, with ``take``: the part is the last one of its pass; the parts of the
+                #: pass are kept, and become available again with the last one, before any later parts.
+                #: ``keep`` is constant in a pass, which then has at most
+                #: `hw.attention.walk.job_setup.KEPT_PARTS` parts: as many have room behind them.
                 "last": In(1),
                 "keep": In(1),
                 "part": Out(config.part_bits),  #: `LATENCY` cycles after ``take``, in that cycle.
@@ -67,7 +67,7 @@ class PartReader(wiring.Component):
                 "bytes_useful": Out(48),  #: Bytes read since reset.
             }
         )
-        # A beat that found no place: never, says the reservation, and the tests look.
+        # Overflow: the credits prevent it, and the tests check this.
         self.lost = Signal()
 
     def elaborate(self, platform: Any) -> Module:
@@ -77,7 +77,7 @@ class PartReader(wiring.Component):
         m.submodules.splitter = splitter = BurstSplitter(
             data_width=self._width, addr_width=ADDRESS_BITS, burst_beats=self._BURST_BEATS
         )
-        # Zeros that the splitter would take for an offset within a beat, and for a part of one.
+        # Zeros: offset within a beat, and length of a partial beat, for the splitter.
         low, units = Const(0, bytes_bits), self.fetch.payload.length[bytes_bits - UNIT_SHIFT :]
         m.d.comb += [
             splitter.command.valid.eq(self.fetch.valid),
@@ -108,12 +108,11 @@ class PartReader(wiring.Component):
             room.eq(room - Mux(issue, splitter.o.payload.beats, 0) + leaves),
         ]
 
-        # Rows of the RAM: of the part that arrived last, of the one before the next to be taken, and of the
-        # one before the first of the pass.
+        # Rows of the RAM: of the newest part, of the part taken last, and of the part before the pass.
         newest = Signal(range(self.PARTS), init=self.PARTS - 1)
         last_taken, mark = Signal.like(newest), Signal.like(newest)
         address = Signal.like(newest, reset_less=True)  # of the part that is read
-        opens = Signal(init=1)  # a pass, with the next part, if it is one that is kept
+        opens = Signal(init=1)  # the next part is the first of a pass that may be kept
         again = self.last & self.keep
         arrived_data = Signal(self._width, reset_less=True)
         following = (last_taken + 1)[: len(last_taken)]
@@ -129,10 +128,10 @@ class PartReader(wiring.Component):
             ]
             with m.If(opens):
                 m.d.sync += mark.eq(last_taken)
-        # With gates and not with an enable: `take` follows from `available`, and both ways are long.
+        # Logic instead of an enable: `take` depends on `available`, and both paths are long.
         more = again | (following != newest)
         m.d.sync += self.available.eq(self.arrived | (self.take & more) | (~self.take & self.available))
-        # The next one after the last that was taken, with others waiting: it has come around to their rows.
+        # Overflow: the write pointer meets the read pointer while parts wait.
         m.d.comb += self.lost.eq(self.arrived & self.available & (newest == following))
 
         m.submodules.parts = parts = uninitialised(width=self._width, depth=self.PARTS, ram_style="block")

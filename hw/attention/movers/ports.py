@@ -1,4 +1,4 @@
-"""Which memory port is what: the numbers behind the names ``gmem0``, ``gmem1``, ..."""
+"""The assignment of the memory ports ``gmem0``, ``gmem1``, ..."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ TABLE_PORT = 0
 
 
 def port_count(config: AttentionConfig) -> int:
-    """Count the memory ports: one for tables, Q for queries, for each stream P of keys and P of values, W for
-    results.  With ``decode`` there are those of values, then those of keys, and the others share them: tables
-    and queries are read through the first ones of values, and results written through the first ones of keys.
+    """Count the memory ports: one for tables, Q for queries, P of keys and P of values for each stream, W for
+    results.
+
+    With ``decode`` there are only ports of values, then of keys.  The others share them: tables and queries
+    are read through the first ports of values, and results written through the first ports of keys.
     """
     if config.decodes:
         return 2 * config.decode_streams
@@ -23,33 +25,33 @@ def port_count(config: AttentionConfig) -> int:
 
 
 def query_port(config: AttentionConfig, port: int) -> int:
-    """Return the number of the memory port that a port of queries is."""
+    """Return the number of the memory port of a port of queries."""
     return TABLE_PORT + 1 + port
 
 
 def key_port(config: AttentionConfig, stream: int, port: int) -> int:
-    """Return the number of the memory port that a port of a stream's keys is."""
+    """Return the number of the memory port of a stream's port of keys."""
     if config.decodes:
         return config.decode_streams + value_port(config, stream, port)
     return query_port(config, config.query_port_count) + 2 * config.ports * stream + port
 
 
 def value_port(config: AttentionConfig, stream: int, port: int) -> int:
-    """Return the number of the memory port that a port of a stream's values is."""
+    """Return the number of the memory port of a stream's port of values."""
     if config.decodes:
         return config.ports * stream + port
     return key_port(config, stream, port) + config.ports
 
 
 def result_port(config: AttentionConfig, port: int) -> int:
-    """Return the number of the memory port that a port of results is."""
+    """Return the number of the memory port of a port of results."""
     if config.decodes:
         return config.decode_streams + port
     return key_port(config, config.streams, port)
 
 
 def port_users(config: AttentionConfig) -> Counter[int]:
-    """Count those that read or write through each memory port."""
+    """Count the readers and writers of each memory port."""
     lanes = [(s, p) for s in range(config.streams) for p in range(config.ports)]
     return Counter(
         [
@@ -62,8 +64,8 @@ def port_users(config: AttentionConfig) -> Counter[int]:
 
 
 class PortBytes(data.StructLayout):
-    """Bytes moved since reset, 48 bits each: ``gmemN_read_bytes`` of all ports that anything is read through,
-    and ``gmemN_write_bytes`` of those of results.
+    """Bytes transferred since reset, 48 bits each: ``gmemN_read_bytes`` of all ports that are read, and
+    ``gmemN_write_bytes`` of the ports of results.
     """
 
     def __init__(self, config: AttentionConfig) -> None:

@@ -1,4 +1,4 @@
-"""Queries out of ports that whole parts of them are dealt to in turn."""
+"""Queries from ports to which their parts are dealt in turn."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hw.lib.fifo import Fifo
 from hw.lib.loads import LOADS, copies
 from hw.lib.skid import Skid
 
-#: Pieces of passes whose parts may be outstanding.
+#: Pieces of passes that may be outstanding.
 _PIECES = 256
 
 
@@ -36,15 +36,15 @@ class QueryParts(wiring.Component):
 
     Why
     ---
-    Q ports give more than the part a cycle that the rows take, and have room for Q x `PORT_PARTS` of passes
-    to come, which outlasts a refresh of their channels.  With more room the values that come through the same
-    ports would wait for queries of passes that are far away.  Whole parts need neither an aligner nor a
-    cutter, where a port of units of 16 bytes takes both.
+    Q ports are faster than the rows, which take a part a cycle, and prefetch Q x `PORT_PARTS` of further
+    passes.  This outlasts a refresh of their channels.  With a deeper prefetch, values at the same ports
+    would wait for queries of much later passes.  Whole parts need neither an aligner nor a cutter; a port of
+    units of 16 bytes needs both.
     """
 
-    #: Parts that may be asked for at a port and not yet taken.
+    #: Parts of a port that may be requested and not yet taken.
     PORT_PARTS: ClassVar = 72
-    #: Parts that were taken and may wait behind all of the ports.
+    #: Parts that may wait behind all ports.
     PARTS_AHEAD: ClassVar = 32
     #: Cycles from a pass to its first ``arvalid``, and from ``rvalid`` to ``o.valid``.
     ADDRESS_LATENCY: ClassVar = 1 + Skid.LATENCY + PartReader.ADDRESS_LATENCY
@@ -56,10 +56,9 @@ class QueryParts(wiring.Component):
         port = axi.ReadSignature(data_width=config.part_bits, addr_width=ADDRESS_BITS)
         super().__init__(
             {
-                #: Addresses and lengths are those of all ports together.
+                #: Addresses and lengths count the bytes of all ports.
                 "i": In(stream.Signature(QueryPass(config))),
-                #: Address of what each port has of the queries; constant from a cycle before anything is
-                #: asked for.
+                #: Base address of each port's queries; constant from a cycle before the first pass.
                 "base": In(data.ArrayLayout(ADDRESS_BITS, config.query_port_count)),
                 #: The parts of the queries of all passes in order.
                 "o": Out(stream.Signature(self._elements)),
@@ -111,7 +110,7 @@ class QueryParts(wiring.Component):
             m.submodules[f"reader_{n}"] = reader = PartReader(config, ahead=self.PORT_PARTS)
             m.submodules[f"row_{n}"] = skid = Skid(row)
             readers.append(reader)
-            # Its first part is so many behind the piece's first one.
+            # Distance of its first part from the piece's first one.
             behind = (Const(n, port_bits) - first)[:port_bits]
             share = (parts + (ports - 1) - behind)[: len(parts) + 1] >> port_bits
             m.d.comb += [
@@ -128,13 +127,13 @@ class QueryParts(wiring.Component):
             ]
             connect(m, reader.axi, flipped(self.axi[n]))
             roomy.append(skid.i.ready)
-        # All of them have room, or there is no piece.
+        # All have room, or no piece waits.
         m.d.comb += [free.eq(~held | Cat(*roomy).all()), orders.i.valid.eq(held & free)]
         self._take(m, turns.o, readers)
         return m
 
     def _take(self, m: Module, order: Any, readers: list[PartReader]) -> None:
-        """Take parts in the order of their pieces, as long as there is room for them."""
+        """Take parts in the order of their pieces, while the queue has room."""
         index = Signal.like(order.payload.parts)
         room = Signal(range(self.PARTS_AHEAD + 1), init=self.PARTS_AHEAD)
         turn = (order.payload.port + index)[: len(order.payload.port)]
@@ -154,7 +153,7 @@ class QueryParts(wiring.Component):
         with m.If(take):
             m.d.sync += index.eq(Mux(ends, 0, index + 1))
 
-        # Which port's part comes, for some bits of it each.
+        # Select of the port whose part arrives, in a register for every `LOADS` bits.
         came = delay(m, "came", take, PartReader.LATENCY)
         early = delay(m, "turn", turn, PartReader.LATENCY - 1)
         width = self._config.part_bits

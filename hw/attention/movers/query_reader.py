@@ -1,4 +1,4 @@
-"""Queries out of one of their memory ports."""
+"""Queries from one of their memory ports."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from hw.lib.fifo import Fifo
 from hw.lib.rows.cutter import RowCutter, RowPart
 from hw.lib.skid import Skid
 
-#: Commands whose data may be outstanding.
+#: Commands that may be outstanding.
 _COMMANDS = 64
-#: Parts of queries that wait for their pass, so that passes shorter than their queries' beats need not.
+#: Prefetched parts of queries, so that passes shorter than their queries' beats do not stall.
 PARTS_AHEAD = 64
 
 
@@ -40,8 +40,7 @@ class QueryReader(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(QueryPass(config))),
-                #: Address of what the port has of the queries; constant from a cycle before anything is asked
-                #: for.
+                #: Base address of the port's queries; constant from a cycle before the first pass.
                 "base": In(ADDRESS_BITS),
                 #: The port's units of each part, a Q-th of it.
                 "o": Out(stream.Signature(RowPart(self._part_bits))),
@@ -51,7 +50,7 @@ class QueryReader(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Commands for the pieces of a pass; DMA -> registers -> cutter -> parts ahead of need."""
+        """Commands for the pieces of a pass; DMA -> registers -> cutter -> prefetched parts."""
         m = Module()
         config = self._config
         m.submodules.dma = dma = self._dma
@@ -61,7 +60,7 @@ class QueryReader(wiring.Component):
         m.submodules.rows = rows = Fifo(read_rows(config), depth=_COMMANDS)
         m.submodules.ahead = ahead = Fifo(RowPart(self._part_bits), depth=PARTS_AHEAD)
         m.submodules.skid = skid = Skid(RowPart(self._part_bits))
-        # Whether the cutter takes a word is known late, and what reads it must hear of it.
+        # A register: the handshake of the cutter is late, and the reader of a word depends on it.
         m.submodules.words = words = Skid(packed_layout(self._data_width))
         connect(m, dma.axi, flipped(self.axi))
         connect(m, dma.o, words.i)
@@ -72,7 +71,7 @@ class QueryReader(wiring.Component):
         connect(m, skid.o, flipped(self.o))
         current = self.i.payload
         piece = Signal(range(config.rows + 1))
-        start = Signal(ADDRESS_BITS)  # of the piece, but for the first one's place
+        start = Signal(ADDRESS_BITS)  # of the piece, with the base
         go, ends = Signal(), Signal()
         m.d.comb += [
             go.eq(self.i.valid & dma.command.ready & rows.i.ready),

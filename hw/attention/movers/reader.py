@@ -1,4 +1,4 @@
-"""Rows of keys or values out of one memory port."""
+"""Rows of keys or values from one memory port."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from hw.lib.fifo import Fifo
 from hw.lib.rows.cutter import RowCutter, RowPart
 from hw.lib.skid import Skid
 
-#: Commands that the DMA may be ahead of the cutter.
+#: Commands by which the DMA may lead the cutter.
 _COMMANDS = 64
 
 
 class RowReader(wiring.Component):
-    """Reads rows and gives their parts.
+    """Reads rows and cuts them into parts.
 
     Behaviour
     ---------
-    As `hw.lib.dma.read.ReadDMA` and `RowCutter`, with a cycle between and one behind them.  Where ports take
-    turns, a whole row waits here for its turn, so that P ports together give a part a cycle.
+    As `hw.lib.dma.read.ReadDMA` and `RowCutter`, with a register between and behind them.  Where ports take
+    turns, a whole row is queued here for its turn, so that P ports together return a part a cycle.
     """
 
     def __init__(self, config: AttentionConfig, *, data_width: int) -> None:

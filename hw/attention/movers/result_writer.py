@@ -1,4 +1,4 @@
-"""Results on their way to memory."""
+"""Writer of results to memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hw.lib.fifo import Fifo
 from hw.lib.rows.packer import RowPacker
 from hw.lib.skid import Skid
 
-#: Commands that may be ahead of the results.
+#: Commands that may be queued ahead of the results.
 _COMMANDS = 64
 
 
@@ -39,13 +39,12 @@ class ResultWriter(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(WritePass(config))),
-                #: Address of what the port has of the results; constant while anything is asked for.
+                #: Base address of the port's results; constant while it is busy.
                 "base": In(ADDRESS_BITS),
-                #: The port's slices of the results of these passes, see `hw.attention.core.result.output`.
+                #: The port's slices of the results, see `hw.attention.core.result.output`.
                 "beats": In(stream.Signature(config.result_slice(data_width))),
                 "axi": Out(axi.WriteSignature(data_width=data_width, addr_width=ADDRESS_BITS)),
-                #: Something that was asked for is not in memory yet; of passes not taken from ``i`` it knows
-                #: nothing.
+                #: A result of a pass taken from ``i`` is not in memory yet.
                 "busy": Out(1),
                 "bytes_useful": Out(48),  #: Bytes written since reset.
             }
@@ -55,7 +54,7 @@ class ResultWriter(wiring.Component):
         """Commands for the pieces of a pass; beats -> registers -> packer -> DMA."""
         m = Module()
         config = self._config
-        # The base comes from far, and what follows adds to addresses, too.
+        # Registers: the base is far away, and the next stage adds to addresses, too.
         m.submodules.placed = placed = Skid(WritePass(config))
         m.submodules.given = given = Skid(config.result_slice(self._data_width))
         connect(m, flipped(self.i), placed.i)

@@ -1,4 +1,4 @@
-"""What is read beside queries, keys and values, through port 0: descriptors, bitmaps, slopes, page tables."""
+"""The reads through port 0 beside queries, keys and values: descriptors, bitmaps, slopes, page tables."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from hw.lib.fifo import Fifo
 
 #: Bytes of a slope.
 _SLOPE_BYTES = 4
-#: Commands whose data may be outstanding.
+#: Commands that may be outstanding.
 _COMMANDS = 64
 
 
 class _Kind(IntEnum):
-    """What the words of a command are."""
+    """The content of a command's words."""
 
     BITMAP = 0
     SLOPES = 1
@@ -39,15 +39,14 @@ class TablePort(wiring.Component):
 
     Behaviour
     ---------
-    For each pass in this order: its bitmap row, its slopes, its entries of a page table; a command a cycle.
+    For each pass, in this order: its bitmap row, its slopes, its page entries; a command a cycle.
 
     Why
     ---
-    One reader for all, so words wait for the words before them to be taken.  That cannot block: a pass gets
-    its tables in the end if all passes before it get what they need, which is all before it in order; and for
-    descriptors there is always room.  Of a pass's own tables only its entries wait for its tiles to be
-    fetched, and so to be used: there is room for a whole bitmap row, and slopes wait for no tile.  Hence
-    entries are last.
+    There is one reader for all tables, so words wait until those before them are taken.  This cannot
+    deadlock: a pass gets its tables once all passes before have theirs, and descriptors always have room.
+    Within a pass only page entries wait for tiles to be fetched: a whole bitmap row has room, and slopes do
+    not depend on tiles.  Hence entries come last.
     """
 
     def __init__(self, config: AttentionConfig, *, data_width: int) -> None:
@@ -55,7 +54,7 @@ class TablePort(wiring.Component):
         self._dma = ReadDMA(data_width=data_width, addr_width=ADDRESS_BITS, commands=_COMMANDS)
         members: dict[str, Any] = {
             "i": In(stream.Signature(TablePass(config))),
-            #: Addresses of descriptors.  They are read whenever no pass has anything to read.
+            #: Addresses of descriptors.  They are read while no pass has a table to read.
             "fetch": In(stream.Signature(ADDRESS_BITS)),
             "descriptors": Out(stream.Signature(data_width)),  #: Their words; must always be taken.
             "bitmaps": Out(stream.Signature(packed_layout(data_width))),  #: Bitmap rows.
@@ -63,14 +62,14 @@ class TablePort(wiring.Component):
             "bytes_useful": Out(48),  #: Bytes read since reset.
         }
         if config.alibi:
-            #: Slopes, each pass's from a word's lane 0 on.
+            #: Slopes; those of a pass begin at lane 0 of a word.
             members["slopes"] = Out(stream.Signature(data_width))
         if config.paged:
             members["pages"] = Out(stream.Signature(packed_layout(data_width)))  #: Entries of page tables.
         super().__init__(members)
 
     def elaborate(self, platform: Any) -> Module:
-        """Commands to the DMA, a note of what each is for, and the words' way by these notes."""
+        """Commands to the DMA, a queue of their kinds, and the routing of words by kind."""
         m = Module()
         m.submodules.dma = dma = self._dma
         m.submodules.kinds = kinds = Fifo(_Kind, depth=_COMMANDS)
@@ -78,7 +77,7 @@ class TablePort(wiring.Component):
         m.d.comb += self.bytes_useful.eq(dma.bytes_useful)
         self._ask(m, dma, kinds)
 
-        # Words go where their command's note says, up to the last one.
+        # Words are routed by the kind of their command, up to its last word.
         word = dma.o
         targets = {_Kind.BITMAP: self.bitmaps, _Kind.DESCRIPTOR: self.descriptors}
         if self._config.alibi:
@@ -98,7 +97,7 @@ class TablePort(wiring.Component):
         return m
 
     def _ask(self, m: Module, dma: ReadDMA, kinds: Fifo) -> None:
-        """Return the commands of a pass; where it has none, that of a descriptor if there is one."""
+        """Issue the commands of a pass; without one, that of a descriptor, if any is requested."""
         config, current = self._config, self.i.payload
         command = dma.command.payload
         tables = [(_Kind.BITMAP, current.bitmap, current.bitmap_rows, BITMAP_ROW_BYTES)]
@@ -113,7 +112,7 @@ class TablePort(wiring.Component):
         m.d.comb += [
             asked.eq(wanted & ~did),
             later.eq(asked & (asked - 1)),  # all but the first one
-            # A pass may come while a descriptor's address waits, so nothing is offered that is not taken.
+            # Valid only with ready: a pass may arrive while a descriptor's address waits.
             go.eq((asked.any() | self.fetch.valid) & dma.command.ready & kinds.i.ready),
             dma.command.valid.eq(go),
             kinds.i.valid.eq(go),

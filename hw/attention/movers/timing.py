@@ -1,4 +1,4 @@
-"""How long the movers take from one event to the next, put together from what each of them says of itself."""
+"""Latencies of the movers, from one event to the next: sums of the latencies that the components state."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ from hw.lib.width import WidthConverter
 
 
 class MoverTiming:
-    """Cycles from one event in the movers to another, where nothing waits.
+    """Cycles from one event in the movers to another, without stalls.
 
-    A pass, a job or a beat is at a place in the cycle in which it is transferred there.  Parts begin with a
-    beat.
+    An event of a pass, a job or a beat is the cycle of its transfer.  Parts are aligned to beats.
 
-    ``memory_cycles``: from a read address to its first beat. ``table_cycles``: the same of tables, which may
+    ``memory_cycles``: from a read address to its first beat. ``table_cycles``: the same for tables, which may
     not fill a beat; `memory_cycles` by default.
     """
 
@@ -46,13 +45,13 @@ class MoverTiming:
             join = ReadJoin.ADDRESS_LATENCY  # tables and queries share their ports with values
             query = join + QueryParts.ADDRESS_LATENCY + memory_cycles + QueryParts.DATA_LATENCY
         self.first_pass = JobSetup.LATENCY + PassWalker.LATENCY  #: From a job to its first pass.
-        #: ``next_set``, ``next_job``, ``next_pass``: from a pass to the first one of the next set of heads,
-        #: or of the next job, and to any other next one.
+        #: ``next_set``, ``next_job``, ``next_pass``: from a pass to the first one of the next set of heads or
+        #: of the next job, and to any other one.
         self.next_set, self.next_job = PassWalker.SET_INTERVAL, PassWalker.JOB_INTERVAL
         self.next_pass = PassWalker.INTERVAL
         self.descriptor_words = 8 * USED_BYTES // data_width
         self.queue = Fifo.LATENCY + Skid.LATENCY  #: From a pass to the core's command.
-        #: From its request to the job: all its words have come.
+        #: From the request of a descriptor to its job.
         self.descriptor = join + table + Fifo.LATENCY + self.descriptor_words
         self.query = self.queue + query  #: From a pass to the first part of its queries, if a beat holds it.
         #: From a pass to the first bits of its bitmap.
@@ -61,20 +60,21 @@ class MoverTiming:
         self.entry = self.bitmap + PageLookup.ENTRY_LATENCY
         #: From a pass to its first tile without a bitmap; ``tiles`` from a tile to the next.
         self.tile = self.queue + TileWalker.LATENCY
-        #: From where a walk over tiles finds whether a pass is empty to the core.
+        #: From the decision whether a pass is empty to the core.
         self.empty = TileWalker.EMPTY_LATENCY + Fifo.LATENCY
         self.tiles = CacheTags.interval(config)
-        #: What a tile that clears the caches saves of ``key`` and ``replay``, and of ``tiles`` behind it.
+        #: Cycles that a tile saves by clearing the cache tags: of ``key`` and ``replay``, and of ``tiles``
+        #: behind it.
         self.cleared = CacheTags.latency(config, clears=False) - CacheTags.latency(config, clears=True)
         plan = Skid.LATENCY + CacheTags.latency(config, clears=True) + TileFetch.LATENCY
-        #: From a tile that clears the caches to the first part of keys or values out of memory, if a beat
-        #: holds it.
+        #: From a tile that clears the caches to the first part of keys or values from memory, if a beat holds
+        #: it.
         self.key = plan + read + cut + PartCache.latency(config)
-        #: From a tile to the first parts of keys or values of a job that decodes, if a beat holds them.
+        #: From a tile to the first parts of keys or values in a job that decodes, if a beat holds them.
         self.part = plan + read + Lockstep.latency(config) - 1
-        #: ``fetch``, ``join``: from a tile that clears the caches to its read's address, and what a port adds
-        #: that several share.
+        #: ``fetch``, ``join``: from a tile that clears the caches to the address of its read, and the
+        #: additional cycles of a shared port.
         self.join, self.fetch = join, plan + ReadDMA.ADDRESS_LATENCY
-        #: From a tile that clears the caches to the first part of keys out of them, or of a dummy.
+        #: From a tile that clears the caches to the first part of keys from them, or of a placeholder.
         self.replay = plan + Skid.LATENCY + PartCache.latency(config)
         self.done = ResultWriter.DONE_LATENCY  #: From the last response to the end.

@@ -1,4 +1,4 @@
-"""Jobs in memory: where each field of a descriptor lies, how to write one, and how the gates read it."""
+"""Jobs in memory: the fields of a descriptor, its packing on the host, and its unpacking in gates."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hw.attention.config import AttentionConfig
 from hw.attention.walk.job import UNIT_SHIFT, Job
 from hw.lib.descriptors.fields import pack_fields
 
-#: Bytes from one descriptor to the next, and how many of them are read.
+#: Distance of descriptors in bytes, and the bytes of each that are read.
 DESCRIPTOR_BYTES = 256
 USED_BYTES = 128
 
 _ADDRESSES = ("q_offset", "o_offset", "k_offset", "v_offset", "bitmap", "slopes", "pages")
-#: Scalars, which are also the names of the launch's arguments for the first job.
+#: Scalars; also the names of the launch's arguments for the first job.
 SCALARS = (
     "queries",
     "keys",
@@ -45,9 +45,9 @@ CAUSAL, WINDOWED, SPARSE, REUSE_KV, PAGED, DECODE = 1, 2, 4, 8, 16, 32
 
 
 def pack_descriptor(fields: Mapping[str, int]) -> bytes:
-    """Write a descriptor.
+    """Pack a descriptor.
 
-    ``fields``: values by the names of `FIELDS`; what is not given is 0.
+    ``fields``: values by the names of `FIELDS`; missing ones are 0.
 
     Returns
     -------
@@ -63,9 +63,9 @@ def pack_descriptor(fields: Mapping[str, int]) -> bytes:
 
 
 def job_fields(config: AttentionConfig, job: Any, fields: Mapping[str, Value]) -> list[Any]:
-    """Return the assignments of ``fields``, those of `FIELDS` as bits, to ``job``, a view of `Job`.
+    """Return the assignments of ``fields``, by the names of `FIELDS`, to ``job``, a view of `Job`.
 
-    Values outside the ranges that `Job` gives lose their upper bits.
+    Values that do not fit the fields of `Job` lose their upper bits.
     """
     names = (
         "q_offset",
@@ -102,5 +102,5 @@ def job_fields(config: AttentionConfig, job: Any, fields: Mapping[str, Value]) -
 
 
 def descriptor_fields(raw: Value) -> dict[str, Value]:
-    """Cut the first `USED_BYTES` of a descriptor into its fields."""
+    """Split the first `USED_BYTES` of a descriptor into its fields."""
     return {name: raw[8 * offset : 8 * (offset + size)] for name, (offset, size) in FIELDS.items()}

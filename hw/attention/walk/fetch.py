@@ -1,4 +1,4 @@
-"""Fetch of a tile: what each memory port reads, and which parts come from the cache."""
+"""Fetch of a tile: the reads of each memory port, and the parts that come from the cache."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from hw.attention.walk.layouts import PartCommand, RowsFetch, TilePlan
 from hw.lib.fifo import Fifo
 from hw.lib.skid import Skid
 
-#: Tiles whose commands may wait.  What is read ahead must cover memory's latency with the shortest tiles too;
-#: as deep as the RAM that one LUT makes.
+#: Tiles whose commands are queued: as deep as the RAM of one LUT.  The prefetch must cover memory's latency
+#: with the shortest tiles too.
 TILES_AHEAD = 32
 
 
 class TileFetch(wiring.Component):
-    """Spreads a stream's tiles over its ports.
+    """Spreads the keys and values of a stream's tiles over its ports.
 
     Behaviour
     ---------
-    Latency 5 cycles; a tile a cycle.  ``tile``, ``k`` and ``v``, whose readers have long paths, come out of
-    registers, a cycle later.
+    Latency 5 cycles; a tile a cycle.  ``tile``, ``k`` and ``v`` come out of registers, a cycle later, because
+    their readers have long paths.
     """
 
     #: Cycles from ``i`` to the queues of commands.
@@ -39,15 +39,16 @@ class TileFetch(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(TilePlan(config))),
-                #: To the core; of a job that decodes, whose tiles all streams share, from stream 0 only.
+                #: To the core.  In a job that decodes all streams share the tiles of stream 0, and only its
+                #: ``tile`` is used.
                 "tile": Out(stream.Signature(TileCommand(config))),
-                #: Address of each port's part of keys and of values.
+                #: Base address of each port's keys and values.
                 **{f"{side}_base": In(data.ArrayLayout(ADDRESS_BITS, ports)) for side in "kv"},
-                #: None of a job that decodes.
+                #: None in a job that decodes.
                 **{side: Out(stream.Signature(PartCommand(config))) for side in "kv"},
-                #: Key n of the stream's keys of a head is row n // P of port n % P.  A port without a row to
-                #: read gets no command.  In a job that decodes, each port reads a row for each S P keys of a
-                #: tile, unless the pass before had the same.
+                #: Key n of the stream is row n // P of port n % P.  A port without a row to read gets no
+                #: command.  In a job that decodes each port reads a row for each S P keys of a tile, unless
+                #: the pass before had the same keys.
                 **{f"{side}_fetch": Out(stream.Signature(RowsFetch(config))).array(ports) for side in "kv"},
             }
         )
@@ -189,19 +190,19 @@ def _after(m: Module, name: str, value: Value | Any, cycles: int = 1, shape: Any
 
 
 def _tile(config: AttentionConfig, request: Any) -> Any:
-    """Return the number that a tile's rows are told by."""
+    """Return the tile's number in its page or head."""
     return request.place if config.paged else request.tile
 
 
 def port_share(config: AttentionConfig, held: Value, keys: Value, port: int) -> tuple[Value, Value]:
-    """Return what a port has of keys ``held`` to ``keys - 1`` of a tile.
+    """Return the share of a port in the keys ``held`` to ``keys - 1`` of a tile.
 
     Returns
     -------
     skips, count
-        It has ``count`` rows, from row ``held // P + skips`` on.
+        The port reads ``count`` rows, from row ``held // P + skips`` on.
     """
     ports = config.ports.bit_length() - 1
-    skips = held[:ports] > port  # it has given its part of that row already
+    skips = held[:ports] > port  # its part of that row is cached
     count = (keys >> ports) - (held >> ports) + (keys[:ports] > port) - skips
     return skips, count

@@ -1,4 +1,4 @@
-"""The fields of a job, as registers or a descriptor in memory give them."""
+"""The fields of a job, as in registers or in a descriptor in memory."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ UNIT_SHIFT = 4
 
 
 class Flags(data.StructLayout):
-    """Modes of a job, a bit each, lowest first: ``causal``, ``windowed``, ``sparse``, ``reuse_kv``, and as
-    far as the configuration has them ``paged`` and ``decode``.
+    """Modes of a job, a bit each, lowest first: ``causal``, ``windowed``, ``sparse``, ``reuse_kv``; ``paged``
+    and ``decode`` if the configuration supports them.
 
-    ``reuse_kv`` says that the first K/V head is the last one of the job before: what the caches hold stays.
-    ``paged``: keys and values lie in pages.  ``decode``: every two rows of every stream have keys of their
-    own, and a query tile two rows; neither ``sparse`` nor ``paged``.
+    ``reuse_kv``: the first K/V head is the last one of the job before, so the caches stay valid.  ``paged``:
+    keys and values lie in pages.  ``decode``: each pair of rows of every stream has keys of its own, and a
+    query tile has two rows; never with ``sparse`` or ``paged``.
     """
 
     def __init__(self, config: AttentionConfig) -> None:
@@ -33,7 +33,7 @@ class Flags(data.StructLayout):
 
 
 def size_shape(config: AttentionConfig) -> Any:
-    """Return the shape of the size of a query, key or value, counted in `UNIT_ELEMENTS`."""
+    """Return the shape of the size of a query, key or value, in `UNIT_ELEMENTS`."""
     return range(config.max_head_dim // UNIT_ELEMENTS + 1)
 
 
@@ -42,35 +42,35 @@ class Job(data.StructLayout):
 
     def __init__(self, config: AttentionConfig) -> None:
         members = {
-            #: Bytes added to the base address of every port of queries, behind which lies int8 ``[heads,
-            #: queries, Q-th of dqk]``.  With ``decode``: bytes of parts, dealt to all ports, before those of
-            #: int8 ``[heads, queries, parts of dqk]``.
+            #: Bytes from the base address of each port of queries to int8 ``[heads, queries, Q-th of dqk]``.
+            #: With ``decode``: bytes over all ports, to int8 ``[heads, queries, parts of dqk]``, whose parts
+            #: are dealt to the ports in turn.
             "q_offset": ADDRESS_BITS,
-            #: Bytes added to the base address of every port of results, behind which lies ``[heads, queries,
-            #: W-th of dv]`` of the configuration's output type, which is written.
+            #: Bytes from the base address of each port of results to ``[heads, queries, W-th of dv]`` of the
+            #: output type, which is written.
             "o_offset": ADDRESS_BITS,
-            #: If ``sparse``: address of a row of bits for each block of positions; a bit for each key tile,
-            #: lowest first, and each row padded with any bits to a multiple of 32 bytes.
+            #: If ``sparse``: address of a row of bits for each block of positions: a bit for each key tile,
+            #: lowest first, padded with any bits to a multiple of 32 bytes.
             "bitmap": ADDRESS_BITS,
             "slopes": ADDRESS_BITS,  #: With ``alibi``: address of int32 ``[heads]``, or 0 for none.
-            #: ``k_offset``, ``v_offset``: bytes added to the base address of every port of keys, of values.
+            #: ``k_offset``, ``v_offset``: bytes from the base address of each port of keys, of values.
             "k_offset": ADDRESS_BITS,
             "v_offset": ADDRESS_BITS,
-            #: ``queries``, ``keys``: of a head; 0 makes the job empty, 65,536 is the most.
+            #: ``queries``, ``keys``: of a head, at most 65,536; 0 makes the job empty.
             "queries": KEY_BITS,
             "keys": KEY_BITS,
-            #: ``heads``, ``kv_group``: query heads (0 makes the job empty), and how many consecutive ones
-            #: share keys and values.
+            #: ``heads``, ``kv_group``: query heads (0 makes the job empty), and how many neighbours share
+            #: keys and values.
             "heads": COUNT_BITS,
             "kv_group": COUNT_BITS,
             #: Heads packed into the rows of a query tile: 1 to the lesser of ``kv_group`` and R.
             "pack": range(config.rows + 1),
             #: ``query_units``, ``value_units``: sizes dqk (of queries and keys) and dv (of values and
-            #: results), by `UNIT_ELEMENTS`.
+            #: results), in `UNIT_ELEMENTS`.
             "query_units": size_shape(config),
             "value_units": size_shape(config),
             "flags": Flags(config),
-            #: If ``windowed``: a query sees this many keys, up to the one at its own position; at least 1.
+            #: If ``windowed``: a query sees this many keys, up to the one at its position; at least 1.
             "window": KEY_BITS,
             #: ``multiplier``, ``shift``: score multiplier and shift, see
             #: `hw.attention.core.settings.RowSettings`.
@@ -82,11 +82,11 @@ class Job(data.StructLayout):
             members["cap"] = CAP_BITS  #: c, 0 for none.
         if config.paged:
             members |= {
-                #: If ``paged``: address of the page table, for each page of the sequence the 8 bytes of a
+                #: If ``paged``: address of the page table: for each page of the sequence the 8 bytes of a
                 #: `hw.attention.walk.pages.PageEntry`, padded with any bytes to a multiple of 32.
                 "pages": ADDRESS_BITS,
-                #: Keys of a page, a power of two from ``tile_span`` to 65,536.  In each port a page has
-                #: for each K/V head what lies there of a head of so many keys.
+                #: Keys of a page, a power of two from ``tile_span`` to 65,536.  In each port a page holds the
+                #: rows of this many keys of each K/V head.
                 "page_keys": KEY_BITS,
             }
         super().__init__(members)

@@ -1,4 +1,4 @@
-"""The jobs of a launch: the first from registers, the others from descriptors fetched ahead."""
+"""The jobs of a launch: the first from registers, the others from prefetched descriptors."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from hw.attention.walk.descriptor import DESCRIPTOR_BYTES, USED_BYTES, descripto
 from hw.attention.walk.job import ADDRESS_BITS, COUNT_BITS, Job
 from hw.lib.descriptors.queue import DescriptorQueue
 
-#: Descriptors that may be asked for ahead of their use: jobs may be shorter than memory's latency.
+#: Descriptors that are prefetched: jobs may be shorter than memory's latency.
 JOBS_AHEAD = 4
 
 
 class JobQueue(wiring.Component):
-    """Gives the jobs of a launch one after another.
+    """Lists the jobs of a launch.
 
     ``data_width``: bits of a word of descriptors: a power of two from 128 to 1024.
 
     Behaviour
     ---------
-    The first job is offered in the cycle of ``start``.  Another one is offered as soon as its descriptor has
-    come, in the cycle after the one before was taken at the earliest.
+    The first job is offered in the cycle of ``start``.  Each further one is offered when its descriptor has
+    arrived, at the earliest in the cycle after the one before was taken.
     """
 
     def __init__(self, config: AttentionConfig, *, data_width: int) -> None:
@@ -35,15 +35,15 @@ class JobQueue(wiring.Component):
             {
                 "start": In(1),  #: One-cycle pulse; not while ``busy``.
                 "first": In(Job(config)),  #: The first job; constant from ``start`` until ``busy`` falls.
-                #: ``address``, ``count``: descriptors of the jobs that follow, and their number.
+                #: ``address``, ``count``: of the descriptors of the further jobs.
                 "address": In(ADDRESS_BITS),
                 "count": In(COUNT_BITS),
-                #: Addresses from which `USED_BYTES` are to be read.
+                #: Addresses of `USED_BYTES` each that are to be read.
                 "fetch": Out(stream.Signature(ADDRESS_BITS)),
-                #: What was read there, in order.  Always ready for all that was asked for.
+                #: The data of these reads, in order.  Always ready for all requested words.
                 "words": In(stream.Signature(data_width)),
                 "o": Out(stream.Signature(Job(config))),
-                "busy": Out(1),  #: Jobs are left; from the cycle after ``start``.
+                "busy": Out(1),  #: Jobs are pending; from the cycle after ``start``.
             }
         )
 

@@ -1,4 +1,4 @@
-"""Values derived from the sizes of a job, computed once before its first pass."""
+"""Counts and sizes derived from a job, computed once before its first pass."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hw.attention.config import KEY_BITS, MAX_KEYS, POSITION_BITS, AttentionConf
 from hw.attention.core.command import UNIT_ELEMENTS
 from hw.attention.walk.job import UNIT_SHIFT, Job
 
-#: Most parts that a reader of a job that decodes keeps from one pass to the next.
+#: Most parts that the reader of a job that decodes keeps from one pass to the next.
 KEPT_PARTS = 256
 #: Bytes that rows of a bitmap are padded to.
 BITMAP_ROW_BYTES = 32
@@ -20,12 +20,12 @@ BITMAP_ROW_BYTES = 32
 PAGE_ENTRY_BYTES, PAGE_GROUP, PAGE_GROUP_SHIFT = 8, 4, 2
 #: Rows of a query tile of a job that decodes.
 DECODE_ROWS = 2
-#: Bits of the bytes of a head, in a port or altogether: of up to 2^17 rows of up to 512 elements of 2 bytes.
+#: Bits of the size of a head in bytes, in a port or in all: up to 2^17 rows of 512 elements of 2 bytes.
 HEAD_BITS = 28
 
 
 def slot_shape(config: AttentionConfig) -> Any:
-    """Return the shape of a number of tiles that the cache of a stream holds."""
+    """Return the shape of a number of tiles in a stream's cache."""
     return range(config.cached_keys // config.tile_keys + 1)
 
 
@@ -50,53 +50,53 @@ def bitmap_rows_shape(config: AttentionConfig) -> Any:
 
 
 def query_units_shape(config: AttentionConfig) -> Any:
-    """Return the shape of the units that a query takes, see `AttentionConfig.query_units`."""
+    """Return the shape of the units of a query, see `AttentionConfig.query_units`."""
     return range(config.query_units(config.max_head_dim) + 1)
 
 
 def result_units_shape(config: AttentionConfig) -> Any:
-    """Return the shape of the units that a row of results takes at each of its ports."""
+    """Return the shape of the units of a row of results at each port."""
     return range(config.result_units(config.max_head_dim) + 1)
 
 
 class JobPlan(data.StructLayout):
-    """A job, and what follows from it."""
+    """A job, with the counts and sizes that follow from it."""
 
     def __init__(self, config: AttentionConfig) -> None:
         members = {
             "job": Job(config),
             "empty": 1,  #: It has no queries, keys or heads.
-            #: Positions of the queries in a full tile: R // pack; 2 // pack of a job that decodes.
+            #: Positions of a full query tile: R // pack; 2 // pack in a job that decodes.
             "positions": range(config.rows + 1),
-            "joined": 1,  #: A tile takes all queries of its heads, which lie together in memory.
+            "joined": 1,  #: A query tile holds all queries of its heads, which are contiguous in memory.
             "diagonal": signed(POSITION_BITS),  #: Key index of query 0's position: keys - queries.
-            #: ``q_head``, ``o_head``, ``k_head``, ``v_head``: bytes of a query head in a port, of its results
-            #: in a port, and of a K/V head in a port; of queries, with ``decode``, in all ports.
+            #: ``q_head``, ``o_head``, ``k_head``, ``v_head``: bytes in a port of a query head, of its
+            #: results, and of a K/V head.  With ``decode``, ``q_head`` counts all ports.
             "q_head": HEAD_BITS,
             "o_head": HEAD_BITS,
             "k_head": HEAD_BITS,
             "v_head": HEAD_BITS,
-            #: ``q_units``, ``o_units``: units of a query in a port, and of a row of results in a port, of
-            #: `UNIT_BITS`; of queries, with ``decode``, in all ports.
+            #: ``q_units``, ``o_units``: units of `UNIT_BITS` in a port, of a query and of a row of results.
+            #: With ``decode``, ``q_units`` counts all ports.
             "q_units": query_units_shape(config),
             "o_units": result_units_shape(config),
             #: ``last_key_part``, ``last_value_part``: see `hw.attention.core.command.QueryCommand`.
             "last_key_part": range(config.folds),
             "last_value_part": range(config.folds),
-            #: If ``sparse``: bytes of a bitmap row by `BITMAP_ROW_BYTES`; else 0.
+            #: If ``sparse``: length of a bitmap row in `BITMAP_ROW_BYTES`; else 0.
             "bitmap_rows": bitmap_rows_shape(config),
-            "slots": slot_shape(config),  #: Tiles that a stream's cache holds; 0 of a job that decodes.
-            #: Tiles take slots in turn, because they are more than there are slots and a window moves over
-            #: them; ``slots`` is a power of two then, or 0.
+            "slots": slot_shape(config),  #: Tiles in a stream's cache; 0 in a job that decodes.
+            #: Slots are a ring: the head has more tiles than slots and a window moves over them.  ``slots``
+            #: is then a power of two, or 0.
             "ring": 1,
         }
         if config.decodes:
-            #: The passes of a K/V head have the same keys and values, which readers keep.
+            #: The passes of a K/V head read the same keys and values, which readers keep.
             members["keeps"] = 1
         if config.paged:
             members |= {
-                #: ``page_shift``, ``page_mask``: log2 of the tiles of a page, and these less 1, all ones
-                #: where there are no pages.
+                #: ``page_shift``, ``page_mask``: log2 of the tiles of a page; that number less 1, or all ones
+                #: without pages.
                 "page_shift": page_shift_shape(config),
                 "page_mask": tile_shape(config),
             }
@@ -134,7 +134,7 @@ class JobSetup(wiring.Component):
 
     Behaviour
     ---------
-    Latency 2 cycles; a job a cycle.  One job waits here, ready, while the one on ``o`` is worked on, so jobs
+    Latency 2 cycles; a job a cycle.  The next job waits here while the current one is on ``o``, so jobs
     follow each other without a gap.  All products are of 18 by 6 bits.
     """
 
@@ -251,30 +251,30 @@ class JobSetup(wiring.Component):
 
 
 def _table(entries: list[int], index: Value) -> Value:
-    """Look up a constant; an index beyond them gives the last one."""
+    """Look up a constant; an index beyond the table selects the last entry."""
     shape = range(max(entries) + 1)
     return Array([Const(entry, shape) for entry in entries])[index]
 
 
 def _log2(power: Value) -> Value:
-    """Return the place of the only bit that is set."""
+    """Return the index of the only bit that is set."""
     bits = range((len(power) - 1).bit_length())
     return Cat(Cat(power[n] for n in range(len(power)) if n >> bit & 1).any() for bit in bits)
 
 
 def _per_pack(rows: int, config: AttentionConfig, pack: Value) -> Value:
-    """Divide ``rows`` by ``pack``."""
+    """Return ``rows // pack``."""
     return _table([rows] + [rows // heads for heads in range(1, config.rows + 1)], pack)
 
 
 def whole_parts(config: AttentionConfig, last_part: Value) -> Value:
-    """Return the units of so many parts, less 1, as `AttentionConfig.key_units` does with ``decode``."""
+    """Return the units of ``last_part + 1`` parts, as in `AttentionConfig.key_units` with ``decode``."""
     lanes = config.lanes // UNIT_ELEMENTS
     return _table([lanes * (part + 1) for part in range(config.folds)], last_part)
 
 
 def _last_part(config: AttentionConfig, units: Value) -> Value:
-    """Count the parts that ``units`` take, less 1."""
+    """Count the parts of ``units``, less 1."""
     lanes = config.lanes // UNIT_ELEMENTS
     count: Any = Const(0, range(config.folds))
     for part in range(1, config.folds):

@@ -39,32 +39,31 @@ class Segments(data.StructLayout):
                 "stride": HEAD_BITS,  #: Bytes from one to the next.
                 "count": range(config.rows + 1),  #: Pieces, 1 ... R.
                 "rows": range(config.rows + 1),  #: Rows in each.
-                "units": range(most + 1),  #: Bytes of each by 16.
+                "units": range(most + 1),  #: Bytes of each, in 16.
             }
         )
 
 
 class TablePass(data.StructLayout):
-    """What a pass reads beside queries, keys and values."""
+    """The reads of a pass beside queries, keys and values."""
 
     def __init__(self, config: AttentionConfig) -> None:
         members = {
-            #: ``bitmap``, ``bitmap_rows``: address and length of its bitmap row, the length by 32 bytes; 0
+            #: ``bitmap``, ``bitmap_rows``: address and length of its bitmap row, the length in 32 bytes; 0
             #: for none.
             "bitmap": ADDRESS_BITS,
             "bitmap_rows": bitmap_rows_shape(config),
         }
         if config.alibi:
             members |= {
-                #: ``slopes``, ``heads``: address of its heads' slopes, and how many are to be read; 0 for
-                #: none.
+                #: ``slopes``, ``heads``: address of its heads' slopes, and their number; 0 for none.
                 "slopes": ADDRESS_BITS,
                 "heads": range(config.rows + 1),
             }
         if config.paged:
             members |= {
-                #: ``pages``, ``page_groups``: address and length of the entries of the pages that it
-                #: sees, the length by `hw.attention.walk.job_setup.PAGE_GROUP`; 0 for none.
+                #: ``pages``, ``page_groups``: address and length of the entries of its pages, the length in
+                #: `hw.attention.walk.job_setup.PAGE_GROUP`; 0 for none.
                 "pages": ADDRESS_BITS,
                 "page_groups": page_groups_shape(config),
             }
@@ -72,34 +71,34 @@ class TablePass(data.StructLayout):
 
 
 class QueryPass(data.StructLayout):
-    """What a pass reads of the queries at each of their ports, with ``decode`` at all of them."""
+    """The reads of a pass's queries at each of their ports; with ``decode``, at all ports together."""
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__(
             {
-                #: Addresses count from the port's base, or the bytes of all ports.
+                #: Relative to the port's base; with ``decode``, bytes over all ports.
                 "q": Segments(config, element_bytes=1),
-                "units": query_units_shape(config),  #: Bytes of one query by 16.
+                "units": query_units_shape(config),  #: Bytes of one query, in 16.
             }
         )
 
 
 class WritePass(data.StructLayout):
-    """What becomes of a pass's results at each of their ports."""
+    """The writes of a pass's results at each of their ports."""
 
     def __init__(self, config: AttentionConfig) -> None:
         size = config.result_bits // 8
         units = result_units_shape(config)
         super().__init__(
             {
-                "o": Segments(config, element_bytes=size),  #: Addresses count from the port's base.
-                "units": units,  #: Bytes of one row by 16.
+                "o": Segments(config, element_bytes=size),  #: Relative to the port's base.
+                "units": units,  #: Bytes of one row, in 16.
             }
         )
 
 
 class RowPass(data.StructLayout):
-    """What the rows of a pass see, and how their scores become logits."""
+    """The keys that the rows of a pass see, and the scale of their scores."""
 
     def __init__(self, config: AttentionConfig) -> None:
         members = {
@@ -116,20 +115,20 @@ class RowPass(data.StructLayout):
             "shift": SHIFT_BITS,
         }
         if config.alibi:
-            #: 0: no slopes.  2: those of the pass before.  3: slopes of its ``heads`` follow.
+            #: 0: no slopes.  2: the slopes of the pass before.  3: slopes of its ``heads`` follow.
             members["slopes"] = 2
         super().__init__(members)
 
 
 class KeySource(data.StructLayout):
-    """Where the tiles of a pass come from; the same for all tiles of a pass."""
+    """The source of the tiles of a pass, the same for all of them."""
 
     def __init__(self, config: AttentionConfig) -> None:
         members = {
             #: ``k_offset``, ``v_offset``: bytes from a port's base address to its part of the K/V head.
             "k_offset": ADDRESS_BITS,
             "v_offset": ADDRESS_BITS,
-            #: ``key_units``, ``value_units``: what a key and a value take in a port, by 16 bytes.
+            #: ``key_units``, ``value_units``: size of a key and of a value in a port, in 16 bytes.
             "key_units": size_shape(config),
             "value_units": size_shape(config),
             "last_key_part": range(config.folds),
@@ -142,18 +141,17 @@ class KeySource(data.StructLayout):
             members["cap"] = CAP_BITS
         if config.decodes:
             members |= {
-                "decode": 1,  #: The pass is one of a job that decodes.
-                #: ``again``, ``keep``: its keys and values are those of the pass before, which are kept;
-                #: the next one has the same.
+                "decode": 1,  #: The pass is of a job that decodes.
+                #: ``again``, ``keep``: the pass before had the same keys and values, which were kept; the
+                #: next pass has the same ones.
                 "again": 1,
                 "keep": 1,
             }
         if config.paged:
             tile = tile_shape(config)
             members |= {
-                #: ``paged``, ``page_mask``, ``first_paged``: entries of a page table come for the pass;
-                #: see `hw.attention.walk.job_setup.JobPlan`; and the first tile of the page of the first one
-                #: of them.
+                #: ``paged``, ``page_mask``, ``first_paged``: the pass reads a page table; see
+                #: `hw.attention.walk.job_setup.JobPlan`; and the first tile of the page of its first entry.
                 "paged": 1,
                 "page_mask": tile,
                 "first_paged": tile,
@@ -167,13 +165,14 @@ class KeyPass(data.StructLayout):
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__(
             {
-                #: ``first``, ``end``: keys ``first <= j < end`` are seen by some row, unless ``none``.
+                #: ``first``, ``end``: some row sees keys ``first <= j < end``, unless ``none``.
                 "first": KEY_BITS,
                 "end": KEY_BITS,
                 "none": 1,  #: No row sees any.
-                #: If not 0, only tiles with a bit in the pass's bitmap row are; the row has as many 32 bytes.
+                #: If not 0, only tiles with a bit in the bitmap row exist; the length of the row, in 32
+                #: bytes.
                 "bitmap_rows": bitmap_rows_shape(config),
-                "clear": 1,  #: The first pass of a K/V head: nothing of it is in the caches.
+                "clear": 1,  #: The first pass of a K/V head: the caches hold none of its keys.
                 "source": KeySource(config),
             }
         )
@@ -196,18 +195,19 @@ class Pass(data.StructLayout):
 
 
 class TileRequest(data.StructLayout):
-    """A tile that a stream is to give."""
+    """A tile that a stream requests."""
 
     def __init__(self, config: AttentionConfig) -> None:
         members = {
-            #: Its number.  Tiles of a job that decodes have S P T keys, in all streams the same.
+            #: Its number.  In a job that decodes a tile has S P T keys, and all streams share it.
             "tile": tile_shape(config),
-            #: Leading keys that it is given without, 0 ... T - 1: no row of the pass sees them.
+            #: Leading keys that are left out, 0 ... T - 1: no row of the pass sees them.
             "lead": config.index_bits,
-            #: Index in the tile of the last key that is given.  Of a dummy, both mean nothing, but of a job
-            #: that decodes: then all three are 0, and what lies there is read.
+            #: Index in the tile of the last key.  In a placeholder ``lead`` and ``last`` have no meaning,
+            #: except in a job that decodes: there ``tile``, ``lead`` and ``last`` are 0, and the first row is
+            #: read.
             "last": config.index_bits,
-            "clear": 1,  #: Before it, nothing is in the caches.
+            "clear": 1,  #: The caches are invalid before it.
             "command": TileCommand(config),  #: For the core.
             "source": KeySource(config),
         }
@@ -217,17 +217,16 @@ class TileRequest(data.StructLayout):
 
 
 class TilePlan(data.StructLayout):
-    """A tile, and where its keys and values come from."""
+    """A tile, with the source of its keys and values."""
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__(
             {
                 "request": TileRequest(config),
-                #: Index in the tile, up to T: keys before it come from the caches, those from there on from
-                #: memory.
+                #: Index in the tile, up to T: keys before it come from the caches, the others from memory.
                 "held": config.index_bits + 1,
-                "store": 1,  #: Those from memory are stored.
-                "slot": slot_shape(config),  #: Place in the caches, if any of this.
+                "store": 1,  #: Keys from memory are stored in the caches.
+                "slot": slot_shape(config),  #: Slot in the caches, if any key is read there or stored.
             }
         )
 
@@ -238,15 +237,16 @@ class PartCommand(data.StructLayout):
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__(
             {
-                "lead": config.index_bits,  #: Index in the tile of the first one.
+                "lead": config.index_bits,  #: Index in the tile of the first key.
                 "keys": config.index_bits + 1,  #: 1 ... T.
-                "held": config.index_bits + 1,  #: Of these, leading ones that the cache holds.
-                #: ``store``, ``dummy``: the others are stored; they are nothing but parts without meaning.
+                "held": config.index_bits + 1,  #: Leading keys that the cache holds.
+                #: ``store``, ``dummy``: the other keys are stored; the tile is a placeholder, with parts
+                #: without meaning.
                 "store": 1,
                 "dummy": 1,
                 "slot": slot_shape(config),  #: See `TilePlan`.
-                "port": range(config.ports),  #: Where the first one that the cache does not hold comes from.
-                "last_part": range(config.folds),  #: Parts of each, less 1.
+                "port": range(config.ports),  #: Port of the first key that the cache does not hold.
+                "last_part": range(config.folds),  #: Parts of a key, less 1.
             }
         )
 
@@ -264,8 +264,9 @@ def written_rows(config: AttentionConfig) -> RowsCommand:
 
 
 class RowsFetch(data.StructLayout):
-    """Rows to be read: ``address``, ``length`` by 16 bytes, and ``rows``, a `RowsCommand`, which is not there
-    with ``decode``: then rows are not cut.
+    """Rows to be read: ``address``, ``length`` in 16 bytes, and ``rows``, a `RowsCommand`.
+
+    With ``decode`` rows are not cut, and ``rows`` does not exist.
     """
 
     def __init__(self, config: AttentionConfig) -> None:

@@ -1,4 +1,4 @@
-"""Pages of keys and values: where a tile lies in memory, by the page table."""
+"""Pages of keys and values: the page table locates each tile in memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hw.attention.walk.job_setup import tile_shape
 from hw.attention.walk.layouts import TileRequest
 from hw.lib.skid import Skid
 
-#: Entries kept for each stream: as deep as the RAM that one LUT makes.
+#: Entries queued for each stream: as deep as the RAM of one LUT.
 ENTRIES_AHEAD = 64
 
 
@@ -24,8 +24,8 @@ class PageEntry(data.StructLayout):
     def __init__(self) -> None:
         super().__init__(
             {
-                #: ``k``, ``v``: bytes by 16 from a port's base to the page, beside the offsets of job and
-                #: head.
+                #: ``k``, ``v``: offset of the page from a port's base, in 16 bytes, without the offsets of
+                #: job and head.
                 "k": 32,
                 "v": 32,
                 "last": 1,  #: No more entries are read for this pass.
@@ -40,18 +40,18 @@ class PageLookup(wiring.Component):
 
     Behaviour
     ---------
-    Tiles of other jobs pass in the same cycle.  With ``paged`` the first tile of a pass takes two cycles,
-    each one behind it comes two cycles after the one before was taken, and each entry that is passed over
-    takes a cycle more; so do those that are left behind the last tile.
+    Tiles of jobs without pages pass in the same cycle.  With ``paged`` the first tile of a pass takes two
+    cycles, and each further one two cycles after the one before.  Each entry that is skipped, before or
+    behind the last tile, costs a cycle.
 
     Why
     ---
-    A tile takes a stream no fewer cycles than that, but for the last one of a pass, and tiles wait before
-    the core.  Tiles rise within a pass, so a table is looked at from one end to the other, and nothing of it
-    is stored.
+    A stream needs at least two cycles for a tile, except for the last one of a pass, and tiles are queued
+    before the core.  The numbers of tiles rise within a pass, so the table is read once from end to end and
+    never stored.
     """
 
-    #: Cycles from a pass's first tile on ``i`` to ``o``, and from an entry, which has a register to pass.
+    #: Cycles from a pass's first tile on ``i`` to ``o``, and from an entry, which passes a register.
     LATENCY: ClassVar = 2
     ENTRY_LATENCY: ClassVar = Skid.LATENCY + 1
     #: Cycles from a tile to the next, in the same page.
@@ -62,11 +62,11 @@ class PageLookup(wiring.Component):
         tiles = stream.Signature(TileRequest(config))
         super().__init__(
             {
-                "i": In(tiles),  #: Of each pass in order; ``place`` need not be set.
-                #: For each pass with ``paged``, those from the tile ``first_paged`` on; all of them are
-                #: taken.
+                "i": In(tiles),  #: The tiles of each pass in order; ``place`` is ignored.
+                #: For each pass with ``paged``, the entries from that of tile ``first_paged`` on; all of them
+                #: are read.
                 "entries": In(stream.Signature(PageEntry())),
-                #: Offsets are those of the tile's page, ``place`` is the tile's number in there.
+                #: The tile with the offsets of its page; ``place`` is its number in the page.
                 "o": Out(tiles),
             }
         )
@@ -76,7 +76,7 @@ class PageLookup(wiring.Component):
         m = Module()
         request, o = self.i.payload, self.o.payload
         source, command = request.source, request.command
-        # LUT RAM is slow, and sums begin here.
+        # A register: LUT RAM is slow, and sums begin here.
         m.submodules.entry = entry = Skid(PageEntry())
         connect(m, flipped(self.entries), entry.i)
         held = entry.o.payload
@@ -84,7 +84,7 @@ class PageLookup(wiring.Component):
         found = Signal()
         offsets = {side: Signal(ADDRESS_BITS, name=f"{side}_offset", reset_less=True) for side in "kv"}
         for side, offset in offsets.items():
-            # In every cycle: tile and entry stay as they are until the tile is taken.
+            # In every cycle: tile and entry are constant until the tile is taken.
             m.d.sync += offset.eq(source[f"{side}_offset"] + (held[side] << UNIT_SHIFT))
         m.d.comb += [
             o.eq(request),
@@ -103,7 +103,8 @@ class PageLookup(wiring.Component):
                 with m.If(self.i.valid & source.paged):
                     m.next = "LOOK"
             with m.State("LOOK"), m.If(self.i.valid & entry.o.valid):
-                # A dummy waits for an entry, too: sums of nothing would change while it is offered.
+                # A placeholder waits for an entry, too: without one its sums would change while it is
+                # offered.
                 with m.If(found | command.dummy):
                     m.next = "OFFER"
                 with m.Else():

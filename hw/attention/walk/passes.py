@@ -1,4 +1,4 @@
-"""The walk over K/V heads, sets of query heads, and blocks of positions."""
+"""The walk over passes: K/V heads, sets of query heads, blocks of positions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SLOPE_BYTES = 4
 
 
 class _Registers:
-    """Registers of the walk: of the job, of the set of query heads, and of the block of positions."""
+    """Registers of the walk, for the job, the set of query heads, and the block of positions."""
 
     def __init__(self, config: AttentionConfig) -> None:
         self.heads_left = Signal(COUNT_BITS)  # this set's included
@@ -63,18 +63,18 @@ class PassWalker(wiring.Component):
 
     Behaviour
     ---------
-    First pass of a job 3 cycles after its plan, or 5 after the last one of the job before; then one every 3
-    cycles, or 4 for all but the first block of a set.  A query tile takes longer to compute, so the walk is
-    ahead of the core except at the start.
+    The first pass of a job comes 3 cycles after its plan, or 5 after the last pass of the job before.  The
+    next passes come every 4 cycles, the first block of a set after 3.  A query tile takes longer to compute,
+    so the walk is ahead of the core except at the start.
 
     Why
     ---
-    A pass follows from the one before by additions.  What takes a product, of a tile's rows and their bytes,
-    is small and has a cycle of its own.
+    A pass follows from the one before by additions.  The products, of a tile's rows and their bytes, are
+    small and have a cycle of their own.
     """
 
-    #: Cycles from a plan to the job's first pass; from a pass to the next set's, to the next job's, and to
-    #: any other next one.
+    #: Cycles from a plan to the job's first pass; and from a pass to the first one of the next set, to the
+    #: first one of the next job, and to any other one.
     LATENCY: ClassVar = 3
     SET_INTERVAL: ClassVar = 3
     JOB_INTERVAL: ClassVar = 5
@@ -85,8 +85,8 @@ class PassWalker(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(JobPlan(config))),  #: Taken in the cycle after the job's last pass.
-                #: For each K/V head, for each set of ``pack`` query heads of its group (the last set may have
-                #: fewer), for each block of positions: a query tile.
+                #: One pass for each K/V head, set of ``pack`` query heads of its group (the last set may be
+                #: smaller) and block of positions.
                 "o": Out(stream.Signature(Pass(config))),
             }
         )
@@ -316,7 +316,7 @@ class PassWalker(wiring.Component):
 
     @staticmethod
     def _visible(job: Any, position: Value, positions: Value, keys: Any) -> list[Any]:
-        """Return the keys that the first and the last position of a block, and so all between, can see."""
+        """Return the range of keys that some position of a block sees."""
         after = position + positions
         oldest = position - job.window + 1
         return [

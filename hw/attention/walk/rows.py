@@ -1,4 +1,4 @@
-"""Row settings of a query tile: which keys each row sees, and how its scores become logits."""
+"""Row settings of a query tile: the visible keys of each row, and the scale of its scores."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RowWalker(wiring.Component):
 
     Behaviour
     ---------
-    A row a cycle, from pass to pass; before that a slope a cycle for a pass that brings some.
+    A row a cycle, across passes.  A pass with new slopes first loads them, one a cycle.
     """
 
     def __init__(self, config: AttentionConfig, *, data_width: int) -> None:
@@ -36,7 +36,7 @@ class RowWalker(wiring.Component):
             "o": Out(stream.Signature(RowSettings(config))),
         }
         if config.alibi:
-            #: For each pass that says so, words that hold the slopes of its heads, 32 bits each, packed from
+            #: For each pass with new slopes, words with the slopes of its heads, 32 bits each, packed from
             #: lane 0.
             members["words"] = In(stream.Signature(data_width))
         super().__init__(members)
@@ -84,7 +84,7 @@ class RowWalker(wiring.Component):
         return m
 
     def _load_slopes(self, m: Module, head: Signal, step: Signal) -> Any:
-        """Keep the slopes of a pass's heads; gives whether they are there, and sets the row's."""
+        """Store the slopes of a pass's heads and set the row's; return whether they have arrived."""
         config, current = self._config, self.i.payload
         m.submodules.slopes = slopes = uninitialised(
             width=SLOPE_BITS, depth=max(2, config.rows), ram_style="distributed"

@@ -1,4 +1,4 @@
-"""Tables in memory, cut into words, for every stream: rows of a bitmap, entries of a page table."""
+"""Tables in memory, cut into words for every stream: rows of a bitmap, entries of a page table."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from hw.lib.dma.align_read import packed_layout
 from hw.lib.fifo import Fifo
 from hw.lib.width import WidthConverter
 
-#: Tiles whose bits are looked at in a cycle.
+#: Tiles whose bits are in one word.
 WORD_TILES = 128
-#: Words of a bitmap kept for each stream: a row of 65,536 keys and tiles of 16 in one stream.
+#: Words of a bitmap queued for each stream: a row of 65,536 keys with tiles of 16 in one stream.
 BITMAP_WORDS = 32
 
 
 class TableWords(wiring.Component):
-    """Takes tables apart.
+    """Cuts tables into words.
 
-    ``shape``: of what the streams get: the bits of a word, and above them, if there is room, one that says
-    that the word is the last of its table. ``word_bits``: bits of a word: a power of two from 8 to 128.
-    ``depth``: words kept for each stream. ``data_width``: bits of a word from memory.
+    ``shape``: of the words to the streams.  A word that has room above its bits marks the last one of its
+    table there.  ``word_bits``: bits of a word: a power of two from 8 to 128. ``depth``: words queued for
+    each stream. ``data_width``: bits of a word from memory.
 
     Behaviour
     ---------
@@ -42,7 +42,7 @@ class TableWords(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(packed_layout(data_width))),  #: Tables, multiples of 32 bytes.
-                #: The same for all: each stream has keys in every tile.
+                #: The same words for all streams: each has keys in every tile.
                 "o": Out(stream.Signature(shape)).array(config.streams),
             }
         )

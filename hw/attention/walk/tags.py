@@ -1,4 +1,4 @@
-"""Which tiles the caches of a stream hold, and which keys of each."""
+"""Tags of a stream's caches: the tiles they hold, and the keys of each."""
 
 from __future__ import annotations
 
@@ -12,30 +12,31 @@ from hw.attention.config import AttentionConfig
 from hw.attention.walk.job_setup import tile_shape
 from hw.attention.walk.layouts import TilePlan, TileRequest
 
-#: Bits of the number of a K/V head's turn; after so many turns the tags are cleared one by one.
+#: Bits of the epoch, which counts K/V heads; when it wraps, the tags are cleared one by one.
 EPOCH_BITS = 12
 
 
 class CacheTags(wiring.Component):
-    """Decides for each tile what is replayed from the caches, what is fetched, and whether that is stored.
+    """Decides for each tile which keys the caches replay, which are fetched, and whether these are stored.
 
     ``epoch_bits``: see `EPOCH_BITS`.
 
     Behaviour
     ---------
-    A tile's slot is its number, if there are so many slots, or with a ring its number modulo the slots.  What
-    the caches hold of it was stored since the last ``clear``.  If the first key that is asked for is held, or
-    is the next one, those up to the end of what is held come from the caches, else none; the others are
-    stored if the tile has a slot.  So as causal passes and windows move on a tile is completed, and no key is
-    fetched twice while it keeps its slot; where they go back behind what is held, it is fetched anew.
+    A tile's slot is its number if that is less than the number of slots, or, with a ring, its number modulo
+    the slots.  A slot holds a range of the tile's keys, stored since the last ``clear``.  If the first
+    requested key is in this range or just behind it, the keys up to the end of the range come from the
+    caches, otherwise none.  The others are fetched, and stored if the tile has a slot.  So causal passes and
+    moving windows complete a tile step by step, and no key is fetched twice while its tile keeps the slot.  A
+    request before the range fetches the tile anew.
 
-    A tile every 4 cycles, each after 3, or after 1 if it clears; every cycle without caches.
+    A tile every 4 cycles, with a latency of 3, or of 1 if it clears; without caches a tile a cycle.
 
     Why
     ---
-    One memory of tags serves dense, causal, windowed and sparse passes alike.  A K/V head's tags are told
-    from older ones by the number of its turn, so that a change of heads costs no cycle.  What is held of a
-    tile has no gap, so that two numbers tell it: a window moves on, and finds what the pass before it stored.
+    One memory of tags serves dense, causal, windowed and sparse passes.  An epoch number separates the tags
+    of a K/V head from older ones, so a change of heads costs no cycle.  The stored keys of a tile have no
+    gap, so two numbers describe them.
     """
 
     def __init__(self, config: AttentionConfig, *, epoch_bits: int = EPOCH_BITS) -> None:
@@ -50,7 +51,7 @@ class CacheTags(wiring.Component):
 
     @staticmethod
     def latency(config: AttentionConfig, *, clears: bool) -> int:
-        """Return the cycles from ``i`` to ``o``, of a tile that clears or of another one."""
+        """Return the cycles from ``i`` to ``o``, of a tile that clears, or of another one."""
         return (1 if clears else 3) if config.cached_keys else 0
 
     @staticmethod
@@ -75,20 +76,20 @@ class CacheTags(wiring.Component):
             {
                 "epoch": self._epoch_bits,
                 "tile": tile_shape(config),
-                "start": config.index_bits,  # the first key that is held, and the end of these
+                "start": config.index_bits,  # the first cached key, and the end of the range
                 "end": config.index_bits + 1,
             }
         )
         slots = config.cached_keys // config.tile_keys
-        # All tags start as zero, which no turn is: turns count from 1.
+        # All tags start as zero, an epoch that never occurs: epochs count from 1.
         style = "block" if slots > 64 else "distributed"
         m.submodules.tags = tags = memory.Memory(
             shape=tag_layout, depth=slots, init=[], attrs={"ram_style": style}
         )
         write, read = tags.write_port(), tags.read_port()
-        # Reset leaves the tags, and so this: started anew, turns would find tags of their number.
+        # Reset keeps the tags, so it keeps the epoch: restarted, it would match old tags.
         epoch = Signal(self._epoch_bits, init=1, reset_less=True)
-        cleared = Signal()  # the clear of the tile at hand is done
+        cleared = Signal()  # the tile at hand has cleared
         wiped = Signal(range(slots))
         place = Signal()  # the tile has a slot
         asked, known, end = (Signal(config.index_bits + 1, name=name) for name in ("asked", "known", "end"))
@@ -123,7 +124,7 @@ class CacheTags(wiring.Component):
                 ]
                 m.next = "KNOWN"
             with m.State("KNOWN"):
-                # Otherwise it would have a gap, or lacks the first key.
+                # Otherwise the range would have a gap, or would lack the first key.
                 joins = same & (start <= lead) & (lead <= known)
                 m.d.sync += [
                     o.held.eq(Mux(joins, Mux(known < asked, known, asked), lead)),

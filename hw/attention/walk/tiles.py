@@ -1,4 +1,4 @@
-"""The tiles of a pass that a stream has to give: all, a range by arithmetic, or those with a bit."""
+"""The tiles of a pass in one stream: all tiles, a range by arithmetic, or those with a bit in the bitmap."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hw.attention.walk.job_setup import BITMAP_ROW_BYTES, bitmap_rows_shape, til
 from hw.attention.walk.layouts import KeyPass, TileRequest
 from hw.attention.walk.table_words import WORD_TILES
 
-#: Bits of a word of a bitmap that are looked at in one cycle, behind another for the choice of these: a
-#: search through all of them takes longer than a cycle of 300 MHz.
+#: Bits of a bitmap word searched in one cycle; the group of bits is chosen in the cycle before. A search of
+#: all bits takes longer than a cycle of 300 MHz.
 _GROUP = 16
 
 
@@ -71,26 +71,26 @@ class TileWalker(wiring.Component):
 
     Behaviour
     ---------
-    First tile of a pass in the cycle after it was taken, then one a cycle; with a bitmap, one in three
-    cycles, and three cycles more for each word.  A pass is empty if its range of keys is, or its bitmap row;
-    but not one that decodes, nor one with pages.
+    The first tile of a pass comes in the cycle after the pass, then one a cycle.  With a bitmap a tile comes
+    every three cycles, and each word costs three more.  A pass is empty if its range of keys or its bitmap
+    row is empty. Passes that decode and passes with pages are never empty.
 
     Why
     ---
-    Whether a tile closes its pass is known only when the next one is found or none is: a tile from a bitmap
-    waits for that, for all other passes the last tile follows from the last key.  Bits outside the pass's
-    range are taken off before they are looked at, so that tiles that other rules hide cost nothing either.
-    What is empty is the same for all streams, though each has a range of its own: so it is asked before bits
-    are taken off.
+    A tile of a bitmap waits until the next bit is found or the words end: only then it is known whether it
+    closes its pass.  In all other passes the last tile follows from the last key.  Bits outside the range of
+    the pass are cleared before the search, so tiles hidden by other rules cost nothing.  Whether a pass is
+    empty must be equal in all streams, though each has a range of its own: so it is decided before bits are
+    cleared.
     """
 
-    #: Cycles from a pass to its first tile; from a word of a bitmap to the search for a bit; from one search
-    #: to the next; from one that finds none, and from the last word, to what comes next.
+    #: Cycles from a pass to its first tile; from a word of a bitmap to the search of a bit; from one search
+    #: to the next; and from a search that fails, or the last word, to the next state.
     LATENCY: ClassVar = 1
     BITS_LATENCY: ClassVar = 2
     BIT_INTERVAL: ClassVar = 3
     WORD_LATENCY: ClassVar = 1
-    #: Cycles from where it is found that a pass is empty, or is not, to ``empty``.
+    #: Cycles from the decision whether a pass is empty to ``empty``.
     EMPTY_LATENCY: ClassVar = 1
 
     def __init__(self, config: AttentionConfig, *, index: int) -> None:
@@ -98,16 +98,16 @@ class TileWalker(wiring.Component):
         self._index = index
         members = {
             "i": In(stream.Signature(KeyPass(config))),
-            #: For each pass with bitmap rows, bits of its tiles from the first on; all of them are taken.
+            #: For each pass with bitmap rows, bits of its tiles from tile 0 on; all of them are read.
             "words": In(stream.Signature(WORD_TILES)),
-            #: The tiles of a pass in order; a dummy if there are none, though the pass is not ``empty``.  The
-            #: one with the first key of the pass's range begins at this key, all others at their first one.
-            #: Of a job that decodes each stream lists all tiles, from the first row of S P keys to the last
-            #: one that has a key of the range.
+            #: The tiles of a pass in order; a placeholder if there are none and the pass is not ``empty``.
+            #: The tile with the first key of the range begins at this key, all others at their first key. In
+            #: a job that decodes each stream lists all tiles, from the first row of S P keys to the last row
+            #: with a key of the range.
             "o": Out(stream.Signature(TileRequest(config))),
         }
         if not index:
-            #: Of stream 0 only, for each pass: it has no tiles at all, in any stream.  Always ready.
+            #: Stream 0 only, for each pass: it has no tiles in any stream.  Always ready.
             members["empty"] = Out(stream.Signature(1, always_ready=True))
         super().__init__(members)
 
@@ -241,7 +241,7 @@ class TileWalker(wiring.Component):
             m.next = "FIND"
 
     def _may_be_empty(self, given: Any) -> Value:
-        """Say whether a pass may do without tiles: pages are looked up with them, and lockstep needs one."""
+        """Say whether a pass may have no tiles: page lookup and lockstep need one."""
         may: Value = Const(1)
         if self._config.paged:
             may &= ~given.source.paged
@@ -250,7 +250,7 @@ class TileWalker(wiring.Component):
         return may
 
     def _words(self, rows: Any) -> Any:
-        """Count the words that this stream gets for ``rows`` times 32 bytes of a bitmap row."""
+        """Count the words of a bitmap row of ``rows`` times 32 bytes."""
         return rows * (8 * BITMAP_ROW_BYTES // WORD_TILES)
 
     def _command(self, now: _Registers) -> list[Any]:
@@ -277,13 +277,14 @@ class TileWalker(wiring.Component):
 
 
 def tile_range(config: AttentionConfig, index: int, given: Any) -> tuple[Value, Value, Value, Value, Value]:
-    """Return where stream ``index`` has keys ``given.first <= j < given.end``, or all have them in a job that
-    decodes.
+    """Return the tiles with the keys ``given.first <= j < given.end`` that stream ``index`` holds.
+
+    In a job that decodes all streams hold the whole rows of these keys.
 
     Returns
     -------
     first, first_index, last, last_index, nothing
-        Tile of the first one and its index in there, and of the last one, unless there is ``nothing``.
+        First tile, index of the first key in it, the same of the last ones, and whether there are none.
     """
     if config.streams == 1:
         first, last, nothing = given.first, (given.end - 1)[: len(given.end)], given.none
@@ -301,10 +302,8 @@ def tile_range(config: AttentionConfig, index: int, given: Any) -> tuple[Value, 
 
 
 def within(first: Value, last: Value, *, width: int) -> Value:
-    """Return a bit for each of ``width`` tiles: it is one of ``first`` to ``last``, which may lie before or
-    behind all of them.
-    """
-    # Shifted constants, as comparisons with every number would be chains of carries.
+    """Return a bit for each of ``width`` tiles: it is one of ``first`` to ``last``, which may lie outside."""
+    # Shifted constants: comparisons with each number would be carry chains.
     ones, bits = Const((1 << width) - 1, width), width.bit_length() - 1
     from_first = Mux(first[bits:].any(), 0, (ones << first[:bits])[:width])
     to_last = Mux(last[bits:].any(), ones, ~((ones << last[:bits]) << 1)[:width])
@@ -312,7 +311,7 @@ def within(first: Value, last: Value, *, width: int) -> Value:
 
 
 def _lowest(bits: Value) -> Value:
-    """Index of the lowest bit that is set: a tree of choices."""
+    """Return the index of the lowest bit that is set, by a tree of choices."""
     if len(bits) == 1:
         return Const(0, 0)
     half = len(bits) // 2

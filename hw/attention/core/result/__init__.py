@@ -1,1 +1,1 @@
-"""What the core places for every two query rows behind all streams: from final sums to results."""
+"""The cell behind all streams for each pair of query rows: from final sums to results."""

@@ -1,4 +1,4 @@
-"""From final sums to results: the cell that the core places for every two rows, behind all their streams."""
+"""From final sums to results: the cell that the core places for each pair of rows, behind all streams."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from hw.lib.loads import LOADS, copies
 
 
 class ResultControl(data.StructLayout):
-    """What all rows do with their final sums in a cycle, each member for its stage.
+    """Control of all rows' results in a cycle, each member for its stage.
 
     The stages' times are those of `hw.attention.core.timing.CoreTiming`.
     """
 
     def __init__(self, config: AttentionConfig, beat_width: int) -> None:
         members = {
-            #: With several streams only: all have the sums of a query tile ready.  Their bank is ``sum_bank``
-            #: of the streams' `RowControl` in the same cycle.
+            #: With several streams only: the sums of a query tile are final in all.  Their bank is
+            #: ``sum_bank`` of the streams' `RowControl` in the same cycle.
             "combine": 1,
             "divide": Divide(config),  #: Start of the reciprocal, see `Reciprocal`.
             #: See `Normalizer`; ``final`` of the streams' `RowControl` reads the lanes in the same cycle.
             "normalize": NormalizeStep(config),
-            #: See `OutputBuffer`; of the row that ``drained`` of `ResultRows` names.
+            #: See `OutputBuffer`; for the row of ``drained`` of `ResultRows`.
             "drain": OutputRead(config, beat_width),
         }
         if config.decodes:
@@ -52,7 +52,7 @@ class ResultRows(wiring.Component):
     """Results of one or two query rows.
 
     ``rows``: 1 or 2: see `hw.attention.core.row.cell.row_cells`. ``gathers``: with ``decode`` of the
-    configuration: whether these are the rows of passes that decode.
+    configuration: whether these rows have the results of passes that decode.
     """
 
     def __init__(self, config: AttentionConfig, *, rows: int, beat_width: int, gathers: bool = False) -> None:
@@ -64,12 +64,12 @@ class ResultRows(wiring.Component):
             "control": In(ResultControl(config, beat_width)),  #: The same for all rows.
             #: Sums of each stream, from its `hw.attention.core.row.cell.AttentionRows`.
             "i": In(Final(config)).array(config.streams, rows),
-            #: A bit for the row that ``drain`` of ``control`` reads, if it is one of these.
+            #: A bit for the row that ``drain`` of ``control`` reads, if it is in this cell.
             "drained": In(rows),
-            #: What that row has read, see `OutputBuffer`, a cycle later, since ``control`` goes through a
-            #: register; 0 while no row reads.
+            #: Beat of that row, see `OutputBuffer`, a cycle later, as ``control`` is registered; 0 while no
+            #: row reads.
             "o": Out(beat_width),
-            #: How many results of a cycle did not fit their format.
+            #: Results of a cycle that were clamped.
             "saturated": Out(range(rows * config.merge_lanes + 1)),
         }
         if gathers:
@@ -81,7 +81,7 @@ class ResultRows(wiring.Component):
         """Join the units."""
         m = Module()
         config = self._config
-        control = delay(m, "control", self.control, 1, reset=False)  # as late as the rows' own
+        control = delay(m, "control", self.control, 1, reset=False)  # the same delay as in the rows
         beats, cut = [], list[Value]()
         steps = delay(m, "normalize", control.normalize, Combine.lane_latency(config))
         if self._gathers:
@@ -117,13 +117,13 @@ class ResultRows(wiring.Component):
     def _gather(
         self, m: Module, row: int, control: Any, reciprocal: Reciprocal, normalizer: Normalizer
     ) -> None:
-        """Take what a pass that decodes has in all cells, instead of what this row has in all streams."""
+        """In passes that decode select the sums of all cells, instead of those of this row's streams."""
         config = self._config
         m.submodules[f"gather_{row}"] = gather = Gather(config)
         m.d.comb += gather.step.eq(control.gather)
         for group, cells in enumerate((self.i, *self.others)):
             m.d.comb += [gather.i[group][n].eq(cells[n][row]) for n in range(config.streams)]
-        # Equal registers, one for each of what they choose.
+        # Equal registers, one for each signal that they select.
         chosen = copies(Signal(name=f"decode_{row}", reset_less=True), 1 + config.merge_lanes)
         m.d.sync += [own.eq(self.control.decode) for own in chosen]
         with m.If(chosen[0]):
@@ -133,20 +133,20 @@ class ResultRows(wiring.Component):
                 m.d.comb += normalizer.i[lane].eq(gather.lanes[lane])
 
     def _read(self, m: Module, row: int, output: OutputBuffer) -> Value:
-        """Return what a row reads, and 0 in cycles in which it does not."""
+        """Return the beat that a row reads, and 0 while it does not read."""
         ports, drain = self._config.result_ports, self.control.drain
         slices = []
         valid = Signal(name=f"valid_{row}", attrs={"keep": 1})
         m.d.sync += valid.eq(drain.valid & self.drained[row])
         for port in range(ports):
-            # Equal registers, which are not to become one: each has the loads of a slice.
+            # Equal registers that tools must not merge: each has the loads of a slice.
             read = Signal(drain.shape(), name=f"read_{row}_{port}", attrs={"keep": 1})
             m.d.sync += [
-                read.eq(drain),  # as late as `control` is otherwise
+                read.eq(drain),  # the same delay as `control`
                 read.valid.eq(drain.valid & self.drained[row]),
             ]
             m.d.comb += output.read[port].eq(read)
-            # Few loads: a beat may cross to another die from here, and is joined with those of all rows.
+            # Few loads: a beat may cross to another die, and is ORed with those of all rows.
             width = self._beat_width // ports
             for low in range(0, width, LOADS):
                 reads = Signal(name=f"reads_{row}_{port}_{low}", attrs={"keep": 1})

@@ -17,11 +17,11 @@ from hw.lib.delay import delay
 
 
 class Combine(wiring.Component):
-    """Joins what a row has from each stream.
+    """Joins a row's sums of all streams.
 
     Behaviour
     ---------
-    Lanes a cycle.  With one stream it is wiring, and takes no time.
+    Lanes a cycle.  With one stream it is wiring, without latency.
     """
 
     def __init__(self, config: AttentionConfig) -> None:
@@ -29,30 +29,30 @@ class Combine(wiring.Component):
         super().__init__(
             {
                 "i": In(Final(config)).array(config.streams),
-                "start": In(1),  #: The sums and maxima on ``i`` are to be joined.
-                "first": In(1),  #: The lanes that come with the next cycle are the first of a query tile.
+                "start": In(1),  #: Joins the sums and maxima on ``i``.
+                "first": In(1),  #: The lanes of the next cycle are the first of a query tile.
                 #: ``sum_s round(l_s, M - M_s)``, from `sum_latency` cycles after ``start`` until as many
-                #: after the next.
+                #: after the next ``start``.
                 "total": Out(config.sum_bits),
-                #: ``sum_s round(O_s, M - M_s)`` of the lanes of `lane_latency` cycles ago, with the maxima
-                #: that were joined last when ``first`` was high.
+                #: ``sum_s round(O_s, M - M_s)`` of the lanes `lane_latency` cycles ago, with the maxima
+                #: joined last when ``first`` was high.
                 "lanes": Out(data.ArrayLayout(signed(config.output_bits), config.merge_lanes)),
             }
         )
 
     @staticmethod
     def shift_latency(config: AttentionConfig) -> int:
-        """Cycles from ``start`` until ``first`` may be high: capture, maximum, differences."""
+        """Return the cycles from ``start`` until ``first`` may be high: capture, maximum, differences."""
         return 2 + tree_levels(config.streams) if config.streams > 1 else 0
 
     @staticmethod
     def sum_latency(config: AttentionConfig) -> int:
-        """Cycles from ``start`` to the sum: then shift and sum."""
+        """Return the cycles from ``start`` to the sum: shifts, rescaling, sum."""
         return Combine.shift_latency(config) + Combine.lane_latency(config)
 
     @staticmethod
     def lane_latency(config: AttentionConfig) -> int:
-        """Cycles from lanes to their sum."""
+        """Return the cycles from lanes to their sum."""
         return 1 + tree_levels(config.streams) if config.streams > 1 else 0
 
     def elaborate(self, platform: Any) -> Module:
@@ -63,7 +63,7 @@ class Combine(wiring.Component):
             m.d.comb += [self.total.eq(self.i[0].total), self.lanes.eq(self.i[0].lanes)]
             return m
 
-        # Sums and maxima, step by step behind `start`.
+        # Sums and maxima, stage by stage behind `start`.
         levels = tree_levels(config.streams)
         starts = [self.start]
         for n in range(Combine.sum_latency(config)):
@@ -94,7 +94,7 @@ class Combine(wiring.Component):
         enables = starts[3 + levels : 3 + 2 * levels]
         m.d.comb += self.total.eq(adder_tree(m, "total_sum", rescaled, config.sum_bits, enables=enables))
 
-        # Lanes; the next query tile's maxima may come while they pass.
+        # Lanes; the next query tile's maxima may arrive meanwhile.
         held = [Signal(RESCALE_BITS, name=f"held_{n}", reset_less=True) for n in range(config.streams)]
         with m.If(self.first):
             m.d.sync += [register.eq(shift) for register, shift in zip(held, shifts, strict=True)]

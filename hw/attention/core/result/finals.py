@@ -1,4 +1,4 @@
-"""Registers for a row's final output, sum and maximum of one key stream, until they are combined."""
+"""Registers of a row's final output, sum and maximum in one stream, until they are combined."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from hw.lib.memory import uninitialised
 
 
 class FinalRead(data.StructLayout):
-    """Which lanes are read: ``valid``, ``bank`` (not used without several streams) and ``step``."""
+    """The lanes to read: ``valid``, ``bank`` (unused with one stream) and ``step``."""
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__({"valid": 1, "bank": 1, "step": range(config.merge_steps)})
 
 
 class Final(data.StructLayout):
-    """What a row has from one stream."""
+    """The final sums of a row in one stream."""
 
     def __init__(self, config: AttentionConfig) -> None:
         members: dict[str, Any] = {
@@ -29,7 +29,7 @@ class Final(data.StructLayout):
             "lanes": data.ArrayLayout(signed(config.output_bits), config.merge_lanes),
         }
         if config.streams > 1:
-            members["maximum"] = signed(MAXIMUM_BITS)  #: M, which both are scaled by.
+            members["maximum"] = signed(MAXIMUM_BITS)  #: M, the scale of both.
         super().__init__(members)
 
 
@@ -44,18 +44,18 @@ class Finals(wiring.Component):
                 #: ``total``, ``maximum``: of the row, with the lanes of step 0.
                 "total": In(config.sum_bits),
                 "maximum": In(signed(MAXIMUM_BITS)),
-                "sum_bank": In(1),  #: Whose sum and maximum are on ``o``.
+                "sum_bank": In(1),  #: Bank of the sum and maximum on ``o``.
                 "read": In(FinalRead(config)),
-                #: Sum and maximum from the cycle after the lanes of step 0 came, combinational from
-                #: ``sum_bank``; without several streams the sum is wired through.  Lanes a cycle after
-                #: ``read``, until the next read.
+                #: Sum and maximum from the cycle after the lanes of step 0, combinational from ``sum_bank``;
+                #: with one stream the sum is wired through.  Lanes a cycle after ``read``, until the next
+                #: read.
                 "o": Out(Final(config)),
             }
         )
 
     @staticmethod
     def sum_latency(config: AttentionConfig) -> int:
-        """Cycles from the final sum to ``o``."""
+        """Return the cycles from the final sum to ``o``."""
         return config.final_banks - 1
 
     def elaborate(self, platform: Any) -> Module:

@@ -1,4 +1,4 @@
-"""Combination of all cells of a job that decodes: the sums of every stream's every pair of rows, at one M."""
+"""Combination of all cells in a job that decodes: the sums of all pairs of rows of all streams, at one M."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from hw.lib.loads import LOADS, copies
 
 
 class GatherStep(data.StructLayout):
-    """What is done with a group of cells, one of each stream."""
+    """The step of a group of cells, one of each stream."""
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__(
             {
-                "group": range(config.ports),  #: Which: that of rows ``2 * group`` and ``2 * group + 1``.
-                #: ``find``, ``add``, ``lanes``: its maxima join M; its sums are rescaled to M and added to l;
+                "group": range(config.ports),  #: The group of rows ``2 * group`` and ``2 * group + 1``.
+                #: ``find``, ``add``, ``lanes``: its maxima update M; its sums, rescaled to M, are added to l;
                 #: its lanes likewise to O.
                 "find": 1,
                 "add": 1,
                 "lanes": 1,
-                "opens": 1,  #: It is the first group of them.
+                "opens": 1,  #: It is the first group.
             }
         )
 
 
 class Gather(wiring.Component):
-    """Joins what all cells have of a row, a group of cells a cycle.
+    """Joins the sums of all cells for a row, a group of cells a cycle.
 
     Behaviour
     ---------
-    All groups in order for ``find``, then for ``add``, then, from `SHIFT_LATENCY` cycles after the last
-    ``add`` on, for ``lanes``, once for each step of lanes; a group a cycle.
+    All groups in order for ``find``, then for ``add``.  From `SHIFT_LATENCY` cycles after the last ``add``
+    on, all groups for ``lanes``, once for each step of lanes; a group a cycle.
 
     Why
     ---
-    In a pass that decodes, each cell has seen a part of the keys, and its queries are those of all others.
-    It takes long enough for one group after another to go through the gates of one.
+    In a pass that decodes each cell has seen a share of the keys, with the same queries.  The pass is long
+    enough for one group after another to use the same gates.
     """
 
     #: Cycles from a group's ``add`` to its shifts, which its lanes need.
@@ -58,7 +58,7 @@ class Gather(wiring.Component):
                 "i": In(Final(config)).array(config.ports, config.streams),
                 "step": In(GatherStep(config)),  #: A cycle before its sums are on ``i``.
                 #: ``sum_c round(l_c, M - M_c)`` over all cells c, from `total_latency` cycles after the last
-                #: sums on ``i`` until as many after the next.
+                #: sums on ``i`` until as many after the next ones.
                 "total": Out(config.sum_bits),
                 #: ``sum_c round(O_c, M - M_c)``, `lane_latency` cycles after the last group's lanes on ``i``.
                 "lanes": Out(data.ArrayLayout(signed(config.output_bits), config.merge_lanes)),
@@ -67,12 +67,12 @@ class Gather(wiring.Component):
 
     @staticmethod
     def total_latency(config: AttentionConfig) -> int:
-        """Cycles from the last ``add`` to ``total``: choice, shifts, rescaling, streams, groups."""
+        """Return the cycles from the last ``add`` to ``total``: select, shifts, rescaling, streams, groups."""
         return 4 + tree_levels(config.streams)
 
     @staticmethod
     def lane_latency(config: AttentionConfig) -> int:
-        """Cycles from the last group's ``lanes`` to ``lanes``: the same without shifts, which are there."""
+        """Return the cycles from the last group's ``lanes`` to ``lanes``: the same, with the shifts ready."""
         return 3 + tree_levels(config.streams)
 
     def elaborate(self, platform: Any) -> Module:
@@ -82,7 +82,7 @@ class Gather(wiring.Component):
         levels = tree_levels(config.streams)
         chosen = [self._chosen(m, n) for n in streams]
         here = delay(m, "here", self.step, 1)
-        step = delay(m, "step", here, 1)  # of what is chosen
+        step = delay(m, "step", here, 1)  # of the selected group
 
         # M, of all groups so far.
         largest = Signal(signed(MAXIMUM_BITS), reset_less=True)
@@ -131,7 +131,7 @@ class Gather(wiring.Component):
         return m
 
     def _chosen(self, m: Module, n: int) -> Any:
-        """Register what a group has of stream ``n``."""
+        """Register the sums of a group in stream ``n``."""
         chosen = Signal(Final(self._config), name=f"chosen_{n}", reset_less=True)
         bits = Value.cast(chosen)
         given = Array(Value.cast(group[n]) for group in self.i)

@@ -15,11 +15,11 @@ from hw.lib.arithmetic.bfloat16 import BFloat16
 from hw.lib.arithmetic.fixed import floor_shift
 from hw.lib.arithmetic.requantize import doubled, requantize, rounded
 
-#: Bits of z, the output brought to the scale of an 18-bit sum.
+#: Bits of z, the output at the scale of an 18-bit sum.
 ALIGNED_BITS = 27
 #: Bits of z times the reciprocal.
 PRODUCT_BITS = ALIGNED_BITS + RECIPROCAL_BITS
-#: Places that every integer result loses at least.
+#: Bits that every integer result drops at least.
 _LEAST_SHIFT = 19
 
 
@@ -30,10 +30,9 @@ class NormalizeStep(data.StructLayout):
         super().__init__(
             {
                 "valid": 1,
-                #: Lanes ``step * merge_lanes`` and on; steps come in order, from 0, and end with the lanes in
-                #: use.
+                #: Lanes from ``step * merge_lanes`` on; steps rise from 0 and end with the lanes in use.
                 "step": range(config.merge_steps),
-                "bank": range(RESULT_BANKS),  #: Which bank of the output buffer the results are for.
+                "bank": range(RESULT_BANKS),  #: Bank of the output buffer.
                 "scale": OutputScale(config),
             }
         )
@@ -58,8 +57,8 @@ class Normalizer(wiring.Component):
 
     Behaviour
     ---------
-    Stages: align, round, multiply, then for integers shift and clamp, for bfloat16 those of `BFloat16`.
-    Lanes whose l is zero give zeros.
+    Stages: align, round, multiply; then shift and clamp for integers, or those of `BFloat16`.  Lanes whose l
+    is zero are zero.
     """
 
     #: Cycles from a step to the multiplication.
@@ -73,16 +72,16 @@ class Normalizer(wiring.Component):
                 "i": In(data.ArrayLayout(signed(config.output_bits), config.merge_lanes)),
                 "control": In(NormalizeStep(config)),
                 "zeros": In(zeros_bits(config)),  #: Leading zeros of l, sampled with step 0.
-                #: From `RECIPROCAL_SLACK` cycles after step 0 on, until as many after the last step.
+                #: From `RECIPROCAL_SLACK` cycles after step 0 until as many after the last step.
                 "reciprocal": In(RECIPROCAL_BITS),
                 "o": Out(NormalLanes(config)),  #: Results, `latency` cycles after their step.
-                "cut": Out(config.merge_lanes),  #: The lanes of ``o`` that did not fit their format.
+                "cut": Out(config.merge_lanes),  #: The lanes of ``o`` that were clamped.
             }
         )
 
     @staticmethod
     def latency(config: AttentionConfig) -> int:
-        """Cycles from a step to its results."""
+        """Return the cycles from a step to its results."""
         product = Normalizer.RECIPROCAL_SLACK + 1
         return product + (BFloat16.LATENCY if config.output == "bfloat16" else 2)
 
@@ -114,10 +113,10 @@ class Normalizer(wiring.Component):
         return m
 
     def _halves(self, output: Value, zeros: Signal) -> Value:
-        """Return z before rounding, and the bit below: ``output`` shifted as if to give its sum 18 bits."""
+        """Return z before rounding, with one bit below: ``output``, shifted as its sum is to 18 bits."""
         even = self._config.sum_bits - 18
         twice = doubled(output)
-        # even - zeros to the right, or zeros - even to the left; a zero sum gives nothing.
+        # Right by even - zeros, or left by zeros - even; a zero sum makes 0.
         shifted = floor_shift(twice, (even - zeros)[: even.bit_length()])
         if even < MOST_ZEROS:
             more = (zeros - even)[: (MOST_ZEROS - even).bit_length()]
@@ -126,7 +125,7 @@ class Normalizer(wiring.Component):
         return Mux(zeros == self._config.sum_bits, 0, shifted)
 
     def _result(self, m: Module, lane: int, aligned: Signal, scale: Any) -> Value:
-        """Multiply by the reciprocal; bring the product to the results' scale and shape."""
+        """Multiply by the reciprocal; convert the product to the results' scale and format."""
         config = self._config
         if config.output == "bfloat16":
             product = Signal(signed(PRODUCT_BITS), name=f"product_{lane}", reset_less=True)
@@ -134,7 +133,7 @@ class Normalizer(wiring.Component):
             m.submodules[f"bfloat16_{lane}"] = convert = BFloat16(PRODUCT_BITS)
             m.d.comb += [convert.i.eq(product), convert.shift.eq(scale.shift)]
             return convert.o
-        # For int16 34 - g places go, for int8 s_o.
+        # int16 drops 34 - g bits, int8 s_o.
         shift = ~scale.fraction if config.output == "int16" else (scale.shift - _LEAST_SHIFT)[:5]
         cut = Signal(name=f"cut_{lane}", reset_less=True)
         m.d.comb += self.cut[lane].eq(cut)

@@ -1,4 +1,4 @@
-"""A row's results, some query tiles of them: written a few lanes at a time, read a beat at a time."""
+"""A row's results of some query tiles: written a few lanes at a time, read a beat at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hw.lib.memory import uninitialised
 
 
 class OutputRead(data.StructLayout):
-    """Which beat is read: ``valid``, ``bank`` and ``beat``, of those of `AttentionConfig.output_beats`."""
+    """The beat to read: ``valid``, ``bank`` and ``beat``, less than `AttentionConfig.output_beats`."""
 
     def __init__(self, config: AttentionConfig, beat_width: int) -> None:
         beats = config.output_beats(beat_width)
@@ -22,13 +22,13 @@ class OutputRead(data.StructLayout):
 
 
 class OutputBuffer(wiring.Component):
-    """Collects a row's results and gives them out in beats, while other banks fill.
+    """Collects a row's results and returns them in beats, while other banks fill.
 
     ``beat_width``: bits of a beat: a power of two, at least those of the results of ``merge_lanes``.
 
     Why
     ---
-    A beat is cut over as many narrow RAMs as steps fill it, so that no RAM needs partial writes.
+    A beat is spread over as many narrow RAMs as steps fill it, so no RAM needs partial writes.
     """
 
     def __init__(self, config: AttentionConfig, *, beat_width: int) -> None:
@@ -37,12 +37,10 @@ class OutputBuffer(wiring.Component):
         super().__init__(
             {
                 "i": In(NormalLanes(config)),
-                #: For each port's slice, all the same: a bit for all slices would have 1,120 loads in two
-                #: rows.
+                #: A copy for each port's slice: a bit for all slices would have 1,120 loads in two rows.
                 "read": In(OutputRead(config, beat_width)).array(config.result_ports),
-                #: The beat last read, from the cycle after: a slice for each of the W result ports, unit n of
-                #: it in slice n mod W, lowest lane in the low bits.  Lanes that are not in use, in the last
-                #: beat or beyond it, are undefined.
+                #: The beat last read, from the next cycle on: a slice for each of the W result ports, unit n
+                #: in slice n mod W, lowest lane in the low bits.  Lanes that are not in use are undefined.
                 "o": Out(beat_width),
             }
         )
@@ -77,18 +75,18 @@ class OutputBuffer(wiring.Component):
         return m
 
     def _place(self, bit: int) -> int:
-        """Return where in a beat the bit lies that is number ``bit`` of its lanes."""
+        """Return the position in a beat of bit ``bit`` of its lanes."""
         unit, low = divmod(bit, UNIT_BITS)
         ports = self._config.result_ports
         return unit % ports * (self._beat_width // ports) + unit // ports * UNIT_BITS + low
 
     def _address(self, beat: Value, bank: Value) -> Value:
-        """Put the bank above the beat."""
+        """Concatenate the beat and, above it, the bank."""
         bits = (self._config.output_beats(self._beat_width) - 1).bit_length()
         return Cat(beat[:bits], Const(0, max(0, bits - len(beat))), bank)
 
 
 def _divided(value: Value, divisor: int) -> tuple[Value, Value]:
-    """Return ``value`` modulo and divided by a power of two; either may have no bits left."""
+    """Return remainder and quotient of ``value`` and a power of two; either may have no bits."""
     bits = divisor.bit_length() - 1
     return value[:bits], value[bits:]

@@ -1,4 +1,4 @@
-"""Reciprocal of the running sum: normalized to 17 bits, two bits a cycle, times the scale of results."""
+"""Reciprocal of the running sum: normalized to 17 bits, divided two bits a cycle, scaled for the results."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from hw.attention.config import MULTIPLIER_BITS, AttentionConfig
 from hw.attention.core.scale import OutputScale
 from hw.lib.arithmetic.fixed import leading_zeros, round_half_up
 
-#: Bits of the normalized sum n, and of the reciprocal, also when it carries a scale.
+#: Bits of the normalized sum n, and of the reciprocal, with or without scale.
 RECIPROCAL_BITS = 17
 #: Nine steps of two quotient bits: one bit more than needed, which is always 0.
 _STEPS = 9
 _BITS_A_STEP = 2
-#: The dividend 2^33 - 1 is all ones: these many are the first remainder, one more comes in with each bit.
+#: Ones of the dividend 2^33 - 1 in the first remainder; one more is shifted in for each bit.
 _FIRST_ONES = 33 - _STEPS * _BITS_A_STEP
-#: Most leading zeros of l: the key with the largest logit has a probability of almost a half at least, which
-#: leaves B - 1 bits of B + 17.
+#: Most leading zeros of l: the probability of the largest logit is at least almost a half, so B - 1 of B + 17
+#: bits remain.
 MOST_ZEROS = 18
 
 
@@ -37,32 +37,31 @@ class Divide(data.StructLayout):
 
 
 class Reciprocal(wiring.Component):
-    """``r = (2^33 - 1) // n`` of ``n = l * 2^(17 - b)``, cut to an integer, where b is the bit length of l.
+    """``r = (2^33 - 1) // n`` of ``n = l * 2^(17 - b)``, truncated, where b is the bit length of l.
 
     Behaviour
     ---------
-    Count, normalize, then restoring division, then the scale.
+    Count leading zeros, normalize, restoring division, scale.
     """
 
     def __init__(self, config: AttentionConfig) -> None:
         self._config = config
         super().__init__(
             {
-                #: l, in the cycle of ``start`` and the next: 0, or with no more than `MOST_ZEROS` leading
-                #: zeros.
+                #: l, in the cycle of ``start`` and the next: 0, or with at most `MOST_ZEROS` leading zeros.
                 "i": In(config.sum_bits),
                 "start": In(Divide(config)),  #: Not within `latency` cycles of the one before.
                 #: Leading zeros of l, B + 17 for l = 0; from the cycle after ``start`` until the next.
                 "zeros": Out(zeros_bits(config)),
-                #: r, from `latency` cycles after ``start`` until `latency` cycles after the next; meaningless
-                #: for l = 0. For int8 and bfloat16 results it is ``(r * multiplier + 2^16) >> 17``.
+                #: r, from `latency` cycles after ``start`` until `latency` cycles after the next one;
+                #: undefined for l = 0. For int8 and bfloat16 results it is ``(r * multiplier + 2^16) >> 17``.
                 "o": Out(RECIPROCAL_BITS),
             }
         )
 
     @staticmethod
     def latency(config: AttentionConfig) -> int:
-        """Cycles from ``start`` to the result, and the fewest from one start to the next."""
+        """Return the cycles from ``start`` to the result, which are also the fewest between starts."""
         return 2 + _STEPS + (0 if config.output == "int16" else 2)
 
     def elaborate(self, platform: Any) -> Module:
@@ -105,7 +104,7 @@ class Reciprocal(wiring.Component):
         return m
 
     def _scale(self, m: Module, quotient: Signal, ending: Signal) -> None:
-        """Multiply: both factors have 17 bits, and the product loses as many, so that 17 are left."""
+        """Multiply two factors of 17 bits, and drop 17 bits of the product."""
         multiplier = Signal(MULTIPLIER_BITS, reset_less=True)
         product = Signal(RECIPROCAL_BITS + MULTIPLIER_BITS, reset_less=True)
         scaling = Signal()

@@ -1,1 +1,1 @@
-"""What the core places for every two query rows, against one stream of keys and values."""
+"""The cell of each pair of query rows in one stream of keys and values."""

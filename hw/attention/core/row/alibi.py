@@ -34,7 +34,7 @@ class Alibi(wiring.Component):
                 "position": In(signed(POSITION_BITS)),
                 "slope": In(SLOPE_BITS),
                 "i": In(signed(LOGIT_BITS)),  #: Its logit, `LOGIT_LATENCY` cycles after ``key``.
-                "o": Out(signed(LOGIT_BITS)),  #: t of the ``key`` of `LATENCY` cycles ago.
+                "o": Out(signed(LOGIT_BITS)),  #: t of the ``key`` `LATENCY` cycles ago.
             }
         )
 

@@ -27,7 +27,7 @@ _TANH_SHIFT = _WITHIN_BITS + 2
 def tanh_table() -> tuple[tuple[int, int], ...]:
     """Return start A and gain E of each segment of tanh on [0, 8), 1/128 wide, in units of 2^-19.
 
-    The line of a segment is the chord moved up by half its largest distance from the curve.
+    The line of a segment is its chord, shifted up by half its largest distance from the curve.
     """
     unit, width = 2**_START_BITS, 8 / _SEGMENTS
     table = []
@@ -41,7 +41,7 @@ def tanh_table() -> tuple[tuple[int, int], ...]:
 
 
 class LogitCap(wiring.Component):
-    """Bends the logits of one or two rows.
+    """Caps the logits of one or two rows.
 
     ``rows``: 1 or 2.
 
@@ -51,7 +51,7 @@ class LogitCap(wiring.Component):
 
     Why
     ---
-    A table for two rows, as a block RAM has two ports.
+    Two rows share a table, as a block RAM has two ports.
     """
 
     CAP_LATENCY = 4
@@ -62,12 +62,11 @@ class LogitCap(wiring.Component):
         logits = signed(LOGIT_BITS)
         super().__init__(
             {
-                #: x, the logit over the cap, 18 fraction bits; or a logit as it is, if there is no cap.
+                #: x, the logit over the cap, 18 fraction bits; without a cap the logit itself.
                 "i": In(logits).array(rows),
-                #: Cap in log2 units, 12 fraction bits, 0 for none: of the ``i`` that came `CAP_LATENCY`
-                #: cycles ago.
+                #: Cap in log2 units, 12 fraction bits, 0 for none, of the ``i`` `CAP_LATENCY` cycles ago.
                 "cap": In(CAP_BITS),
-                "o": Out(logits).array(rows),  #: Logits of the ``i`` of `LATENCY` cycles ago.
+                "o": Out(logits).array(rows),  #: Logits of the ``i`` `LATENCY` cycles ago.
             }
         )
 

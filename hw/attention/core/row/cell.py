@@ -1,4 +1,4 @@
-"""Query rows against one stream of keys and values: the cell that the core places for every two rows."""
+"""Query rows against one stream of keys and values: the cell that the core places for each pair of rows."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ from hw.attention.core.row.value import ValueStep, ValueUnit
 from hw.attention.core.settings import RowSettings
 from hw.lib.delay import delay
 
-#: Bits of a part that share a register which says whose part it is.
+#: Bits of a part for each register that selects it.
 _CHOICE_BITS = 256
 
 
 class RowControl(data.StructLayout):
-    """What every row of a stream does in a cycle, each member for the stage it belongs to (`CoreTiming`)."""
+    """Control of all rows of a stream in a cycle, each member for its stage (`CoreTiming`)."""
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__(
             {
-                "place": QueryPlace(config),  #: Where the part on ``query`` goes, see `ScoreUnit`.
-                #: What the next query of the rows on ``configure`` is told, see `LogitUnit`.
+                "place": QueryPlace(config),  #: Destination of the part on ``query``, see `ScoreUnit`.
+                #: Settings of the next query of the rows on ``configure``, see `LogitUnit`.
                 "settings": RowSettings(config),
-                #: Which part of the queries the part of the key in the next cycle meets, see `ScoreUnit`.
+                #: Part of the queries for the key's part in the next cycle, see `ScoreUnit`.
                 "pick": QueryPick(config),
-                #: ``accumulate``, ``first``: there is a part of a key, and it is its first, see `ScoreUnit`.
+                #: ``accumulate``, ``first``: a part of a key is present, and it is the first, see
+                #: `ScoreUnit`.
                 "accumulate": 1,
                 "first": 1,
                 "adopt": 1,  #: Change of settings, see `LogitUnit`.
@@ -43,19 +44,17 @@ class RowControl(data.StructLayout):
                 #: ``write``, ``read``: see `LogitBuffer`.
                 "write": LogitWrite(config),
                 "read": LogitRead(config),
-                "exponent": 1,  #: A logit read one cycle ago is on the way to the exponential.
+                "exponent": 1,  #: The logit read one cycle ago enters the exponential.
                 "value": ValueStep(config),  #: See `ValueUnit`.
                 "merge": MergeStep(config),  #: See `Merge`.
                 "final": FinalRead(config),  #: Lanes to the results, see `Finals`.
-                "sum_bank": 1,  #: With several streams only: whose sums go to the results, see `Finals`.
+                "sum_bank": 1,  #: With several streams only: bank of the sums for the results, see `Finals`.
             }
         )
 
 
 def row_cells(config: AttentionConfig) -> list[tuple[int, int]]:
-    """Return first row and number of rows of each cell: pairs, and a single one at the end of an odd
-    number.
-    """
+    """Return first row and number of rows of each cell: pairs, and a single last one if rows are odd."""
     return [(row, min(2, config.rows - row)) for row in range(0, config.rows, 2)]
 
 
@@ -72,13 +71,12 @@ class AttentionRows(wiring.Component):
 
     Why
     ---
-    A control bit has some 500 loads here.  Without registers of its own for each cell, whose inputs are all
-    that is between cells, it was one net of 9,000 over all dies.
+    A control bit has some 500 loads here.  Without registers in each cell, whose inputs are all the nets
+    between cells, it was one net of 9,000 loads over all dies.
 
-    Queries are loaded under the computation of the pass before, into the bank that this does not use: from
-    the cycle of its first pick on, and up to the cycle before their own.  Settings go the same way with a
-    delay: a pass's ``adopt`` comes ``timing.adopt + 1`` cycles after its first pick, and ``configure`` should
-    come as long after ``load``.
+    Queries are loaded during the pass before, into the other bank: from the cycle of that pass's first pick,
+    until the cycle before their own first pick.  Settings follow with a delay: ``adopt`` comes ``timing.adopt
+    + 1`` cycles after the first pick of a pass, and ``configure`` must come as long after ``load``.
     """
 
     def __init__(self, config: AttentionConfig, *, rows: int) -> None:
@@ -94,13 +92,13 @@ class AttentionRows(wiring.Component):
             "key": In(elements),
             "value": In(elements),
             "o": Out(Final(config)).array(rows),  #: See `Finals`.
-            #: How many logits of a cycle, of visible pairs, did not fit their 24 bits.
+            #: Logits of visible pairs that were clamped to 24 bits in a cycle.
             "saturated": Out(range(rows + 1)),
         }
         if config.decodes:
             members |= {
-                #: ``decode``, ``own_key``, ``own_value``: take these parts instead.  ``decode`` changes
-                #: while nothing is under way.
+                #: ``decode``, ``own_key``, ``own_value``: use these parts instead.  ``decode`` changes while
+                #: the core is idle.
                 "decode": In(1),
                 "own_key": In(elements),
                 "own_value": In(elements),
@@ -111,7 +109,7 @@ class AttentionRows(wiring.Component):
         """Join the units, behind a register of every input."""
         m = Module()
         config = self._config
-        # Not even control needs a reset: it comes from registers that have one, a cycle before this cell has.
+        # Control needs no reset either: it comes from registers that have one, a cycle before this cell.
         control, load, configure, query = (
             delay(m, name, getattr(self, name), 1, reset=False)
             for name in ("control", "load", "configure", "query")
@@ -141,7 +139,7 @@ class AttentionRows(wiring.Component):
         return m
 
     def _chosen(self, m: Module, name: str) -> Any:
-        """Return the part that is broadcast, or in passes that decode the cell's own."""
+        """Return the broadcast part, or in passes that decode the cell's own part."""
         given = getattr(self, name)
         if not self._config.decodes:
             return given
@@ -149,7 +147,7 @@ class AttentionRows(wiring.Component):
         own = Value.cast(getattr(self, f"own_{name}"))
         chosen = Signal(data.ArrayLayout(signed(8), self._config.lanes), name=f"chosen_{name}")
         for low in range(0, len(bits), _CHOICE_BITS):
-            # Equal registers, which are not to become one.
+            # Equal registers that tools must not merge.
             decode = Signal(name=f"decode_{name}_{low}", attrs={"keep": 1})
             m.d.sync += decode.eq(self.decode)
             piece = slice(low, low + _CHOICE_BITS)
@@ -157,14 +155,14 @@ class AttentionRows(wiring.Component):
         return chosen
 
     def _probabilities(self, m: Module, row: int, control: Any, logit: LogitUnit, value: Any) -> None:
-        """Make the stages behind a row's logits."""
+        """Place the stages behind a row's logits."""
         config = self._config
         m.submodules[f"logits_{row}"] = logits = LogitBuffer(config)
         m.submodules[f"exp2_{row}"] = exp2 = Exp2(config)
         m.submodules[f"values_{row}"] = values = ValueUnit(config)
         m.submodules[f"merge_{row}"] = merge = Merge(config)
         m.submodules[f"finals_{row}"] = finals = Finals(config)
-        # As late as the others; of its own, as it has many loads.
+        # The same delay as the others, in a register of its own, as it has many loads.
         final = Signal(FinalRead(config), name=f"final_{row}", reset_less=True, attrs={"keep": 1})
         m.d.sync += final.eq(self.control.final)
         m.d.comb += [

@@ -1,4 +1,4 @@
-"""Exponential: ``2^(t - M)`` of logit and running maximum, piecewise linear."""
+"""Exponential: ``2^(t - M)`` of a logit and the running maximum, piecewise linear."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _EXPONENT_BITS = 5
 def exp2_table(segments: int) -> tuple[tuple[int, int], ...]:
     """Return start Y and drop Z of each segment of 2^-x on [0, 1), in units of 2^-18.
 
-    The line of a segment is the chord moved down by half its largest distance from the curve, which is where
-    the curve's slope equals the chord's: of all lines it has the smallest largest error.
+    The line of a segment is its chord, shifted down by half its largest distance from the curve, where the
+    curve's slope equals the chord's.  It has the smallest maximum error of all lines.
     """
     table = []
     for segment in range(segments):
@@ -35,12 +35,12 @@ def exp2_table(segments: int) -> tuple[tuple[int, int], ...]:
 
 
 class Exp2(wiring.Component):
-    """Gives ``p = 2^B * 2^(t - M)``, one a cycle.
+    """Computes ``p = 2^B * 2^(t - M)``, one a cycle.
 
     Behaviour
     ---------
     Stages: distance below the maximum; table; slope times distance into the segment; subtraction; shift by
-    the whole part; rounding.
+    the integer part; rounding.
     """
 
     #: Cycles from logit to probability.
@@ -52,8 +52,9 @@ class Exp2(wiring.Component):
             {
                 "i": In(signed(LOGIT_BITS)),  #: Logit t, 12 fraction bits.
                 "maximum": In(signed(MAXIMUM_BITS)),  #: M of the logit's tile; never below t.
-                "valid": In(1),  #: There is a logit, and its key is seen; otherwise the probability is 0.
-                #: Probability of the logit of `LATENCY` cycles ago, in units of 2^-B.
+                #: A logit is present, and its key is visible; otherwise the probability is 0.
+                "valid": In(1),
+                #: Probability of the logit `LATENCY` cycles ago, in units of 2^-B.
                 "o": Out(config.probability_width),
             }
         )
@@ -65,16 +66,16 @@ class Exp2(wiring.Component):
         drop_bits = max(drop for _, drop in table).bit_length()
         # Fraction bits of u below the segment number.
         within_bits = LOGIT_FRACTION_BITS - (len(table).bit_length() - 1)
-        # y has 18 - B bits too many, or two too few; an exponent two above B leaves less than half.
+        # y has 18 - B bits too many, or two too few; an exponent two above B rounds to 0.
         extra = _TABLE_BITS - self._config.probability_bits
         flush = self._config.probability_bits + 2
 
-        below = Signal(LOGIT_BITS + 1, reset_less=True)  # of a key that is seen
+        below = Signal(LOGIT_BITS + 1, reset_less=True)  # of a visible key
         whole = below[LOGIT_FRACTION_BITS:]
         segment = below[within_bits:LOGIT_FRACTION_BITS]
         m.d.sync += below.eq((self.maximum << LOGIT_FRACTION_BITS) - self.i)
 
-        # The exponent travels beside the three stages of y; all flushed ones look alike.
+        # The exponent is delayed beside the three stages of y; larger ones than `flush` are clamped.
         valid = Signal(Exp2.LATENCY - 1)
         exponents = [Signal(_EXPONENT_BITS, name=f"exponent_{n}", reset_less=True) for n in range(3)]
         start_2 = Signal(_TABLE_BITS, reset_less=True)
@@ -101,7 +102,7 @@ class Exp2(wiring.Component):
                 with m.Case(n):
                     m.d.sync += [start_2.eq(segment_start), drop.eq(segment_drop)]
         flushed = exponents[2] == flush
-        # Shifted with half a unit behind it, then rounded: in one cycle the shift and the carry are too long.
+        # Shifted with one bit below, then rounded: shift and carry are too long for one cycle.
         scaled = Cat(Const(0, 1 + max(0, -extra)), y)
         shifted = Signal(len(scaled), reset_less=True)
         m.d.sync += shifted.eq(Mux(flushed, 0, scaled >> (exponents[2] + max(0, extra))[:_EXPONENT_BITS]))

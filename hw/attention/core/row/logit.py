@@ -1,4 +1,4 @@
-"""From raw scores to logits: scale, cap, distance, and which keys a row sees."""
+"""From raw scores to logits: scale, cap, distance, and visibility."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ class LogitUnit(wiring.Component):
 
     Behaviour
     ---------
-    A score a cycle.  Settings may be given in the cycle of ``adopt``, for the query after the one that is
-    adopted.
+    A score a cycle.  Settings for the query after the next may arrive in the cycle of ``adopt``.
     """
 
     def __init__(self, config: AttentionConfig, *, rows: int) -> None:
@@ -35,28 +34,28 @@ class LogitUnit(wiring.Component):
                 #: Of the next query of the rows whose bit of ``configure`` is high.
                 "settings": In(RowSettings(config)),
                 "configure": In(rows),
-                #: The next queries' settings become those of the scores that come from the next cycle on.
+                #: The settings of the next queries apply to scores from the next cycle on.
                 "adopt": In(1),
                 "i": In(signed(config.score_bits)).array(rows),  #: Raw scores.
                 "key": In(KEY_BITS),  #: Index of their key.
-                #: With ``logit_cap`` only: cap of the scores that came `cap_latency` cycles ago, 0 for none.
+                #: With ``logit_cap`` only: cap of the scores `cap_latency` cycles ago, 0 for none.
                 "cap": In(CAP_BITS if config.logit_cap else 0),
-                #: ``o``, ``visible``: logits t of the scores of `latency` cycles ago, and whether the rows
-                #: see their key: a row that was not configured for these queries sees none.
+                #: ``o``, ``visible``: logits t of the scores `latency` cycles ago, and whether the rows see
+                #: their key; a row without settings for these queries sees none.
                 "o": Out(signed(LOGIT_BITS)).array(rows),
                 "visible": Out(rows),
-                "cut": Out(rows),  #: Beside ``o``: there is no cap, and the scaled score did not fit 24 bits.
+                "cut": Out(rows),  #: Beside ``o``: the scaled score was clamped to 24 bits, without a cap.
             }
         )
 
     @staticmethod
     def cap_latency(config: AttentionConfig) -> int:
-        """Cycles from a score to its cap."""
+        """Return the cycles from a score to its cap."""
         return REQUANTIZE_LATENCY + LogitCap.CAP_LATENCY
 
     @staticmethod
     def latency(config: AttentionConfig) -> int:
-        """Cycles from a score to its logit."""
+        """Return the cycles from a score to its logit."""
         cap = LogitCap.LATENCY if config.logit_cap else 0
         return REQUANTIZE_LATENCY + cap + (Alibi.LATENCY - Alibi.LOGIT_LATENCY if config.alibi else 0)
 
@@ -73,7 +72,7 @@ class LogitUnit(wiring.Component):
             following = Signal(RowSettings(config), name=f"following_{row}", reset_less=True)
             settings = Signal(RowSettings(config), name=f"settings_{row}", reset_less=True)
             shift = Signal(SHIFT_BITS, name=f"shift_{row}", reset_less=True)
-            # Whether the row has a query: the last pass of a head may have fewer queries than there are rows.
+            # Whether the row has a query: the last pass of a head may have fewer queries than rows.
             awaited, used = Signal(name=f"awaited_{row}"), Signal(name=f"used_{row}")
             with m.If(self.configure[row]):
                 m.d.sync += following.eq(self.settings)
@@ -109,7 +108,7 @@ class LogitUnit(wiring.Component):
         return m
 
     def _uncapped(self, m: Module, row: int, cut: Value) -> Value:
-        """Return ``cut`` where there is no cap: what a cap bends is at its end as it should be."""
+        """Return ``cut`` of scores without a cap: a cap limits its logits as specified."""
         config, left = self._config, LogitUnit.latency(self._config) - REQUANTIZE_LATENCY
         if config.logit_cap:
             cut = delay(m, f"cut_{row}", cut, LogitCap.CAP_LATENCY, reset=False) & (self.cap == 0)
@@ -117,7 +116,7 @@ class LogitUnit(wiring.Component):
         return delay(m, f"cut_uncapped_{row}", cut, left, reset=False)
 
     def _alibi(self, m: Module, row: int, settings: Any, logit: Any) -> Any:
-        """Take the distance as late as the cap lets the logit come."""
+        """Subtract the distance, delayed by the latency of the cap."""
         late = LogitCap.LATENCY if self._config.logit_cap else 0
         m.submodules[f"alibi_{row}"] = alibi = Alibi()
         m.d.comb += [

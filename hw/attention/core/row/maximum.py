@@ -19,35 +19,35 @@ from hw.lib.arithmetic.fixed import saturate
 from hw.lib.delay import payload_register
 from hw.lib.memory import uninitialised
 
-#: Tiles, complete or not, whose logits may lie in the buffer at a time.
+#: Tiles, complete or not, in the buffer at a time.
 LOGIT_TILES = 4
 
 
 class LogitWrite(data.StructLayout):
-    """What comes with a logit on its way into the buffer."""
+    """Control of a logit's write to the buffer."""
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__(
             {
-                "valid": 1,  #: There is one.
+                "valid": 1,  #: A logit is written.
                 "slot": range(LOGIT_TILES),  #: Number of its tile, modulo `LOGIT_TILES`.
-                "entry": range(config.logit_entries),  #: Where it is kept.
+                "entry": range(config.logit_entries),  #: Its entry.
                 #: ``first``, ``last``: it is the first, the last of its tile.
                 "first": 1,
                 "last": 1,
-                "opens": 1,  #: Its tile is the first of the query tile: no earlier maximum counts.
+                "opens": 1,  #: Its tile is the first of the query tile: earlier maxima do not count.
             }
         )
 
 
 class LogitRead(data.StructLayout):
-    """Which logit leaves the buffer."""
+    """Control of a logit's read from the buffer."""
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__(
             {
-                "valid": 1,  #: One does.
-                #: ``slot``, ``entry``: as it was written.
+                "valid": 1,  #: A logit is read.
+                #: ``slot``, ``entry``: as written.
                 "slot": range(LOGIT_TILES),
                 "entry": range(config.logit_entries),
                 #: ``first``, ``last``: it is the first, the last of its tile.
@@ -58,21 +58,21 @@ class LogitRead(data.StructLayout):
 
 
 class LogitBuffer(wiring.Component):
-    """Holds back the logits of a row until the maximum of their tile is known.
+    """Holds the logits of a row until the maximum of their tile is known.
 
     Behaviour
     ---------
-    A tile may be read from `LATENCY` cycles after its last logit was written.  An entry may be written again
-    from one cycle after it was read; the read of a tile's first takes the slot's maximum with it.  A logit
+    A tile may be read from `LATENCY` cycles after its last logit was written.  An entry may be overwritten
+    from one cycle after its read; the read of a tile's first logit also reads the slot's maximum.  A logit
     may be read more than once.
 
     Why
     ---
-    A key that is not seen stands for the smallest logit there is, whose M is -2048: no other is below.  O and
-    l of a row that has seen none are 0 whatever its M, so that the maximum needs no "none yet" of its own.
+    A hidden key stands for the smallest logit, whose M is -2048, so no other is below.  O and l of a row that
+    sees no key are 0 whatever its M, so the maximum needs no valid bit.
 
-    Tiles lie behind each other in a ring, not in a half of the buffer each: so a short tile takes no more
-    room than it has logits, and keys flow on behind it.
+    Tiles follow each other in a ring, not in two halves of the buffer.  So a short tile takes only the room
+    of its logits, and keys continue behind it.
     """
 
     #: Cycles from the last write of a tile to its first read.
@@ -86,13 +86,13 @@ class LogitBuffer(wiring.Component):
                 "i_visible": In(1),  #: The row sees its key.
                 "write": In(LogitWrite(config)),
                 "read": In(LogitRead(config)),
-                #: ``o``, ``o_visible``: logit asked for one cycle ago.
+                #: ``o``, ``o_visible``: the logit of the read one cycle ago.
                 "o": Out(signed(LOGIT_BITS)),
                 "o_visible": Out(1),
-                #: M, the running maximum with the tile of ``o``; beside ``o``.
+                #: M, the running maximum including the tile of ``o``; beside ``o``.
                 "maximum": Out(signed(MAXIMUM_BITS)),
-                #: By how much M rose with the tile whose last logit was read most recently, at most 63; from
-                #: 2 cycles after that read.
+                #: Rise of M with the tile whose last logit was read most recently, at most 63; from 2 cycles
+                #: after that read.
                 "rise": Out(RESCALE_BITS),
                 "reached": Out(signed(MAXIMUM_BITS)),  #: M with that tile; with several streams only.
             }
@@ -115,15 +115,15 @@ class LogitBuffer(wiring.Component):
             self.o_visible.eq(get.data[LOGIT_BITS]),
         ]
 
-        # While a tile comes in: its largest logit.
+        # While a tile is written: its largest logit.
         seen = Signal(signed(LOGIT_BITS))
         largest = Signal(signed(LOGIT_BITS), reset_less=True)
         m.d.comb += seen.eq(Mux(self.i_visible, self.i, -(2 ** (LOGIT_BITS - 1))))
         with m.If(self.write.valid & (self.write.first | (seen > largest))):
             m.d.sync += largest.eq(seen)
 
-        # A cycle after its last logit it is rounded up; a cycle later follows the running maximum, kept by
-        # slot until the tile is read.
+        # A cycle after its last logit the maximum is rounded up; a cycle later the running maximum is
+        # updated, and kept by slot until the tile is read.
         ended, complete = Signal(), Signal()
         opened, opens = Signal(reset_less=True), Signal(reset_less=True)
         written = Signal(range(LOGIT_TILES), reset_less=True)
@@ -155,7 +155,7 @@ class LogitBuffer(wiring.Component):
                 rises[slot].eq(Mux(opens, 0, saturate(climb, RESCALE_BITS))),
             ]
 
-        # While a tile goes out.
+        # While a tile is read.
         rise, ending = Signal(RESCALE_BITS, reset_less=True), Signal()
         maximum, last_rise, reached = (
             payload_register(m, getattr(self, name), name=f"{name}_held")

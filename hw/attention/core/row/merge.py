@@ -21,15 +21,13 @@ class MergeStep(data.StructLayout):
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__(
             {
-                "begins": 1,  #: In the next cycle is step 0.
+                "begins": 1,  #: Step 0 is in the next cycle.
                 "valid": 1,
-                #: Lanes ``step * merge_lanes`` and on; steps come in order, from 0, and end with the lanes in
-                #: use.
+                #: Lanes from ``step * merge_lanes`` on; steps rise from 0 and end with the lanes in use.
                 "step": range(config.merge_steps),
-                "opens": 1,  #: The tile is the first of its query tile: there is no running output yet.
+                "opens": 1,  #: The tile is the first of its query tile: the running output is 0.
                 "closes": 1,  #: The tile is the last one: the result is final.
-                #: For a tile that closes: which bank of finals takes the result.  Without several streams
-                #: there is one bank, and this is not used.
+                #: For a tile that closes: bank of finals for the result; unused with one stream.
                 "bank": 1,
             }
         )
@@ -42,7 +40,7 @@ class FinalLanes(data.StructLayout):
         super().__init__(
             {
                 "valid": 1,
-                #: ``bank``, ``step``: where they belong.
+                #: ``bank``, ``step``: their place.
                 "bank": 1,
                 "step": range(config.merge_steps),
                 "lanes": data.ArrayLayout(signed(config.output_bits), config.merge_lanes),
@@ -55,7 +53,7 @@ class Merge(wiring.Component):
 
     Behaviour
     ---------
-    A step a cycle: read, shift, add, write: ``O = round(O, rise) + partial``.  The same lane may come again
+    A step a cycle: read, shift, add, write: ``O = round(O, rise) + partial``.  The same lane may follow
     `LATENCY` + 1 cycles later.
     """
 
@@ -71,8 +69,8 @@ class Merge(wiring.Component):
                 "partial": In(data.ArrayLayout(signed(config.partial_bits), config.merge_lanes)),
                 #: Sum of probabilities of the tile, from the cycle after step 0 on.
                 "partial_sum": In(config.partial_sum_bits),
-                #: Rise of the maximum with the tile, from the cycle after step 0 on: for half of the lanes,
-                #: and for the others and the sum.
+                #: Rise of the maximum with the tile, from the cycle after step 0 on: a copy for half of the
+                #: lanes, and one for the others and the sum.
                 "rise": In(RESCALE_BITS).array(2),
                 #: M with the tile, as ``rise``; used with several streams only.
                 "reached": In(signed(MAXIMUM_BITS)),
@@ -100,7 +98,7 @@ class Merge(wiring.Component):
         m.d.comb += get.addr.eq(self.control.step)
 
         lanes = payload_register(m, self.o.lanes)
-        # Equal registers, which are not to become one: for half of the lanes, for the others and the sum.
+        # Equal registers that tools must not merge: for half of the lanes, and for the others and the sum.
         opens = [Signal(name=f"opens_{n}", reset_less=True, attrs={"keep": 1}) for n in range(2)]
         m.d.sync += [register.eq(self.control.opens) for register in opens]
         for lane in range(config.merge_lanes):

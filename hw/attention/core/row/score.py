@@ -17,19 +17,19 @@ from hw.lib.memory import uninitialised
 
 
 class QueryPlace(data.StructLayout):
-    """Where a part of a query lies: ``bank`` (two query tiles, the one in use and the next) and ``part``."""
+    """Location of a part of a query: ``bank`` (the query tile in use, or the next one) and ``part``."""
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__({"bank": 1, "part": range(config.folds)})
 
 
-#: Multipliers of a chain, each adding to the word of the one before, a cycle later: packed words have room
-#: for seven products, and a longer chain takes more cycles.
+#: Multipliers of a cascade, each adding to the word of the one before, a cycle later.  Packed words have room
+#: for seven products, and a longer cascade takes more cycles.
 _CHAIN = 4
 
 
 class QueryPick(data.StructLayout):
-    """Which part the multipliers take: ``valid`` and ``place``."""
+    """The part for the multipliers: ``valid`` and ``place``."""
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__({"valid": 1, "place": QueryPlace(config)})
@@ -46,9 +46,9 @@ class ScoreUnit(wiring.Component):
 
     Why
     ---
-    A key meets both rows, so a multiplier takes the queries of both as one factor.  The first sums are made
-    in the multipliers' own adders, along chains: lane n of a chain works n cycles later than its first, and
-    so are its part of the key, of the queries and of the picks.
+    A key meets both rows, so a multiplier takes the queries of both as one packed factor.  The multipliers'
+    own adders make the first sums, along cascades: lane n of a cascade works n cycles later than its first,
+    with its part of the key, of the queries and of the picks delayed by as much.
     """
 
     def __init__(self, config: AttentionConfig, *, rows: int) -> None:
@@ -61,27 +61,26 @@ class ScoreUnit(wiring.Component):
                 "query": In(elements),
                 "place": In(QueryPlace(config)),
                 "load": In(rows),
-                #: The part of a key that comes in this cycle, and those until the next pick, meet this part
-                #: of the queries.
+                #: Selects the part of the queries for the parts of keys from this cycle until the next pick.
                 "pick": In(QueryPick(config)),
                 "key": In(elements),
-                #: ``accumulate``, ``first``: a part came `first_latency` + 1 cycles ago, and it is the first
-                #: of its key.  Without folds not used.
+                #: ``accumulate``, ``first``: a part arrived `first_latency` + 1 cycles ago, and it is the
+                #: first of its key.  Unused without folds.
                 "accumulate": In(1),
                 "first": In(1),
-                #: Raw score S of the key whose last part came `latency` + 1 cycles ago.
+                #: Raw score S of the key whose last part arrived `latency` + 1 cycles ago.
                 "o": Out(signed(config.score_bits)).array(rows),
             }
         )
 
     @staticmethod
     def first_latency(config: AttentionConfig) -> int:
-        """Cycles from a part of a key to its dot product, without the register in front of the product."""
+        """Return the cycles from a part of a key to its dot product, without the register before the product."""
         return 2 + _CHAIN + tree_levels(config.lanes // _CHAIN)
 
     @staticmethod
     def latency(config: AttentionConfig) -> int:
-        """Cycles from the last part of a key to its score, likewise."""
+        """Return the cycles from the last part of a key to its score, likewise."""
         return ScoreUnit.first_latency(config) + (config.folds > 1)
 
     def elaborate(self, platform: Any) -> Module:
@@ -120,8 +119,8 @@ class ScoreUnit(wiring.Component):
         return m
 
     def _stage(self, m: Module, n: int) -> tuple[list[Value], list[list[Value]], Value]:
-        """Return what lane ``n`` of each chain multiplies: elements of the key, and of the queries that are
-        picked, with the bit that says that they are.
+        """Return the operands of lane ``n`` of each cascade: elements of the key, elements of the picked
+        queries, and the enable of these.
         """
         config = self._config
         lanes = range(n, config.lanes, _CHAIN)

@@ -15,7 +15,7 @@ from hw.lib.arithmetic.packed import split
 from hw.lib.delay import delay, payload_register
 from hw.lib.memory import uninitialised
 
-#: Lanes of a RAM of finished sums, and bits of these that share a register of the merge's step: one for all
+#: Lanes of a RAM of finished sums, and bits of these for each register of the merge's step: a single one
 #: would have thousands of loads.
 _RAM_LANES, _MERGE_BITS = 8, 17
 
@@ -27,10 +27,10 @@ class ValueStep(data.StructLayout):
         parts = range(config.folds)
         super().__init__(
             {
-                "part": parts,  #: Which part: its lanes are ``part * D`` and on of the value.
+                "part": parts,  #: Its lanes start at lane ``part * D`` of the value.
                 "last_part": parts,  #: Parts of the value, less 1.
-                "turn": 1,  #: There is a part, of several.
-                #: ``first``, ``ends``: the key is the first, the last of its tile.
+                "turn": 1,  #: A part is present, one of several of its value.
+                #: ``first``, ``ends``: the key is the first, or the last, of its tile.
                 "first": 1,
                 "ends": 1,
                 "last": 1,  #: The part is the last of the last key of its tile.
@@ -39,7 +39,7 @@ class ValueStep(data.StructLayout):
 
 
 class _Finished(data.StructLayout):
-    """What a tile has beside its sums: their own sum, and what became of the row's maximum."""
+    """A tile's sum of probabilities, and the change of the row's maximum."""
 
     def __init__(self, config: AttentionConfig) -> None:
         members: dict[str, Any] = {"partial_sum": config.partial_sum_bits, "rise": RESCALE_BITS}
@@ -53,16 +53,16 @@ class ValueUnit(wiring.Component):
 
     Behaviour
     ---------
-    Step 0 of a tile's merge may come `LATENCY` - 1 cycles after ``last`` or later; the last one no later than
-    the first ``ends`` of the next tile but one.  Sums of other tiles do not wait for it.
+    Step 0 of a tile's merge is at the earliest `LATENCY` - 1 cycles after ``last``; its last step at the
+    latest with the first ``ends`` of the next tile but one.  Sums of other tiles do not wait for it.
 
     Why
     ---
-    Sums of a tile's last key go to a small RAM with room for two tiles, of which the merge reads one while
-    the accumulators go on.  Parts of a value take turns at one accumulator a lane.
+    The sums after a tile's last key go to a small RAM with room for two tiles.  The merge reads one tile
+    while the accumulators continue.  Parts of a value take turns at one accumulator a lane.
     """
 
-    #: Cycles from the last part of a tile to its sums on ``partial`` at the earliest.
+    #: Fewest cycles from the last part of a tile to its sums on ``partial``.
     LATENCY = 4
 
     def __init__(self, config: AttentionConfig) -> None:
@@ -71,25 +71,24 @@ class ValueUnit(wiring.Component):
             {
                 #: A part of a value, a cycle before its probability.
                 "value": In(data.ArrayLayout(signed(8), config.lanes)),
-                #: The same for all parts of a value; 0 when there is none.
+                #: Constant over the parts of a value; 0 without a key.
                 "probability": In(config.probability_width),
-                #: Beside the probability; ``turn``, ``first``, ``ends`` and ``last`` are low when there is
-                #: none.
+                #: Beside the probability; ``turn``, ``first``, ``ends`` and ``last`` are low without a key.
                 "step": In(ValueStep(config)),
                 "rise": In(RESCALE_BITS),  #: Rise of the maximum with the tile, two cycles after ``last``.
                 #: The maximum with the tile, two cycles after ``last``; with several streams only.
                 "reached": In(signed(MAXIMUM_BITS)),
-                "merge_begins": In(1),  #: The finished tile's merge has its step 0 in the next cycle.
-                #: Which of the finished tile's ``merge_lanes`` lanes are on ``partial`` in the next cycle.
+                "merge_begins": In(1),  #: Step 0 of the finished tile's merge is in the next cycle.
+                #: Step whose ``merge_lanes`` lanes of the finished tile are on ``partial`` in the next cycle.
                 "merge_step": In(range(config.merge_steps)),
-                #: Partial sums ``sum_j p_j v_j[d]`` of the finished tile, lanes ``merge_step * merge_lanes``
-                #: and on.
+                #: Partial sums ``sum_j p_j v_j[d]`` of the finished tile, lanes from ``merge_step *
+                #: merge_lanes`` on.
                 "partial": Out(data.ArrayLayout(signed(config.partial_bits), config.merge_lanes)),
-                #: Sum of the finished tile's probabilities, from the cycle after step 0 to the one after the
-                #: last step.
+                #: Sum of the finished tile's probabilities, from the cycle after step 0 to the cycle after
+                #: the last step.
                 "partial_sum": Out(config.partial_sum_bits),
-                #: ``finished_rise``, ``finished_reached``: ``rise``, twice, for its loads, and ``reached`` of
-                #: the finished tile, likewise.
+                #: ``finished_rise``, ``finished_reached``: two copies of ``rise``, and ``reached``, of the
+                #: finished tile, at the same times.
                 "finished_rise": Out(RESCALE_BITS).array(2),
                 "finished_reached": Out(signed(MAXIMUM_BITS)),
             }
@@ -110,12 +109,12 @@ class ValueUnit(wiring.Component):
         return m
 
     def _accumulated(self, m: Module, platform: Any, step: Any, later: Any) -> list[Value]:
-        """Add up in the multipliers' slices; give the sums of three cycles ago."""
+        """Accumulate in the DSP slices; return the sums of three cycles ago."""
         config = self._config
         sums: list[Value] = []
         for d in range(config.lanes):
             total = Signal(signed(config.partial_bits), name=f"sum_{d}")
-            # Sums that rest, but for the one that is next: that one is in the slice, or on its way into it.
+            # Sums of the other parts, except for the next one, which is in the slice or on its way into it.
             resting, others = total, [total]
             for n in range(config.folds - 2):
                 rested = Signal.like(total, name=f"resting_{n}_{d}", reset_less=True)
@@ -143,7 +142,7 @@ class ValueUnit(wiring.Component):
         return sums
 
     def _packed(self, m: Module, platform: Any, step: Any) -> list[Value]:
-        """Multiply two lanes at once, and add up outside, as a word has no room for sums."""
+        """Multiply two lanes at once, and accumulate outside, as a packed word has no room for sums."""
         config = self._config
         products: list[Value] = []
         for d in range(0, config.lanes, 2):
@@ -159,7 +158,7 @@ class ValueUnit(wiring.Component):
             )
             high, low = split(word)
             products += [low, high]
-        # Where no key is, the product is 0: the accumulator needs no enable for it.
+        # Without a key the product is 0: the accumulator needs no enable.
         sums: list[Value] = []
         for d, product in enumerate(products):
             banks = [
@@ -172,13 +171,13 @@ class ValueUnit(wiring.Component):
             result = Signal(config.partial_bits, name=f"sum_{d}")
             m.d.comb += result.eq(Mux(step.first, 0, before) + product)
             for part, bank in enumerate(banks):
-                # An expression, not a condition: simulators then write these many registers only once.
+                # An expression, not a condition: simulators then write these registers only once.
                 m.d.sync += bank.eq(result if config.folds == 1 else Mux(step.part == part, result, bank))
             sums.append(result)
         return sums
 
     def _finish(self, m: Module, step: Any, later: Any) -> None:
-        """Add up probabilities; keep what two tiles have beside their sums, and give the earlier one's."""
+        """Add up probabilities; keep sum, rise and maximum of two tiles, and return those of the earlier one."""
         config = self._config
         total = Signal(config.partial_sum_bits, reset_less=True)
         probability = delay(m, "probability", self.probability, 1, reset=False)
@@ -206,11 +205,11 @@ class ValueUnit(wiring.Component):
             m.d.sync += payload_register(m, self.finished_reached, name="reached_held").eq(taken.reached)
 
     def _keep(self, m: Module, later: Any, sums: list[Value]) -> None:
-        """Keep the sums of the last keys of two tiles; give the lanes of a step of the earlier one."""
+        """Keep the sums of two tiles; return the lanes of a step of the earlier one."""
         config = self._config
         read: list[Value] = []
         for first in range(0, config.lanes, _RAM_LANES):
-            # Equal registers, which are not to become one.
+            # Equal registers that tools must not merge.
             name = f"{first}"
             own = Signal(ValueStep(config), name=f"own_{name}", attrs={"keep": 1})
             coming, reading, held = (
