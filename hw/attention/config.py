@@ -1,4 +1,4 @@
-"""Shape of the attention engine, and the widths that follow from it (``docs/attention.md``)."""
+"""Shape of the attention engine, and the widths that follow from it (``docs/attention-specification.md``)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOGIT_BITS = 24
 LOGIT_FRACTION_BITS = 12
 #: Bits of a whole log2 maximum M.
 MAXIMUM_BITS = 13
-#: Bits of a rescale amount; the largest one leaves zero of any O and l.
+#: Bits of a rescale amount; the largest one makes any O and l zero.
 RESCALE_BITS = 6
 #: Bits of the launch arguments: multiplier and shift of scores; slope; cap; fraction, multiplier and shift of
 #: results.
@@ -29,16 +29,16 @@ CAP_BITS = 23
 FRACTION_BITS = 4
 OUTPUT_SHIFT_BITS = 7
 
-#: Bits of the units that rows in memory are whole numbers of, and in which results are dealt out: unit n of a
-#: row goes to port n mod W.
+#: Bits of the units of rows in memory.  Results are dealt by units: unit n of a row is at port n mod W.
 UNIT_BITS = 128
-#: Query tiles whose results wait in the rows: four beats of 128 elements each fill no RAM that a LUT makes.
+#: Query tiles whose results are buffered in the rows: four beats of 128 elements each do not fill the RAM of
+#: a LUT.
 RESULT_BANKS = 4
-#: Most keys that come a cycle to a job that decodes: with values, twice as many ports are what HBM has.
+#: Most keys a cycle in a job that decodes: keys and values then use all channels of HBM.
 MOST_DECODE_STREAMS = 16
-#: Most ports of queries where jobs decode: they give more than the part a cycle that rows take.
+#: Most ports of queries where jobs decode: rows take one part a cycle.
 MOST_QUERY_PORTS = 4
-#: What a result may be, and its bits.
+#: Formats of results, and their bits.
 OUTPUT_WIDTHS = {"int8": 8, "int16": 16, "bfloat16": 16}
 
 
@@ -50,42 +50,42 @@ class AttentionConfig:
     #: D, multipliers of each array in a row: a multiple of 16 from 16 to 128.  A key or value of up to D
     #: elements takes a cycle.
     lanes: int = 64
-    #: F, most cycles a key or a value may take: 1 to 4.  Heads have up to ``folds * lanes`` elements.
+    #: F, most cycles of a key or a value: 1 to 4.  Heads have up to ``folds * lanes`` elements.
     folds: int = 2
     tile_keys: int = 64  #: T, keys after which partial sums are merged: a power of two from 16 to 128.
     #: S, streams of keys and values, each with arrays of its own: a power of two from 1 to 16.
     streams: int = 1
-    #: Memory ports that the keys (and again the values) of one stream are spread over: a power of two from 1
-    #: to 16; P is this or, with ``decode``, `ports`.
+    #: Memory ports for the keys, and again for the values, of one stream: a power of two from 1 to 16. P is
+    #: this or, with ``decode``, `ports`.
     ports_per_stream: int = 2
-    #: Ports that queries are spread over by units of 16 bytes: 1, 2 or 4, a divisor of D / 16; Q is this or,
+    #: Ports of queries, which are dealt in units of 16 bytes: 1, 2 or 4, a divisor of D / 16; Q is this or,
     #: with ``decode``, `query_port_count`.
     query_ports: int = 1
-    #: W, memory ports that results are spread over: a power of two from 1 to 4.  A pass of fewer cycles than
-    #: its results have beats waits for them.
+    #: W, memory ports of results: a power of two from 1 to 4.  A pass with fewer cycles than beats of results
+    #: at a port stalls.
     result_ports: int = 1
     #: Bits of a beat of each port: a power of two from 128 to 1024, or 0 for those of the board's memory.
     port_bits: int = 0
-    #: Lanes that the merge and the normalizer of a row take a cycle: a power of two up to ``lanes / 8``, and
-    #: at least ``lanes / tile_keys`` so that a merge ends within a tile.
+    #: Lanes a cycle of the merge and of the normalizer of a row: a power of two from ``lanes / tile_keys``,
+    #: so that a merge ends within a tile, to ``lanes / 8``.
     merge_lanes: int = 2
-    #: Entries, each a part of D lanes, of the cache that a stream has for keys, and again for values: a power
-    #: of two from ``2 * tile_keys`` to 262,144, or 0 for no cache.
+    #: Entries of a part of D lanes in a stream's cache of keys, and in that of values: a power of two from
+    #: ``2 * tile_keys`` to 262,144, or 0 for no cache.
     cached_keys: int = 1024
-    #: B: probabilities are in units of 2^-B.  8 lets two lanes of values share a multiplier.
+    #: B: probabilities are in units of 2^-B.  With 8 two lanes of values share a multiplier.
     probability_bits: Literal[8, 12, 16, 20] = 20
-    exp_segments: Literal[8, 16, 32] = 16  #: Straight lines that make up 2^-x on [0, 1).
-    #: What results are: int16 with fraction bits, or int8 or bfloat16 with a multiplier.
+    exp_segments: Literal[8, 16, 32] = 16  #: Line segments of 2^-x on [0, 1).
+    #: Format of results: int16 with fraction bits, or int8 or bfloat16 with a multiplier.
     output: Literal["int8", "int16", "bfloat16"] = "int16"
-    logit_cap: bool = False  #: Whether a launch may bend logits by ``cap * tanh(t / cap)``.
-    #: ALiBi: a launch may name a slope for each head, by which logits fall with the distance of their key.
+    logit_cap: bool = False  #: Whether a launch may cap logits: ``cap * tanh(t / cap)``.
+    #: ALiBi: whether heads may have slopes, by which logits fall with the distance of their key.
     alibi: bool = False
-    paged: bool = False  #: Whether keys and values of a launch may lie in pages, which a table names.
-    #: Whether jobs may decode, with keys and values for each pair of rows in every stream, so that up to 16
-    #: keys come a cycle to two queries.  It counts where a shape has two streams or more of two rows or more,
-    #: lanes that are a power of two, a cache, and no fewer such pairs than ports of results: `decodes` tells.
-    #: There are as many ports then as such pairs, for keys and again for values, each as wide as a part, and
-    #: up to four of them for queries, whatever ``ports_per_stream``, ``port_bits`` and ``query_ports`` say.
+    paged: bool = False  #: Whether keys and values of a launch may lie in pages of a table.
+    #: Whether jobs may decode: each pair of rows in each stream then has keys and values of its own, up to 16
+    #: keys a cycle for two queries.  It takes effect with two or more streams, two or more rows, lanes that
+    #: are a power of two, a cache, and at least as many such pairs as ports of results (`decodes`). Each pair
+    #: then has a port for keys and one for values, each as wide as a part, and queries have up to four ports.
+    #: ``ports_per_stream``, ``port_bits`` and ``query_ports`` do not apply.
     decode: bool = False
 
     def __post_init__(self) -> None:
@@ -116,7 +116,7 @@ class AttentionConfig:
 
     @property
     def decodes(self) -> bool:
-        """Whether jobs may decode: ``decode`` says so, and the shape has what it takes."""
+        """Whether jobs may decode: ``decode`` is set, and the shape supports it."""
         return (
             self.decode
             and self.rows > 1
@@ -128,12 +128,12 @@ class AttentionConfig:
 
     @property
     def _paired_ports(self) -> int:
-        """Ports of a stream that each are a pair of rows' own, a power of two, where jobs decode."""
+        """Ports of a stream, one for each pair of rows, a power of two, where jobs decode."""
         return min(1 << max(0, (self.rows // 2).bit_length() - 1), MOST_DECODE_STREAMS // self.streams)
 
     @property
     def ports(self) -> int:
-        """P, memory ports that the keys (and again the values) of one stream are spread over."""
+        """P, memory ports for the keys, and again for the values, of one stream."""
         return self._paired_ports if self.decodes else self.ports_per_stream
 
     @property
@@ -143,34 +143,34 @@ class AttentionConfig:
 
     @property
     def part_bits(self) -> int:
-        """Bits of a part of a query, key or value: what the arrays take in a cycle."""
+        """Bits of a part of a query, key or value: the input of the arrays in a cycle."""
         return 8 * self.lanes
 
     @property
     def tile_span(self) -> int:
-        """Keys of a head from one tile to the next: they are dealt out, and each stream has T of them."""
+        """Keys of a head in a tile: T in each stream."""
         return self.streams * self.tile_keys
 
     @property
     def stream_bits(self) -> int:
-        """Bits of a key's index that say which stream has it: the lowest ones."""
+        """Lowest bits of a key's index, which select its stream."""
         return self.streams.bit_length() - 1
 
     @property
     def query_port_count(self) -> int:
-        """Q, ports that queries are spread over: with ``decode`` a power of two of those of values."""
+        """Q, ports of queries: with ``decode`` a power of two of the ports of values."""
         if not self.decodes:
             return self.query_ports
         return min(MOST_QUERY_PORTS, 1 << (self.decode_streams - 1).bit_length() - 1)
 
     @property
     def decode_streams(self) -> int:
-        """Keys that come a cycle to a job that decodes: one for each pair of rows that has a port."""
+        """Keys a cycle in a job that decodes: one for each pair of rows with a port."""
         return self.streams * self.ports
 
     @property
     def decode_stream_bits(self) -> int:
-        """Bits of a key's index that say which of these it is: the lowest ones."""
+        """Lowest bits of a key's index, which select its stream in a job that decodes."""
         return self.decode_streams.bit_length() - 1
 
     @property
@@ -180,7 +180,7 @@ class AttentionConfig:
 
     @property
     def logit_entries(self) -> int:
-        """Logits that wait in each row: two tiles, and no fewer than the RAM that a LUT makes holds."""
+        """Logits buffered in each row: two tiles, and at least the RAM of a LUT."""
         return max(64, 2 * self.tile_keys)
 
     @property
@@ -190,12 +190,12 @@ class AttentionConfig:
 
     @property
     def probability_width(self) -> int:
-        """Bits of a probability: it is 2^B at the most."""
+        """Bits of a probability, which is at most 2^B."""
         return self.probability_bits + 1
 
     @property
     def packs_values(self) -> bool:
-        """Whether two lanes of values share a multiplier, which takes probabilities of 8 bits."""
+        """Whether two lanes of values share a multiplier, which requires probabilities of 8 bits."""
         return self.probability_bits == 8
 
     @property
@@ -220,21 +220,21 @@ class AttentionConfig:
 
     @property
     def final_banks(self) -> int:
-        """Banks of final outputs a row and stream has: two where streams wait for each other."""
+        """Banks of final outputs of a row in a stream: two where streams wait for each other."""
         return 1 if self.streams == 1 else 2
 
     @property
     def part_steps(self) -> int:
-        """Cycles in which the merge (and the normalizer) passes over a part of D lanes."""
+        """Cycles of the merge, and of the normalizer, for a part of D lanes."""
         return self.lanes // self.merge_lanes
 
     @property
     def merge_steps(self) -> int:
-        """Cycles for all F parts."""
+        """Cycles of these for all F parts."""
         return self.folds * self.part_steps
 
     def port_width(self, board_bits: int) -> int:
-        """Bits of a beat of each memory port, where those of the board's memory have ``board_bits``."""
+        """Bits of a beat of each memory port, on a board whose memory has ``board_bits``."""
         return self.part_bits if self.decodes else self.port_bits or board_bits
 
     @property
@@ -243,35 +243,35 @@ class AttentionConfig:
         return OUTPUT_WIDTHS[self.output]
 
     def query_units(self, query_size: int) -> int:
-        """Units of `UNIT_BITS` that a query of ``query_size`` elements takes at each of its ports or, with
-        ``decode``, at all of them together: whole parts.
+        """Units of `UNIT_BITS` of a query at each of its ports; with ``decode`` at all of them, in whole
+        parts.
         """
         if self.decodes:
             return self.key_units(query_size)
         return -(-query_size * 8 // (UNIT_BITS * self.query_ports))
 
     def query_bytes(self, query_size: int) -> int:
-        """Bytes that a query of ``query_size`` elements takes at all of its ports together."""
+        """Bytes of a query of ``query_size`` elements at all of its ports together."""
         return self.query_units(query_size) * UNIT_BITS // 8 * (1 if self.decodes else self.query_ports)
 
     def key_units(self, size: int) -> int:
-        """Units of `UNIT_BITS` that a key or value of ``size`` elements takes at its port: with ``decode``
-        whole parts, which their readers then need not cut.
+        """Units of `UNIT_BITS` of a key or value at its port; with ``decode`` whole parts, which need no
+        cutter.
         """
         part = self.part_bits if self.decodes else UNIT_BITS
         return -(-size * 8 // part) * (part // UNIT_BITS)
 
     def result_units(self, value_size: int) -> int:
-        """Units of `UNIT_BITS` that one row of ``value_size`` results takes at each of its ports."""
+        """Units of `UNIT_BITS` of a row of ``value_size`` results at each of its ports."""
         return -(-value_size * self.result_bits // (UNIT_BITS * self.result_ports))
 
     def result_slice(self, data_width: int) -> int:
-        """Bits of results that leave the rows at once for each port of ``data_width`` bits.
+        """Bits of results a cycle for each port of ``data_width`` bits.
 
-        With ``decode`` as many as other kernels have on HBM: its ports are faster than their channels.
+        With ``decode`` as many as other kernels have on HBM, since the ports are faster than their channels.
         """
         return min(data_width, 256) if self.decodes else data_width
 
     def output_beats(self, beat_width: int) -> int:
-        """Beats of ``beat_width`` bits that hold one row of results of `max_head_dim` elements."""
+        """Beats of ``beat_width`` bits for one row of results of `max_head_dim` elements."""
         return -(-self.result_bits * self.max_head_dim // beat_width)

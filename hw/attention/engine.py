@@ -1,4 +1,4 @@
-"""The attention engine, as the generator sees it."""
+"""The attention engine, for the generator."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from hw.prediction import Prediction
 
 #: Rows tried for a board, largest first; the first that fits is the default.
 _DEFAULT_ROWS = (32, 24, 16, 12, 8, 6, 4, 2, 1)
-#: With channels for them, two streams: as many multipliers in half the rows, so passes have half the queries.
-#: They follow each other twice as fast, hence what gives queries, merges and takes results is wider.  A tile
-#: has T keys in each stream, 64 in all.
+#: With enough channels two streams: as many multipliers in half the rows, so passes have half the queries and
+#: half the length.  Hence ports of queries and results, and merges, are wider.  A tile has T keys in each
+#: stream, 64 in all.
 _TWO_STREAMS = AttentionConfig(streams=2, tile_keys=32, merge_lanes=4, query_ports=2, result_ports=4)
-#: Entries of the caches tried: 16,384 keys of 64 elements in UltraRAM, else what block RAMs hold.
+#: Entries of the caches tried: 16,384 keys of 64 elements in UltraRAM, else those of some block RAMs.
 _ULTRA_KEYS, _BLOCK_KEYS = 16384, 1024
-#: Share of the user's region the default may take: routing fails long before it is full.
+#: Share of the user's region for the default: routing fails long before it is full.
 _FILL = 0.8
 
 
@@ -41,10 +41,12 @@ class AttentionEngine(Engine[AttentionConfig, AttentionWorkload]):
     data_cells = ("attention_rows", "attention_results")
 
     def default_config(self, board: Board) -> AttentionConfig:
-        """Return 64 lanes with caches if there is room, and the most rows times streams, up to 32, that leave
-        a fifth of the board free.  Where there are channels for them there are two streams, with ports for a
-        key and a value each a cycle, two for queries and four for results; else one stream, whose ports share
-        the channel.  Jobs may decode where there are channels for a key and a value of 16 streams.
+        """Return the largest engine of 64 lanes that leaves a fifth of the board free.
+
+        It has up to 32 rows times streams, and caches if they fit.  With enough channels there are two
+        streams, with ports for a key and a value a cycle, two ports of queries and four of results.
+        Otherwise one stream shares the channel. Jobs may decode with a channel for a key and one for a value
+        of 16 streams.
         """
         channels = board.memory.channels
         config = _TWO_STREAMS if channels > 1 else AttentionConfig(ports_per_stream=1)
@@ -72,7 +74,7 @@ class AttentionEngine(Engine[AttentionConfig, AttentionWorkload]):
         return estimate(config, config.port_width(board.memory.port_data_width))
 
     def placement(self, config: AttentionConfig, board: Board) -> dict[str, int]:
-        """Assign each port a channel of its own, as far as there are any."""
+        """Assign each port a channel of its own, while there are any."""
         ports = self.arguments(config, board).ports
         return {port: int(port.removeprefix("gmem")) % board.memory.channels for port in ports}
 

@@ -1,4 +1,4 @@
-"""Regions of the attention kernel: rows leave the memory's die, pair by pair, when it has no room for all."""
+"""Regions of the attention kernel: pairs of rows move to other dies if the memory's die is too small."""
 
 from __future__ import annotations
 

@@ -6,20 +6,20 @@ from hw.attention.config import AttentionConfig
 from hw.attention.movers.cache import ULTRA_DEPTH
 from hw.board.resources import Resources
 
-# Yosys, by `synth_xilinx -family xcup -flatten`, counts for two rows of a stream of 64 lanes in two folds,
-# 20-bit probabilities and four merge lanes 5,508 LUT and 4,213 more as LUTRAM, 5,036 FF and 196 DSP48E2, for
-# their results of two streams at four ports 7,989 + 1,280 LUT, 4,933 FF and 8 DSP48E2, for all else of a
-# kernel with two streams, fifteen ports of 256 bits and caches of 16,384 keys 72,897 + 9,284 LUT, 79,597 FF,
-# 14 DSP48E2, 63 block RAMs and 60 UltraRAMs.  Of 16 rows that is 311,869 LUT and 199,637 FF; these constants
-# give 316,319 and 218,791.
+# Counts of Yosys, by `synth_xilinx -family xcup -flatten`, with 64 lanes in two folds, 20-bit probabilities
+# and four merge lanes.  Two rows of a stream: 5,508 LUT and 4,213 more as LUTRAM, 5,036 FF and 196 DSP48E2.
+# Their results of two streams at four ports: 7,989 + 1,280 LUT, 4,933 FF and 8 DSP48E2.  All else of a kernel
+# with two streams, fifteen ports of 256 bits and caches of 16,384 keys: 72,897 + 9,284 LUT, 79,597 FF, 14
+# DSP48E2, 63 block RAMs and 60 UltraRAMs.  With 16 rows that is 311,869 LUT and 199,637 FF; the estimate is
+# 316,319 and 218,791.
 
 # A row of a stream; a lane of it, apart from the sums; a bit of a lane's sum, and of a sum outside its slice.
 _ROW_LUT, _ROW_FF = 800, 1050
 _LANE_LUT, _LANE_FF = 14, 11
 _SUM_LUT, _SUM_FF = 0.92, 0.05
 _OUTSIDE_LUT, _OUTSIDE_FF = 1.0, 1.0
-# A merge lane of a row of a stream; a row's results, their lanes, and a bit of their ports; where there are
-# several streams to be joined, one of them, and a lane of it.
+# A merge lane of a row of a stream; a row's results, their lanes, and a bit of their ports; with several
+# streams, the joining of one of them, and of a lane of it.
 _MERGE_LANE_LUT, _MERGE_LANE_FF = 300, 250
 _RESULT_LUT, _RESULT_FF = 500, 200
 _RESULT_LANE_LUT, _RESULT_LANE_FF = 310, 150
@@ -29,19 +29,19 @@ _JOIN_LANE_LUT, _JOIN_LANE_FF = 230, 75
 # Options, in a row of a stream.
 _CAP_LUT, _CAP_FF = 350, 350
 _ALIBI_LUT, _ALIBI_FF = 200, 250
-# Pages, in a stream: the lookup, its entries, and a share of what is there once.
+# Pages, in a stream: the lookup, its entries, and a share of the common parts.
 _PAGES_LUT, _PAGES_FF = 900, 900
-# Control of the core, and the registers by which parts reach the rows of a stream.
+# Control of the core, and the registers of parts on their path to the rows of a stream.
 _CORE_LUT, _CORE_FF, _CORE_DSP = 12000, 8000, 6
 _STREAM_FF_A_LANE, _STREAM_DSP, _STREAM_BRAM = 100, 4, 2
 # A port at 256 bits: DMA, cutter, queues; and a length.
 _PORT_LUT, _PORT_FF, _PORT_DSP = 5000, 4300, 1
-# A kernel that decodes: a port of queries, keys or values, whose rows nobody cuts; a bit that a cell chooses
-# between the part of its stream and one of its own; what joins the sums of all cells.
+# A kernel that decodes: a port of queries, keys or values, without a cutter; a bit of the selection between a
+# stream's part and a cell's own; the combination of all cells.
 _PART_PORT_LUT, _PART_PORT_FF = 400, 600
 _CHOICE_LUT, _CHOICE_FF = 1, 2
 _CELLS_LUT, _CELLS_FF = 5000, 5000
-#: Bits of a word of a 36-Kibit block RAM at its widest, when it has 512 of them; of an UltraRAM's 4,096.
+#: Bits of a word of a 36-Kibit block RAM in its widest shape, of 512 words; of an UltraRAM, of 4,096 words.
 _RAM_BITS, _BLOCK_WORDS, _ULTRA_WORDS = 72, 512, 4096
 
 
@@ -55,7 +55,7 @@ def estimate(config: AttentionConfig, data_width: int) -> Resources:
     ultra = config.cached_keys >= ULTRA_DEPTH
     words = _ULTRA_WORDS if ultra else _BLOCK_WORDS
     cache_rams = caches * -(-config.cached_keys // words)
-    # Every reader buffers 512 beats, and so does every writer, with strobes beside the data.
+    # Every reader buffers 512 beats, and every writer too, with strobes beside the data.
     writers = config.result_ports
     readers = 1 + config.query_port_count + 2 * streams * config.ports
     buffers = readers * -(-data_width // _RAM_BITS) + writers * -(
@@ -86,7 +86,7 @@ def estimate(config: AttentionConfig, data_width: int) -> Resources:
 
 
 def cell_estimate(config: AttentionConfig, data_width: int, *, rows: int) -> Resources:
-    """Estimate one or two rows of all streams with their results, which lie on one die together."""
+    """Estimate one or two rows of all streams with their results, which share a die."""
     lut, ff, dsp = _row(config)
     result_lut, result_ff, result_dsp = _result(config, config.result_ports * config.result_slice(data_width))
     return Resources(
@@ -99,9 +99,7 @@ def cell_estimate(config: AttentionConfig, data_width: int, *, rows: int) -> Res
 
 
 def _ports(config: AttentionConfig, width: float) -> tuple[float, float]:
-    """Return LUT and FF of the ports, each ``width`` times 256 bits wide, and of the ways of parts to
-    cells.
-    """
+    """Return LUT and FF of the ports, each ``width`` times 256 bits, and of the paths to cells."""
     others = (1 + config.result_ports) * width
     part_ports = config.query_port_count + 2 * config.streams * config.ports
     if not config.decodes:
@@ -115,9 +113,9 @@ def _ports(config: AttentionConfig, width: float) -> tuple[float, float]:
 
 
 def _row(config: AttentionConfig) -> tuple[float, float, int]:
-    """Return LUT, FF and DSP of a row of a stream, but for the multipliers of its scores."""
+    """Return LUT, FF and DSP of a row of a stream, without the multipliers of its scores."""
     sums = config.partial_bits * config.lanes
-    # A slice has room for two sums, unless it makes two products.
+    # A DSP slice has room for two sums, unless it makes two products.
     outside = config.folds if config.packs_values else max(0, config.folds - 2)
     lut = _ROW_LUT + _LANE_LUT * config.lanes + sums * (_SUM_LUT + _OUTSIDE_LUT * outside)
     ff = _ROW_FF + _LANE_FF * config.lanes + sums * (_SUM_FF + _OUTSIDE_FF * outside)
@@ -129,7 +127,7 @@ def _row(config: AttentionConfig) -> tuple[float, float, int]:
 
 
 def _result(config: AttentionConfig, beat_width: int) -> tuple[float, float, int]:
-    """Return LUT, FF and DSP of a row's results, of which ``beat_width`` bits leave at a time."""
+    """Return LUT, FF and DSP of a row's results, which leave in beats of ``beat_width`` bits."""
     lanes, joined = config.merge_lanes, config.streams if config.streams > 1 else 0
     lut = _RESULT_LUT + _RESULT_LANE_LUT * lanes + _RESULT_BIT_LUT * beat_width
     ff = _RESULT_FF + _RESULT_LANE_FF * lanes + _RESULT_BIT_FF * beat_width

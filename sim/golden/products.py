@@ -1,7 +1,7 @@
-"""Matrix products in pieces that BLAS does without threads.
+"""Matrix products in pieces that BLAS computes without threads.
 
-BLAS spreads even products of a few microseconds over threads that wait for each other by spinning: on a busy
-machine that makes attention, a long row of small products, ten times slower and keeps every core busy.
+BLAS spreads even products of a few microseconds over threads that wait for each other by spinning.  On a busy
+machine that makes attention, a long series of small products, ten times slower and keeps every core busy.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The host side: from a workload to the jobs that the engine takes."""
+"""The host side: from a workload and tensors to the jobs and the memory of a launch."""

@@ -1,4 +1,4 @@
-"""How a launch becomes jobs of the engine: which heads and sequences go together, and packed how."""
+"""Division of a launch into jobs: the heads and sequences of each, and the packing of heads."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from hw.attention.driver.shapes import DECODE_ROWS, JobShape
 from hw.attention.driver.workload import AttentionWorkload, Bitmap, bitmap_bits, size_in_memory
 from hw.errors import InputError
 
-#: Cycles in which a port has a beat while all ports read: HBM gives about two thirds of their width.
+#: Cycles for a beat while all ports read: HBM supplies about two thirds of their width.
 _BEAT_CYCLES = 1.5
-#: Cycles of jobs in which the descriptors of those behind them come in time: predicted launches of shorter
-#: ones take up to 150 cycles more than one job of all heads, those of longer ones none (where all ports share
-#: a channel, descriptors take what their bytes do).
+#: Shortest jobs, in cycles, whose followers' descriptors arrive in time.  By prediction, launches of shorter
+#: jobs take up to 150 cycles more than one job of all heads, those of longer jobs none.  Where all ports
+#: share a channel, descriptors cost the cycles of their bytes.
 DESCRIPTOR_CYCLES = 128
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Share:
-    """A launch's share of one job: heads of one sequence that have everything but their tensors in common."""
+    """The share of a job in a launch: heads of one sequence that differ in their tensors only."""
 
     sequence: int  #: Its number.
     #: ``heads``, ``kv_heads``: of the launch.
@@ -34,16 +34,16 @@ class Share:
 
 
 def divide(workload: AttentionWorkload, config: AttentionConfig) -> tuple[Share, ...]:
-    """Divide a launch into jobs: sequence by sequence, in each as many heads together as have equal settings.
+    """Divide a launch into jobs: sequence by sequence, with as many heads together as have equal settings.
 
-    With ``decode`` each decodes if that takes fewer cycles by a simple estimate.  To change between the two
-    drains the engine, so jobs of the same kind follow one another: first those of the kind of the very first
-    one, whose place in a launch is fixed as it has no offsets.
+    With ``decode`` each job decodes if a simple estimate says that this takes fewer cycles.  A change of
+    phase drains the engine, so the jobs of one phase follow one another.  The phase of the first job comes
+    first, as its place in a launch is fixed: it has no offsets.
 
     Raises
     ------
     InputError
-        For what the configuration cannot do, and for a bitmap that does not fit the engine's blocks.
+        For a workload that the configuration does not support, or a bitmap that does not fit its blocks.
     """
     for name in ("query_size", "value_size"):
         if getattr(workload, name) > config.max_head_dim:
@@ -69,8 +69,10 @@ def divide(workload: AttentionWorkload, config: AttentionConfig) -> tuple[Share,
 
 
 def separate_groups_are_free(workload: AttentionWorkload, config: AttentionConfig) -> bool:
-    """Say whether a launch takes no cycle more when each K/V head has settings of its own, and so a job: it
-    has as many jobs anyway, or all of them take `DESCRIPTOR_CYCLES` or more.
+    """Say whether a launch costs no cycle more with a job for each K/V head, which then has settings of its
+    own.
+
+    It costs none if the launch has as many jobs anyway, or if all jobs take `DESCRIPTOR_CYCLES` or more.
     """
     settings = workload.settings or (0,) * workload.heads
     numbers: dict[tuple[int, int], int] = {}
@@ -84,7 +86,7 @@ def separate_groups_are_free(workload: AttentionWorkload, config: AttentionConfi
 
 
 def _keeps(before: Share, share: Share) -> bool:
-    """Say whether the first K/V head of a job is what the job before has left in the caches."""
+    """Say whether the caches hold the first K/V head of a job since the job before."""
     if before.shape.decode or share.shape.decode:
         return False
     return before.sequence == share.sequence and before.kv_heads.stop - 1 == share.kv_heads.start
@@ -141,7 +143,7 @@ def _runs(workload: AttentionWorkload, sequence: int) -> Iterator[slice]:
 
 
 def _quickest(workload: AttentionWorkload, config: AttentionConfig, shape: JobShape) -> JobShape:
-    """Return a job without a bitmap the heads of a query tile, and say whether it decodes."""
+    """Choose the packed heads, and the phase, of a job without a bitmap."""
     group = shape.kv_group
     packs = [min(workload.pack, group)] if workload.pack else range(1, min(group, config.rows) + 1)
     prefill = [replace(shape, pack=pack) for pack in packs]
@@ -158,13 +160,13 @@ def _sets(job: JobShape) -> int:
 
 
 def _keys_met(job: JobShape, config: AttentionConfig) -> int:
-    """Count the keys that all passes of a K/V head meet."""
+    """Count the keys in all passes of a K/V head."""
     begin, end = _limits(job, config)
     return _sets(job) * int((end - begin).sum())
 
 
 def _limits(job: JobShape, config: AttentionConfig) -> tuple[NDArray[np.int_], NDArray[np.int_]]:
-    """Return the first key that each query tile of a head meets, and the one behind its last."""
+    """Return the first key of each query tile of a head, and the end of its keys."""
     block = job.positions(config)
     first = np.arange(0, job.queries, block)
     last = np.minimum(first + block, job.queries) + job.keys - job.queries
@@ -176,11 +178,11 @@ def _limits(job: JobShape, config: AttentionConfig) -> tuple[NDArray[np.int_], N
 
 
 def _cycles(job: JobShape, config: AttentionConfig) -> float:
-    """Estimate the cycles of a K/V head: of each pass what its slowest stage takes.
+    """Estimate the cycles of a K/V head: for each pass those of its slowest stage.
 
-    A pass takes a cycle for each part of a key, or of a value, of a stream.  Beside that, one that does not
-    decode loads its queries, a part a cycle.  One that decodes takes its keys at the pace of memory, unless
-    they are kept, and no less than its combination.
+    A pass takes a cycle for each part of a key, or of a value, of a stream.  In prefill it also loads its
+    queries, a part a cycle.  A pass that decodes takes its keys at the pace of memory, unless they are kept,
+    and at least the cycles of its combination.
     """
     begin, end = _limits(job, config)
     streams = job.streams(config)

@@ -28,7 +28,7 @@ _LARGEST_MULTIPLIER = 2**17 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class Scaling:
-    """The launch arguments that carry the scales of the scores."""
+    """The launch arguments for the scales of the scores."""
 
     #: Raw score to log2 units (or to caps): ``(S * multiplier) >> shift``, rounded.
     multiplier: int
@@ -37,7 +37,7 @@ class Scaling:
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """What results are."""
+    """Format of the results."""
 
     kind: OutputKind = "int16"  #: "int16", "int8" or "bfloat16"; bfloat16 results are bit patterns in uint16.
     fraction: int = 0  #: g of int16: results are in units of ``v_scale * 2^-g``.
@@ -68,10 +68,12 @@ def _largest_shift(kind: OutputKind) -> int:
 
 
 def scaling(*, softmax_scale: float, q_scale: float, k_scale: float, cap: float | None = None) -> Scaling:
-    """Find multiplier and shift of the scores for the factor of the logits and the real values of one step of
-    q and k, with logits capped at ``cap`` (natural units) or not.
+    """Find multiplier and shift of the scores.
 
-    Raises `InputError` when the product of the scales leaves the range that multiplier and shift can express.
+    They follow from the factor of the logits, from the real values of a step of q and of k, and from ``cap``
+    (natural units), if logits are capped.
+
+    Raises `InputError` when the product of the scales is out of the range of multiplier and shift.
     """
     unit = 2**SCORE_FRACTION_BITS * math.log2(math.e) if cap is None else 2**CAP_FRACTION_BITS / cap
     factor = softmax_scale * q_scale * k_scale * unit
@@ -109,7 +111,7 @@ def slope_multiplier(slope: float) -> int:
 def output_scaling(kind: OutputKind, factor: float) -> Output:
     """Return m_o and s_o of int8 and bfloat16 results for ``factor`` = v_scale / output_scale.
 
-    Raises `InputError` when ``factor`` leaves the range that multiplier and shift can express.
+    Raises `InputError` when ``factor`` is out of the range of multiplier and shift.
     """
     largest = _largest_shift(kind)
     if kind == "int16" or not 2.0 ** (33 - largest) <= factor < 2.0**15 * (1 - 2.0**-18):
@@ -122,5 +124,5 @@ def output_scaling(kind: OutputKind, factor: float) -> Output:
 
 
 def bfloat16_values(patterns: NDArray[np.uint16]) -> NDArray[np.float32]:
-    """Return the numbers that bfloat16 bit patterns stand for."""
+    """Return the numbers of bfloat16 bit patterns."""
     return (patterns.astype(np.uint32) << 16).view(np.float32)

@@ -20,7 +20,7 @@ class IntegerJob:
     k: NDArray[np.int8]
     v: NDArray[np.int8]
     scale: Scaling  #: Multiplier and shift of the scores, with or without a cap.
-    output: Output  #: What results are.
+    output: Output  #: Format of the results.
     mask: Mask = field(default_factory=Mask)  #: Visible keys.
     cap: int = 0  #: Cap multiplier c, 0 for no cap.
     #: ALiBi slope of each head in units of 2^-24 log2 units a key, or None.

@@ -1,4 +1,4 @@
-"""An attention launch as jobs of the engine: which heads and sequences go together, in which format."""
+"""An attention launch as jobs of the engine, with the format of their results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_STEPS = 128
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Piece:
-    """One job of the engine: heads of one sequence that have everything but their tensors in common."""
+    """One job of the engine: heads of one sequence that differ in their tensors only."""
 
     share: Share  #: Its sequence, heads, shapes and modes.
     tokens: Sequence  #: Of its sequence.
@@ -49,7 +49,7 @@ class Piece:
 
     @property
     def output_step(self) -> float:
-        """Real value of a step of the results; of bfloat16, the factor that they are multiplied by."""
+        """Real value of a step of the results; for bfloat16 their factor."""
         output = self.integers.output
         if output.kind == "int16":
             return self.value_step * 2.0**-output.fraction
@@ -84,7 +84,7 @@ class LaunchJobs:
         return self.inputs.channels * steps[:, None]
 
     def assembled(self, parts: Iterator[Tensor]) -> Tensor:
-        """Put the results of all pieces into their places: ``[H, Nq, dv]``."""
+        """Assemble the results of all pieces: ``[H, Nq, dv]``."""
         found = list(parts)
         whole = np.empty(self.shape, found[0].dtype)
         for piece, part in zip(self.pieces, found, strict=True):
@@ -103,9 +103,9 @@ def divide_launch(
 ) -> LaunchJobs:
     """Divide a launch into jobs, and choose the format of its results.
 
-    ``largest`` is asked only where the inputs do not give the format; by default results have room for any
-    values. Raises `InputError` when scales leave the range of the engine's arguments, or a bitmap does not
-    fit.
+    ``largest`` is called only if the inputs leave the format open; by default results have room for any
+    values. Raises `InputError` when scales are out of the range of the engine's arguments, or a bitmap does
+    not fit.
     """
     workload = workload_of(inputs)
     pieces = list(_pieces(inputs, workload, config))
@@ -131,9 +131,7 @@ def divide_launch(
 
 
 def _largest_fraction(largest: float) -> int:
-    """Return the most fraction bits with which an output of ``largest`` value steps does not saturate
-    int16.
-    """
+    """Return the most fraction bits with which results of up to ``largest`` value steps fit int16."""
     return max(bits for bits in _FRACTION_BITS if bits == 0 or largest * 2**bits <= 2**15 - 2)
 
 

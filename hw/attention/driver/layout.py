@@ -1,4 +1,4 @@
-"""Where an attention launch lies in memory: q, k, v and o by their ports, descriptors."""
+"""Memory layout of an attention launch: q, k, v and o at their ports, tables and descriptors."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _SLOPE_BYTES = 4
 
 
 class Layout:
-    """The places of a launch's tensors in memory.
+    """Addresses of a launch's tensors in memory.
 
-    ``sequences`` has the byte offsets of each sequence's tensors in every port of theirs by name, ``sizes``
-    the bytes of such a port; of queries, those of all ports together.
+    ``sequences`` has the byte offsets of each sequence's tensors in each of their ports, by name, ``sizes``
+    the bytes of such a port; for queries, of all ports together.
     """
 
     def __init__(self, job: LaunchJobs, config: AttentionConfig) -> None:
@@ -63,7 +63,7 @@ class Layout:
                 for name, start in self.sizes.items()
             }
         if inputs.page_keys:
-            # Sequences have nothing of their own: offsets count from the pool.
+            # Sequences own no keys: offsets are relative to the pool.
             self.sequences = [offsets | {"k": 0, "v": 0} for offsets in self.sequences]
             pages = inputs.k.shape[1] // inputs.page_keys
             sides = {"k": inputs.k, "v": inputs.v}
@@ -104,7 +104,7 @@ class Layout:
         )
 
     def results(self, buffers: Mapping[str, Bytes]) -> Tensor:
-        """Read ``o`` [H, Nq, dv] from the buffers of its ports, in which units of its rows take turns."""
+        """Read ``o`` [H, Nq, dv] from the buffers of its ports; units of its rows are dealt in turn."""
         job, dtype = self._job, self._job.pieces[0].integers.output.dtype
         heads, _, size = shape = job.shape
         whole = np.empty(shape, dtype)
@@ -123,9 +123,7 @@ class Layout:
         return whole
 
     def _queries(self) -> Bytes:
-        """Return what lies behind each port, in which units or parts of queries take turns: ``[Q,
-        bytes]``.
-        """
+        """Return the buffers of the ports ``[Q, bytes]``; units or parts of queries are dealt in turn."""
         inputs, ports = self._job.inputs, self._config.query_port_count
         whole = np.zeros(self.sizes["q"], np.uint8)
         padding = self.query_bytes - inputs.q.shape[2]
@@ -136,7 +134,7 @@ class Layout:
         return np.ascontiguousarray(turns).reshape(ports, -1)
 
     def _ports(self, side: str, tensor: Tensor) -> Bytes:
-        """Return what lies behind each port: ``[S * P, bytes]``."""
+        """Return the buffers of the ports: ``[S * P, bytes]``."""
         config, inputs = self._config, self._job.inputs
         ports = config.streams * config.ports
         whole = np.zeros((ports, self.sizes[side]), np.uint8)
@@ -155,11 +153,11 @@ class Layout:
         return whole
 
     def _key_bytes(self, tensor: Tensor, keys: int) -> int:
-        """Return the bytes that so many keys, or values, of all heads take in a port."""
+        """Return the bytes in a port of ``keys`` keys, or values, of all heads."""
         return len(tensor) * port_rows(self._config, keys) * key_bytes(self._config, tensor.shape[2])
 
     def _bitmaps(self) -> tuple[Bytes, list[int]]:
-        """Return the bitmaps of all jobs, and where each begins; the first job's is the first."""
+        """Return the bitmaps of all jobs and their offsets; the first job's is the first."""
         raw, offsets, end = [], [], 0
         for piece in self._job.pieces:
             offsets.append(end)
@@ -169,7 +167,7 @@ class Layout:
         return np.concatenate(raw) if raw else np.zeros(0, np.uint8), offsets
 
     def _slopes(self) -> Bytes:
-        """Return the slopes of all heads, none where the launch has none."""
+        """Return the slopes of all heads, none if the launch has none."""
         first = self._job.inputs.sequences[0]
         pieces = [piece for piece in self._job.pieces if piece.tokens == first]
         pieces.sort(key=lambda piece: piece.share.heads.start)
@@ -201,7 +199,7 @@ class Layout:
         return np.concatenate(raw) if raw else np.zeros(0, np.uint8), tuple(links)
 
     def _fields(self, piece: Piece, bitmap: int) -> dict[str, int]:
-        """Return the fields of a job; addresses count from their buffers."""
+        """Return the fields of a job, with addresses relative to their buffers."""
         golden, offsets = piece.integers, self.sequences[piece.share.sequence]
         (heads, queries, query_size), (_, keys, value_size) = golden.q.shape, golden.v.shape
         page_keys = self._job.inputs.page_keys
@@ -216,7 +214,7 @@ class Layout:
             PAGED: page_keys > 0,
             DECODE: piece.share.shape.decode,
         }
-        # Of all ports, or of each of them.
+        # Over all ports, or in each of them.
         first = offsets["q"] + piece.share.heads.start * queries * self.query_bytes
         return {
             "q_offset": first if self._config.decodes else first // self._config.query_port_count,
@@ -246,12 +244,12 @@ class Layout:
 
 
 def _table_entries(tokens: Sequence) -> int:
-    """Return the entries of a sequence's page table, whole groups of them; 0 where it has none."""
+    """Return the length of a sequence's page table, in whole groups of entries; 0 without pages."""
     return 0 if tokens.pages is None else -(-len(tokens.pages) // PAGE_GROUP) * PAGE_GROUP
 
 
 def port_rows(config: AttentionConfig, keys: int) -> int:
-    """Return the rows that each port has room for in a K/V head: tiles are whole, as many in each stream."""
+    """Return the rows of each port for a K/V head: whole tiles, equally many in each stream."""
     tiles = -(-keys // config.tile_span)
     return tiles * config.tile_keys // config.ports
 
@@ -275,7 +273,7 @@ def spread(config: AttentionConfig, tensor: NDArray[np.int8]) -> NDArray[np.int8
 
 
 def bitmap_bytes(bitmap: NDArray[np.bool_]) -> Bytes:
-    """Return a bitmap as it lies in memory: a bit a tile, lowest first, rows of whole `BITMAP_ROW_BYTES`."""
+    """Return a bitmap as in memory: a bit a tile, lowest first, rows of whole `BITMAP_ROW_BYTES`."""
     blocks, tiles = bitmap.shape
     padded = np.zeros((blocks, -(-tiles // (8 * BITMAP_ROW_BYTES)) * 8 * BITMAP_ROW_BYTES), np.bool_)
     padded[:, :tiles] = bitmap

@@ -1,4 +1,4 @@
-"""Which keys a query sees, see "Which keys a row sees" in ``docs/attention.md``."""
+"""Visibility of keys, see "Which keys a row sees" in ``docs/attention-specification.md``."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ Int = NDArray[np.int64]
 class Mask:
     """Keys visible to the queries of one head; all of them by default.
 
-    Query i of Nq stands at position i + Nk - Nq, so that the last query stands at the last key.
+    Query i of Nq is at position i + Nk - Nq: the last query is at the last key.
     """
 
     causal: bool = False  #: Keys after the query's position are hidden.
-    #: Only the ``window`` newest keys up to the query's position are visible, and those after it unless
+    #: Visible are the ``window`` newest keys up to the query's position, and those after it unless
     #: ``causal``; 0 for no window.
     window: int = 0
-    #: Bool, ``[ceil(Nq / tile_queries), ceil(Nk / tile_keys)]``: which tiles of keys a tile of queries sees;
-    #: None for all.
+    #: Bool, ``[ceil(Nq / tile_queries), ceil(Nk / tile_keys)]``: the visible tiles of keys of each tile of
+    #: queries; None for all.
     bitmap: NDArray[np.bool_] | None = None
     #: Queries and keys of a tile of the bitmap.
     tile_queries: int = 1
     tile_keys: int = 1
 
     def check(self, queries: int, keys: int) -> None:
-        """Raise `InputError` unless the bitmap is that of ``queries`` and ``keys``."""
+        """Raise `InputError` unless the bitmap has the shape for ``queries`` and ``keys``."""
         if self.bitmap is None:
             return
         shape = (-(-queries // self.tile_queries), -(-keys // self.tile_keys))
@@ -54,7 +54,7 @@ class Mask:
         return seen
 
     def read(self, queries: int, keys: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return which queries see a key, and which keys some query sees: ``[Nq]``, ``[Nk]``."""
+        """Return which queries see some key, and which keys some query sees: ``[Nq]``, ``[Nk]``."""
         first, last = self.limits(queries, keys)
         if self.bitmap is None:
             sees = last >= first
@@ -67,7 +67,7 @@ class Mask:
         for row in range(0, queries, self.tile_queries):
             rows = slice(row, min(row + self.tile_queries, queries))
             tiles = self.bitmap[row // self.tile_queries]
-            # Keys that the block sees, counted from the first one on: ranges of its queries have no gaps.
+            # Visible keys of the block, from the first one on: ranges of neighbouring queries leave no gap.
             open_ = np.repeat(tiles, self.tile_keys)[:keys]
             seen |= open_ & (columns >= first[rows].min()) & (columns <= last[rows].max())
             counts = np.concatenate(([0], np.cumsum(open_)))
@@ -75,7 +75,7 @@ class Mask:
         return sees, seen
 
     def pairs(self, queries: int, keys: int) -> int:
-        """Count the pairs of a query and a key that it sees."""
+        """Count the visible pairs of a query and a key."""
         if self.bitmap is None:
             first, last = self.limits(queries, keys)
             return int(np.maximum(last - first + 1, 0).sum())

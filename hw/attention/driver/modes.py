@@ -1,4 +1,4 @@
-"""What an attention launch asks for beside the values of its tensors, and which tokens its jobs read."""
+"""Modes of an attention launch, and the tokens that its jobs read."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ Bits = NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sequence:
-    """Tokens of one sequence: queries ``first <= i < end`` of the packed tensors; keys likewise, or the place
-    of each in a pool, in which ``pages`` are the pages that hold them, in order.
+    """Tokens of one sequence: queries ``first <= i < end`` of the packed tensors.
+
+    Its keys are a range likewise, or places in a pool, whose ``pages`` hold them in order.
     """
 
     queries: slice
@@ -29,16 +30,16 @@ class Sequence:
 
     @property
     def query_count(self) -> int:
-        """How many queries it has."""
+        """Number of queries."""
         return int(self.queries.stop - self.queries.start)
 
     @property
     def key_count(self) -> int:
-        """How many keys it has."""
+        """Number of keys."""
         return int(self.keys.stop - self.keys.start) if isinstance(self.keys, slice) else len(self.keys)
 
     def key_places(self, seen: Bits) -> NDArray[np.int64]:
-        """Return the places in the tensors of those of its keys that are ``seen``."""
+        """Return the indices in the tensors of the keys that are ``seen``."""
         if isinstance(self.keys, slice):
             return np.flatnonzero(seen) + self.keys.start
         return self.keys[seen]
@@ -50,7 +51,7 @@ class Modes:
 
     heads: int  #: Query heads; a multiple of those of keys and values.
     kv_heads: int
-    #: dqk and dv as they were given.
+    #: dqk and dv of the user's tensors.
     query_size: int
     value_size: int
     softmax_scale: Floats  #: ``[H]``.
@@ -78,14 +79,12 @@ class Modes:
         return self.heads // self.kv_heads
 
     def factor(self, head: int, q_scale: Floats, k_scale: Floats) -> float:
-        """Return the real value of a step of a head's raw scores: softmax scale times the steps of q
-        and k.
-        """
+        """Return the real value of a step of a head's raw scores: softmax scale times steps of q and k."""
         return float(np.prod((self.softmax_scale[head], q_scale[head], k_scale[head // self.group])))
 
     def workload(self, q_scale: Floats, k_scale: Floats, v_scale: Floats) -> AttentionWorkload:
-        """Return the launch without its tensors: which heads have equal steps and formats is left of
-        these.
+        """Return the launch without its tensors; of steps and formats only their equality among heads
+        remains.
         """
         numbers: dict[tuple[object, ...], int] = {}
         settings = []
@@ -120,13 +119,13 @@ class Modes:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Read:
-    """Which tokens some pair of a query and a key that it sees is made of; all others decide nothing."""
+    """Tokens in some visible pair of a query and a key; all others have no effect."""
 
     queries: Bits  #: ``[H, Nq]``.
     keys: Bits  #: ``[Hkv, Nk]``; the same of values.
 
     def of(self, name: str) -> Bits:
-        """Return those of the tensor ``name``."""
+        """Return the tokens of the tensor ``name``."""
         return self.queries if name == "q" else self.keys
 
 
@@ -146,7 +145,7 @@ def read_tokens(
 ) -> Read:
     """Return the tokens that a launch reads of ``queries`` and ``keys`` in its tensors.
 
-    Raises `InputError` for what the configuration cannot do, and for a bitmap that does not fit.
+    Raises `InputError` for modes that the configuration does not support, and for a bitmap that does not fit.
     """
     read = Read(
         queries=np.zeros((modes.heads, queries), np.bool_), keys=np.zeros((modes.kv_heads, keys), np.bool_)

@@ -1,4 +1,4 @@
-"""Floating-point tensors of attention in int8: with one step for all of a tensor, or equalized by channel."""
+"""Floating-point tensors in int8: with one step for a tensor, or equalized channel by channel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Equalized:
-    """Tensors of the same attention as those they are made from, but for the factors of its results."""
+    """Tensors of the same attention, except for factors of its results."""
 
     q: Floats  #: ``[H, Nq, dqk]``.
     k: Floats  #: ``[Hkv, Nk, dqk]``.
@@ -24,7 +24,7 @@ class Equalized:
 
     @property
     def steps(self) -> tuple[Floats, Floats, Floats]:
-        """Real value of a step of each head; one for all queries of a group, which so remain one job."""
+        """Real value of a step of each head; equal for all queries of a group, which thus remain one job."""
         group = len(self.q) // len(self.k)
         queries = np.abs(self.q).reshape(len(self.k), -1).max(1)
         return (
@@ -37,12 +37,12 @@ class Equalized:
 def equalized(q: Tensor, k: Tensor, v: Tensor, *, read: NDArray[np.bool_], centre: bool) -> Equalized:
     """Make the channels of each K/V head, and of the query heads of its group, equally large.
 
-    Of keys and values those count that are ``read`` [Hkv, Nk]; the others, and queries that see no key, are
-    zeros.  With ``centre`` the middle of its range is taken off each channel of the keys: that moves all
-    logits of a query alike, which softmax does not see, but a cap on logits would.  Then keys are divided,
-    and queries multiplied, by the root of the ratio of their largest elements (SmoothQuant, section 4, where
-    the product is that of activations and weights, with strength 1/2), and values divided by the largest
-    element of their channel over that of their head.
+    Keys and values count if they are ``read`` [Hkv, Nk]; the others, and queries that see no key, become
+    zeros.  With ``centre`` the middle of its range is subtracted from each channel of the keys.  That shifts
+    all logits of a query alike: softmax is invariant, a cap is not.  Keys are then divided, and queries
+    multiplied, by the root of the ratio of their largest elements: SmoothQuant, section 4, with strength 1/2
+    and keys in place of weights.  Values are divided by the largest element of their channel over that of
+    their head.
     """
     queries, keys, values = (tensor.astype(np.float64) for tensor in (q, k, v))
     if centre:
@@ -69,14 +69,15 @@ def common_step(tensor: Tensor) -> Floats:
 
 
 def quantized(tensor: Tensor, steps: Floats) -> NDArray[np.int8]:
-    """Round a floating-point tensor [heads, ...] to each head's steps, cut to the range of int8."""
+    """Round a floating-point tensor [heads, ...] to each head's steps, clamped to int8."""
     found = tensor.astype(np.float64) / steps[:, None, None]
     return np.clip(np.rint(found), -128, 127).astype(np.int8)
 
 
 def clipped_ratio(tensors: Iterable[tuple[Tensor, Floats, NDArray[np.bool_]]]) -> float:
-    """Return the share of elements that `quantized` cuts, of those of tokens that are read: of each tensor
-    the steps of its heads, and which tokens [heads, tokens] these are.
+    """Return the share of elements that `quantized` clamps, among tokens that are read.
+
+    Each tensor comes with the steps of its heads, and a mask of tokens [heads, tokens].
     """
     clipped = count = 0
     for tensor, steps, read in tensors:

@@ -1,4 +1,4 @@
-"""Which passes a job has, and which tiles each stream has in them: what cycles and bytes are counted from."""
+"""The passes of a job, and the tiles of each stream in them, from which cycles and bytes are counted."""
 
 from __future__ import annotations
 
@@ -13,37 +13,36 @@ from hw.attention.config import AttentionConfig
 from hw.attention.core.command import UNIT_ELEMENTS
 from hw.attention.walk.job_setup import BITMAP_ROW_BYTES, KEPT_PARTS, PAGE_GROUP
 
-#: Rows of a query tile of a job that decodes: those of a cell.
+#: Rows of a query tile in a job that decodes: those of a cell.
 DECODE_ROWS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class PassShape:
-    """What of a pass decides its cycles."""
+    """The properties of a pass that determine its cycles."""
 
     rows: int  #: Rows in use.
-    #: Keys in all tiles that a stream has of the pass: only the first and the last one may be short; a dummy
-    #: has 1, and an empty pass none.  The streams of a job that decodes go in lockstep, and one number stands
-    #: for all of them.
+    #: Keys in all tiles of each stream.  Only the first and the last tile may be short; a placeholder has 1
+    #: key, an empty pass none.  In a job that decodes one number stands for all streams.
     keys: tuple[int, ...]
-    leads: tuple[int, ...]  #: Keys that the first of these tiles is given without.
+    leads: tuple[int, ...]  #: Keys left out of the first of these tiles.
     #: ``key_parts``, ``value_parts``: parts of a query or key, and of a value.
     key_parts: int = 1
     value_parts: int = 1
-    value_units: int  #: Elements of a value by `UNIT_ELEMENTS`.
+    value_units: int  #: Elements of a value, in `UNIT_ELEMENTS`.
 
     @property
     def empty(self) -> bool:
-        """Say whether none of the rows sees a key, so that nothing is computed."""
+        """Say whether no row sees a key, so that nothing is computed."""
         return not any(self.keys)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tiles:
-    """The tiles of one stream in a pass, in order; none where it has a dummy for which nothing is read."""
+    """The tiles of one stream in a pass, in order; none for a placeholder that reads nothing."""
 
     numbers: NDArray[np.int_]  #: Of the tiles.
-    leads: NDArray[np.int_]  #: Leading keys that each is given without: of the first tile only, if any.
+    leads: NDArray[np.int_]  #: Leading keys left out of each: of the first tile only, if any.
     keys: NDArray[np.int_]  #: In each of them.
 
 
@@ -51,26 +50,26 @@ class Tiles:
 class JobPass:
     """A pass and its place in a job."""
 
-    shape: PassShape  #: What decides its cycles.
-    tiles: tuple[Tiles, ...]  #: Of each stream; of a job that decodes one list for all.
+    shape: PassShape  #: Its properties for the cycles.
+    tiles: tuple[Tiles, ...]  #: Of each stream; one list for all in a job that decodes.
     heads: int  #: Query heads packed into its rows.
     #: ``first``, ``opens_head``, ``opens_set``: whether it is the first of the job, of a K/V head, of a set
     #: of packed heads.
     first: bool
     opens_head: bool
     opens_set: bool
-    entries: range  #: Entries of a page table that are read for it.
-    #: ``again``, ``keep``: whether its keys and values are those of the pass before, which readers have kept;
-    #: whether the next one has the same.
+    entries: range  #: Page entries read for it.
+    #: ``again``, ``keep``: whether the pass before had the same keys and values, which readers kept; whether
+    #: the next pass has the same ones.
     again: bool
     keep: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobShape:
-    """What of a job decides its cycles and bytes."""
+    """The properties of a job that determine its cycles and bytes."""
 
-    #: ``queries``, ``keys``, ``heads``, ``kv_group``, ``pack``, ``causal``, ``reuse_kv``: as the launch says.
+    #: ``queries``, ``keys``, ``heads``, ``kv_group``, ``pack``, ``causal``, ``reuse_kv``: of the launch.
     queries: int
     keys: int
     heads: int = 1
@@ -85,24 +84,24 @@ class JobShape:
     slopes: bool = False  #: Whether heads have slopes.
     reuse_kv: bool = False
     page_keys: int = 0  #: Keys of a page, 0 for no pages.
-    #: Whether every two rows of every stream have keys of their own, see `hw.attention.walk.job.Flags`.
+    #: Whether each pair of rows of each stream has keys of its own, see `hw.attention.walk.job.Flags`.
     decode: bool = False
 
     @property
     def bitmap_rows(self) -> int:
-        """Return how many `BITMAP_ROW_BYTES` a row of the bitmap takes, 0 without one."""
+        """Return the length of a row of the bitmap in `BITMAP_ROW_BYTES`, 0 without a bitmap."""
         return 0 if self.bitmap is None else -(-self.bitmap.shape[1] // (8 * BITMAP_ROW_BYTES))
 
     def positions(self, config: AttentionConfig) -> int:
-        """Return the positions of the queries in a full tile."""
+        """Return the positions of a full query tile."""
         return (DECODE_ROWS if self.decode else config.rows) // self.pack
 
     def streams(self, config: AttentionConfig) -> int:
-        """Return the streams that keys are dealt out to."""
+        """Return the number of streams for keys."""
         return config.decode_streams if self.decode else config.streams
 
     def keeps(self, config: AttentionConfig) -> bool:
-        """Say whether the sets of heads of a K/V head decode with one reading of its keys and values."""
+        """Say whether readers keep a K/V head's keys and values for all its sets of query heads."""
         parts = -(-max(self.query_size, self.value_size) // config.lanes)
         rows = KEPT_PARTS // parts
         fits = self.queries <= self.positions(config) and self.keys <= rows * self.streams(config)
@@ -151,10 +150,10 @@ class JobShape:
                     )
 
     def _ranges(self, config: AttentionConfig, first: int, end: int) -> list[tuple[int, int]]:
-        """Return what of the keys ``first <= j < end`` each stream has, counted by its own keys.
+        """Return each stream's range of the keys ``first <= j < end``, in its own key numbers.
 
-        In lockstep all streams of a job that decodes have what any of them has: whole rows of keys, and of no
-        keys the first row, which no query sees.
+        In a job that decodes all streams take whole rows of keys; without keys they take the first row, which
+        no query sees.
         """
         streams = self.streams(config)
         if self.decode:
@@ -165,14 +164,14 @@ class JobShape:
 def pass_shapes(
     config: AttentionConfig, *, query_size: int = 0, value_size: int = 0, **job: Any
 ) -> Iterator[PassShape]:
-    """Return the shapes of the passes of a `JobShape`; sizes are by default as many as there are lanes."""
+    """Return the shapes of the passes of a `JobShape`; sizes default to the lanes."""
     query_size, value_size = query_size or config.lanes, value_size or config.lanes
     for this in JobShape(query_size=query_size, value_size=value_size, **job).passes(config):
         yield this.shape
 
 
 def _entries(page_keys: int, first: int, end: int) -> range:
-    """Return the entries that are read for keys ``first <= j < end``, whole groups of them."""
+    """Return the page entries read for keys ``first <= j < end``, in whole groups."""
     if not page_keys or first >= end:
         return range(0)
     groups = first // page_keys // PAGE_GROUP, (end - 1) // page_keys // PAGE_GROUP + 1

@@ -1,4 +1,4 @@
-"""The user's tensors of an attention launch: what each name means, what is legal, quantization."""
+"""The user's tensors of an attention launch: names, legal values, quantization."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hw.launch import Tensor
 
 _FRACTION_BITS = range(16)
 _SHOWN = 16  # most values that an error lists
-#: Every name a user may give; bitmaps of sequences are ``bitmap_0``, ``bitmap_1``, ... instead of ``bitmap``.
+#: All legal names; bitmaps of sequences are ``bitmap_0``, ``bitmap_1``, ... instead of ``bitmap``.
 NAMES = (
     *("q", "k", "v", "q_scale", "k_scale", "v_scale", "softmax_scale", "logit_cap", "alibi_slopes"),
     *("causal", "window", "bitmap", "bitmap_queries", "bitmap_keys", "pack"),
@@ -33,10 +33,10 @@ _BITMAP = re.compile(r"bitmap_(0|[1-9][0-9]*)")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Inputs(Modes):
-    """Checked and quantized."""
+    """Checked and quantized tensors."""
 
-    #: int8, ``[H, Nq, dqk]``, ``[Hkv, Nk, dqk]``, ``[Hkv, Nk, dv]``, with zeros behind up to sizes in memory;
-    #: with pages Nk are the keys of a pool.  Zero is what no query reads of floating-point tensors.
+    #: int8, ``[H, Nq, dqk]``, ``[Hkv, Nk, dqk]``, ``[Hkv, Nk, dv]``, zero padded to sizes in memory; with
+    #: pages Nk are the keys of a pool.  Floating-point tokens that no query reads are zero.
     q: NDArray[np.int8]
     k: NDArray[np.int8]
     v: NDArray[np.int8]
@@ -44,19 +44,18 @@ class Inputs(Modes):
     q_scale: Floats
     k_scale: Floats
     v_scale: Floats
-    #: ``[H, dv in memory]``: what results are to be multiplied by, channel by channel, besides.
+    #: ``[H, dv in memory]``: additional factors of the results, channel by channel.
     channels: Floats
     #: q, k, v in real units if any of them was floating point, else None.
     real: tuple[Tensor, Tensor, Tensor] | None
-    #: Of the elements that some query reads and that given steps quantized, the share beyond int8.
+    #: Share of elements clamped to int8, among those that some query reads, with given steps.
     clipped_ratio: float
 
 
 def read_inputs(tensors: Mapping[str, Tensor], config: AttentionConfig) -> Inputs:
     """Check and quantize.
 
-    Raises `InputError` for the first tensor that is missing, unknown, of a wrong shape or type, or has an
-    illegal value.
+    Raises `InputError` for the first tensor that is missing or unknown, or has a wrong shape, type or value.
     """
     for name in tensors:
         if name not in NAMES and not _BITMAP.fullmatch(name):
@@ -149,10 +148,10 @@ def _for_heads(
     good: Callable[[float], bool] = lambda value: value > 0,
     kinds: str = "fiu",
 ) -> Floats | None:
-    """Return a number for each head, one for all or one each as the user gave it, or None.
+    """Return a number for each head from the user's one or one a head, or None.
 
-    They must be of NumPy's ``kinds``, as ``legal`` says, and finite and ``good``, as ``each`` or ``legal``
-    says; with ``left_out``, a reason, there must be none.
+    They must be of NumPy's ``kinds``, named in ``legal``, and finite and ``good``, described by ``each`` or
+    ``legal``. With ``left_out``, a reason, they must be absent.
     """
     if name not in tensors:
         return None
@@ -173,20 +172,20 @@ def _shown(values: Tensor) -> Any:
 
 
 def _filled(tensor: Tensor) -> Tensor:
-    """Return a tensor [heads, tokens, size] as it lies in memory, with zeros behind each row."""
+    """Return a tensor [heads, tokens, size] as in memory, with zeros behind each row."""
     size = tensor.shape[2]
     return np.pad(tensor, ((0, 0), (0, 0), (0, size_in_memory(size) - size)))
 
 
 def _in_real_units(tensor: Tensor, steps: Tensor | None) -> Tensor:
-    """Return a tensor [heads, ...] times its heads' steps; as it is when it was in real units."""
+    """Return a tensor [heads, ...] times its heads' steps; unchanged if in real units."""
     return tensor if steps is None or tensor.dtype.kind == "f" else tensor * steps[:, None, None]
 
 
 def _quantized(
     tensors: Mapping[str, Tensor], given: dict[str, Tensor], modes: Modes, config: AttentionConfig
 ) -> Inputs:
-    """Quantize q, k and v, of which only what some query reads counts."""
+    """Quantize q, k and v by the tokens that some query reads."""
     scales = {name: _for_heads(tensors, f"{name}_scale", len(tensor)) for name, tensor in given.items()}
     known = [np.ones(len(given[name])) if scale is None else scale for name, scale in scales.items()]
     workload = modes.workload(*known)
@@ -242,8 +241,10 @@ def _per_channel(
     workload: AttentionWorkload,
     config: AttentionConfig,
 ) -> bool:
-    """Say whether tensors are equalized channel by channel: as asked for or, where it is left open, if they
-    can be, results in memory are in units of the launch's own choice, and no job more takes a cycle.
+    """Say whether tensors are equalized channel by channel: as requested, or by default.
+
+    The default is to equalize where it is possible, results in memory are in units of the launch's own
+    choice, and no additional job costs a cycle.
     """
     why = ""
     for name, tensor in given.items():
@@ -260,7 +261,7 @@ def _per_channel(
 
 
 def _whole(tensors: Mapping[str, Tensor], name: str, low: int, high: int) -> int:
-    """Return a whole number, ``low`` if it is not given."""
+    """Return a whole number, ``low`` if it is missing."""
     if name not in tensors:
         return low
     value = np.asarray(tensors[name])
@@ -270,7 +271,7 @@ def _whole(tensors: Mapping[str, Tensor], name: str, low: int, high: int) -> int
 
 
 def _page_keys(tensors: Mapping[str, Tensor], keys: int, config: AttentionConfig) -> int:
-    """Return the keys of a page of a pool of ``keys``; 0 where there is no block table."""
+    """Return the keys of a page of a pool of ``keys``; 0 without a block table."""
     given = [name for name in ("block_table", "page_keys") if name in tensors]
     if not given:
         return 0
@@ -320,7 +321,7 @@ def _sequences(
 def _in_pages(
     tensors: Mapping[str, Tensor], sequences: list[Sequence], page_keys: int, pool: int
 ) -> tuple[Sequence, ...]:
-    """Return sequences whose keys lie where a table says in a pool of so many pages."""
+    """Return sequences whose keys lie in the pages of a table, in a pool of ``pages``."""
     table = np.asarray(tensors["block_table"])
     fewest = max(-(-sequence.key_count // page_keys) for sequence in sequences)
     if table.dtype.kind not in "iu":
@@ -344,7 +345,7 @@ def _in_pages(
 
 
 def _ends(name: str, given: Tensor, tokens: int | None) -> list[int]:
-    """Return where sequences end, after a zero, from their lengths, which add up to ``tokens`` if given."""
+    """Return the ends of sequences, after a zero, from lengths that must sum to ``tokens`` if given."""
     lengths = np.asarray(given)
     if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or not lengths.size or lengths.min() < 1:
         raise InputError(name, _shown(lengths), "a list of whole numbers of at least 1")
@@ -356,7 +357,7 @@ def _ends(name: str, given: Tensor, tokens: int | None) -> list[int]:
 def _bitmaps(
     tensors: Mapping[str, Tensor], sequences: int, heads: int
 ) -> tuple[NDArray[np.bool_] | None, ...]:
-    """Return the bitmap of each sequence; its shape is checked when the blocks are known."""
+    """Return the bitmap of each sequence; its shape is checked once the blocks are known."""
     numbered = {int(found[1]): name for name in tensors if (found := _BITMAP.fullmatch(name))}
     if "bitmap" in tensors:
         if numbered:

@@ -1,4 +1,4 @@
-"""What an attention launch asks for, as plain values: shapes, modes and formats, no tensors."""
+"""An attention launch as plain values: shapes, modes and formats, no tensors."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ class AttentionWorkload:
         For the first field out of its range.
     """
 
-    #: ``heads``, ``kv_heads``: query heads, and heads of keys and values, which as many query heads share
-    #: each; 0 for one each.
+    #: ``heads``, ``kv_heads``: query heads; heads of keys and values, each shared by equally many query
+    #: heads; 0 for one each.
     heads: int
     kv_heads: int = 0
     #: ``queries``, ``keys``: tokens of each packed sequence; one number each for a launch of one sequence.
     queries: tuple[int, ...]
     keys: tuple[int, ...]
-    #: ``query_size``, ``value_size``: elements of a query or key, and of a value or result; in memory, with
-    #: zeros behind them, as many as `size_in_memory` says.
+    #: ``query_size``, ``value_size``: elements of a query or key, and of a value or result; padded in memory
+    #: to `size_in_memory`.
     query_size: int
     value_size: int
     causal: bool = False  #: Keys after a query's position are hidden.
     window: int = 0  #: Newest keys that a query sees; 0 for no window.
-    #: For each sequence its bitmaps, one for all heads or one for each; none where all tiles are seen. Empty
-    #: when no sequence has one.
+    #: For each sequence its bitmaps, one for all heads or one for each, none to see all tiles. Empty if no
+    #: sequence has one.
     bitmaps: tuple[tuple[Bitmap, ...], ...] = ()
     #: ``bitmap_queries``, ``bitmap_keys``: queries and keys of a bit; 0 for the engine's own blocks.
     bitmap_queries: int = 0
     bitmap_keys: int = 0
     pack: int = 0  #: Query heads of a group in one query tile; 0 for the best.
-    #: Keys of a page, a power of two, where keys and values of each sequence lie in pages; 0 for none.
+    #: Keys of a page, a power of two, if keys and values of sequences lie in pages; else 0.
     page_keys: int = 0
     #: ``logit_cap``, ``alibi``: whether logits are capped, and whether heads have slopes.
     logit_cap: bool = False
     alibi: bool = False
-    #: A number for each query head; neighbours with equal numbers have the same scales and formats, so that
-    #: they can be one job of the engine.  Empty when all have.
+    #: A number for each query head: neighbours with equal numbers have the same scales and formats, and can
+    #: share a job.  Empty if all have.
     settings: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -105,13 +105,13 @@ def bitmap_text(bits: NDArray[np.bool_]) -> Bitmap:
 
 
 def bitmap_bits(text: Bitmap) -> NDArray[np.bool_]:
-    """Read what `bitmap_text` wrote."""
+    """Parse the output of `bitmap_text`."""
     bits = np.frombuffer("".join(text).encode(), np.uint8) == ord("1")
     return bits.reshape(len(text), -1)
 
 
 def size_in_memory(size: int) -> int:
-    """Return the elements of a row of so many with the zeros behind it, which fill whole units."""
+    """Return the elements of a row of ``size`` with its zero padding, in whole units."""
     return -(-size // UNIT_ELEMENTS) * UNIT_ELEMENTS
 
 

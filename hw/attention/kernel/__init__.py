@@ -1,1 +1,1 @@
-"""The attention kernel: what the shell of `hw.lib.kernel` wraps."""
+"""The attention kernel: the body for the shell of `hw.lib.kernel`."""

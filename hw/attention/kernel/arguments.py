@@ -10,7 +10,7 @@ from hw.attention.walk.descriptor import SCALARS
 from hw.lib.arguments import STATUS, Argument, ArgumentTable, Kind
 from hw.lib.counters import counter_names
 
-#: Why a cycle took no key, in order of precedence.
+#: Causes of a cycle without a key, in order of precedence.
 CAUSES = ("query", "key", "value", "output")
 _SCALAR_DOCS = {
     "queries": "Queries of a head, 1 to 65536",
@@ -47,9 +47,7 @@ def stream_ports(config: AttentionConfig) -> list[tuple[int, int]]:
 
 
 def bytes_counters(config: AttentionConfig) -> dict[str, str]:
-    """Return the names and documentation of the counters of bytes, as in
-    `hw.attention.movers.ports.PortBytes`.
-    """
+    """Return names and documentation of the byte counters, as in `hw.attention.movers.ports.PortBytes`."""
     read = {TABLE_PORT: "descriptors, bitmaps, slopes and page tables"}
     read |= {query_port(config, n): f"q{n}" for n in range(config.query_port_count)}
     for n, (s, p) in enumerate(stream_ports(config)):
@@ -63,7 +61,7 @@ def bytes_counters(config: AttentionConfig) -> dict[str, str]:
 
 
 def saturation_counters(config: AttentionConfig) -> dict[str, str]:
-    """Return the names and documentation of the counters of numbers cut to their formats' ends."""
+    """Return names and documentation of the counters of clamped numbers."""
     docs = {"saturated_logits": "Logits of visible pairs, without a cap, that did not fit 24 bits"}
     if config.output != "bfloat16":
         docs["saturated_results"] = f"Results that did not fit {config.output}"

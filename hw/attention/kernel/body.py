@@ -32,9 +32,9 @@ class AttentionBody(wiring.Component):
 
     Behaviour
     ---------
-    The first job has the arguments of its fields' names, the others are descriptors.  A launch whose jobs
-    have no queries, keys or heads is done at once.  Other arguments outside their ranges give
-    meaningless results; the host is to refuse them.
+    The first job is in the arguments of its fields' names, the others in descriptors.  A launch whose jobs
+    have no queries, keys or heads is done at once.  Other arguments out of range make meaningless results;
+    the host must reject them.
     """
 
     def __init__(self, config: AttentionConfig, placer: Placer, *, data_width: int) -> None:
@@ -46,7 +46,7 @@ class AttentionBody(wiring.Component):
         super().__init__(BodySignature(argument_table(config), data_width=data_width))
 
     def elaborate(self, platform: Any) -> Module:
-        """Join the three, and count."""
+        """Connect core, movers and register file, and count."""
         m = Module()
         config = self._config
         m.submodules.core = core = self._core
@@ -88,7 +88,7 @@ class AttentionBody(wiring.Component):
         return m
 
     def _start(self, m: Module, name: str) -> Signal:
-        """Return a counter a start of its own, a cycle late: one for all had 886 loads."""
+        """Return a copy of ``start`` for a counter, a cycle late: a single one had 886 loads."""
         start = Signal(name=f"start_{name}", attrs={"keep": 1})
         m.d.sync += start.eq(self.start)
         return start

@@ -1,6 +1,6 @@
 """Errors of the attention engine's arithmetic against exact softmax on the same int8 inputs.
 
-``python -m sim.engines.attention.accuracy`` prints the tables of ``docs/attention.md``.
+``python -m sim.engines.attention.accuracy`` prints the tables of ``docs/attention-figures.md``.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def measured(
 ) -> tuple[float, float]:
     """Return the relative RMS error, and the largest error over the largest exact result.
 
-    ``queries`` of all heads meet keys and values of one head, drawn by ``seed``; ``spread`` is the standard
-    deviation of the logits: below 1 all keys weigh alike, from 4 on few decide.  With ``sink`` the first key
-    is an attention sink: of value 0, its logit so much above the mean of the others, for each query.
-    ``tensors`` are further ones of the launch, ``config`` is what differs from the engine's default.
+    ``queries`` of all heads meet keys and values of one head, drawn by ``seed``.  ``spread`` is the standard
+    deviation of the logits: below 1 all keys weigh alike, from 4 on few keys dominate.  With ``sink`` the
+    first key is an attention sink: its value is 0, and its logit exceeds the mean of the others by ``sink``
+    for each query. ``tensors`` are further tensors of the launch, ``config`` overrides the engine's default.
     """
     rng = np.random.default_rng(seed)
     given = {name: np.asarray(value) for name, value in (tensors or {}).items()}
@@ -69,9 +69,9 @@ def quantization_error(*, kind: str, spread: float, seed: int, per_channel: bool
     """Return the relative RMS error against exact attention on floating-point tensors.
 
     4 heads of 512 queries, as many keys and d = 64, drawn by ``seed``; ``spread`` is the standard deviation
-    of the logits.  Of ``kind`` "normal" all elements are of one size; "channels": those of the channels of
-    each head differ by normal factors of e, for values by roots of such; "off centre": the keys of each
-    channel of each head lie around a middle, itself 4 times as far from 0 as the keys from it.
+    of the logits.  With ``kind`` "normal" all elements have one size.  With "channels" the channels of each
+    head differ by normal factors of e, those of values by their roots.  With "off centre" the keys of each
+    channel of each head lie around a mean that is 4 times as far from 0 as they are from it.
     """
     rng = np.random.default_rng(seed)
     q, k, v = rng.normal(size=(3, 4, 512, 64))
@@ -90,9 +90,9 @@ def quantization_error(*, kind: str, spread: float, seed: int, per_channel: bool
 _LENGTHS = (1024, 8192)
 _SPREADS = (0.02, 1.0, 2.0, 3.0, 6.0)
 _SEEDS = 4
-#: Of tensors, see `quantization_error`.
+#: Kinds of tensors, see `quantization_error`.
 KINDS = ("normal", "channels", "off centre")
-#: Natural units by which an attention sink leads.
+#: Leads of an attention sink, in natural units.
 _LEADS = (6, 8, 10, 11, 12, 13, 14)
 
 

@@ -29,8 +29,7 @@ from sim.run.adapter import Case, Demo, EngineAdapter
 class AttentionAdapter(EngineAdapter):
     """See `sim.run.adapter.EngineAdapter`; a job is an `AttentionJob`.
 
-    The input tensors are those of `hw.attention.driver.tensors.NAMES`; ``docs/attention.md`` says what each
-    of them does.
+    The input tensors are `hw.attention.driver.tensors.NAMES`, described in ``docs/attention.md``.
     """
 
     name = "attention"
@@ -73,8 +72,8 @@ class AttentionAdapter(EngineAdapter):
     def results(
         self, job: AttentionJob, config: AttentionConfig, integers: Mapping[str, Tensor]
     ) -> dict[str, Tensor]:
-        """Return ``o`` (float32), ``o_int`` (as in memory) and ``o_scale``: one number, or one a head, or
-        ``[H, dv]``.
+        """Return ``o`` (float32), ``o_int`` (as in memory) and ``o_scale``: one number, one a head, or ``[H,
+        dv]``.
         """
         size = job.inputs.value_size
         scale = job.output_scale[:, :size]
@@ -89,16 +88,14 @@ class AttentionAdapter(EngineAdapter):
         }
 
     def write_results(self, path: Path, results: Tensors, golden: Tensors) -> None:
-        """Write both without the zeros behind each row; see `EngineAdapter.write_results`."""
+        """Write both without the padding of rows; see `EngineAdapter.write_results`."""
         size = results["o"].shape[-1]
         super().write_results(path, results, {"o": golden["o"][..., :size]})
 
     def errors(
         self, job: AttentionJob, config: AttentionConfig, integers: Mapping[str, Tensor]
     ) -> dict[str, float]:
-        """Compare with float64 attention on the int8 inputs, and on the given ones when they were floats; say
-        what saturated.
-        """
+        """Compare with float64 attention on the int8 inputs, and on given floats; report saturation."""
         o = job.real(integers["o"])
         measures = saturation(job) | distance(o, job.exact, "int8_inputs")
         exact = job.exact_on_given()

@@ -1,4 +1,4 @@
-"""The attention engine's regression: which sizes, shapes, modes and memories are co-simulated."""
+"""The attention engine's regression: the sizes, shapes, modes and memories that are co-simulated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hw.launch import Tensor
 from sim.engines.attention.drawn import into_pages
 from sim.run.adapter import Case
 
-#: Whatever a configuration can switch on, at a size that builds in seconds: the simulator of `make test`.
+#: All options, at a size that builds in seconds: the simulator of `make test`.
 SMALL = AttentionConfig(
     rows=4, lanes=16, folds=3, tile_keys=16, streams=2, ports_per_stream=2, result_ports=2, merge_lanes=2,
     cached_keys=64, logit_cap=True, alibi=True, paged=True, decode=True,
@@ -66,11 +66,11 @@ CONFIGS = (
         ),
     ),
 )  # fmt: skip
-#: Random launches: how many of the first configuration's run in `make test`, beside those that follow each
-#: other without a reset, and of each in the soak.
+#: Random launches of the first configuration in `make test`, without a reset between some of them, and of
+#: each configuration in the soak.
 _IN_TEST, _IN_SOAK = 3, 20
-#: name, heads, key heads, queries, keys, sizes of keys and values: shapes at which a counter, tile, buffer or
-#: row is just full or just not.
+#: name, heads, key heads, queries, keys, sizes of keys and values: shapes that just fill, or just miss, a
+#: counter, tile, buffer or row.
 _CORNERS = (
     ("one_token", 1, 1, 1, 1, 32, 32),
     ("one_key", 2, 2, 9, 1, 32, 32),
@@ -113,7 +113,7 @@ def attention_cases() -> Iterator[Case]:
 
 
 def random_tensors(rng: np.random.Generator, config: AttentionConfig) -> dict[str, Tensor]:
-    """Draw a launch of any mode that the configuration has, of some thousand cycles."""
+    """Draw a launch of any mode of the configuration, of some thousand cycles."""
     group = int(rng.choice([1, 1, 2, 3, 4]))
     kv_heads = int(rng.integers(1, 3))
     pack = int(rng.integers(1, min(group, config.rows) + 1))
@@ -126,7 +126,7 @@ def random_tensors(rng: np.random.Generator, config: AttentionConfig) -> dict[st
     if rng.random() < 0.2:
         queries = np.ones_like(queries)  # as in decoding
     if config.decodes and rng.random() < 0.7:
-        # Few queries on many keys; neither pages nor bitmaps, which are not for jobs that decode.
+        # Few queries on many keys, without pages and bitmaps, which jobs that decode do not support.
         some = rng.random(count) < 0.7
         queries = np.where(some, rng.integers(1, 4, count), queries)
         keys = np.where(some, rng.integers(most, 8 * most, count), keys)
@@ -155,7 +155,7 @@ def tensors_of(
     if len(queries) > 1:
         tensors |= {"query_lengths": queries, "key_lengths": keys}
     tensors |= _modes(rng, config, queries, keys, pack)
-    # Heads of one tile must have one format, and a bitmap is for tiles of a certain height.
+    # Heads of one tile share a format, and a bitmap fits tiles of one height.
     alike = pack > 1 and "bitmap_queries" in tensors
     tensors |= _formats(rng, config, 1 if alike else heads, kv_heads, query_size)
     if config.alibi and rng.random() < 0.6:
@@ -169,7 +169,7 @@ def tensors_of(
 def _modes(
     rng: np.random.Generator, config: AttentionConfig, queries: Any, keys: Any, pack: int
 ) -> dict[str, Tensor]:
-    """Draw which query sees which key."""
+    """Draw causal, window, bitmap and pack."""
     modes: dict[str, Tensor] = {}
     if rng.random() < 0.5:
         modes["causal"] = np.asarray(True)
@@ -225,8 +225,8 @@ def _tensors(
 
 
 def _paged() -> dict[str, dict[str, Tensor]]:
-    """Return launches in pages: the end of a prefill, tiles by a bitmap, and decoding of sequences that share
-    their first pages.
+    """Return launches in pages: the end of a prefill, bitmaps, and decoding of sequences that share first
+    pages.
     """
     rng, span = np.random.default_rng(0), SMALL.tile_span
     prefill = _tensors(rng, 2, 1, 20, 7 * span - 5, 48, 32) | {"causal": np.asarray(True)}
@@ -243,9 +243,10 @@ def _paged() -> dict[str, dict[str, Tensor]]:
 
 
 def _decode() -> dict[str, dict[str, Tensor]]:
-    """Return launches of sequences of which some decode: behind a prefill and a chunk of one, before them,
-    and with masks.  Groups of heads take one set of packed heads, or several; no size is a multiple of the
-    lanes.
+    """Return launches in which some sequences decode: behind a prefill and a chunk, before them, and with
+    masks.
+
+    Groups of heads take one set of packed heads, or several; no size is a multiple of the lanes.
     """
     rng = np.random.default_rng(0)
     mixed = {"query_lengths": np.array([30, 1, 2, 9]), "key_lengths": np.array([30, 700, 405, 75])}
@@ -259,7 +260,7 @@ def _decode() -> dict[str, dict[str, Tensor]]:
 
 
 def _extremes(sign: int, keys: int, size: int) -> dict[str, Tensor]:
-    """Every product as large as it gets, and every tile's maximum above the one before."""
+    """Return launches with the largest products, and maxima that rise at every tile."""
     k = np.full((1, keys, size), 127, np.int8)
     k[0, :, size // 2 :] = np.linspace(-128, 127, keys).astype(np.int8)[:, None]
     return {

@@ -1,4 +1,4 @@
-"""The attention engine's demo: all layers of a real encoder, and what the rounding does to its sentence."""
+"""The attention engine's demo: all layers of a real encoder, and the effect of rounding on its sentence."""
 
 from __future__ import annotations
 
@@ -29,49 +29,49 @@ def encoder_config(default: AttentionConfig) -> AttentionConfig:
 
 
 def attention_demo(default: AttentionConfig) -> Demo:
-    """Return all-MiniLM-L6-v2 on a paragraph: a launch a layer, of all heads, each after the one before."""
+    """Return all-MiniLM-L6-v2 on a paragraph: a launch for each layer, of all heads, in order."""
     paragraph = minilm.paragraph()
-    walk = EncoderWalk(paragraph["text"])
+    run = EncoderDemo(paragraph["text"])
     count = len(minilm.tokens(paragraph["text"]))
     return Demo(
         title=f"every layer of all-MiniLM-L6-v2 reading {count} tokens of {paragraph['author']}",
         config=encoder_config(default),
-        launches={name: walk.launch(layer) for layer, name in enumerate(walk.names)},
-        conclude=walk.conclude,
+        launches={name: run.launch(layer) for layer, name in enumerate(run.names)},
+        conclude=run.conclude,
     )
 
 
-class EncoderWalk:
-    """The encoder reading ``text``, with its attention computed elsewhere, a launch a layer."""
+class EncoderDemo:
+    """The encoder on ``text``, with attention computed by launches, one for each layer."""
 
     names = tuple(f"layer {layer}" for layer in range(minilm.LAYERS))
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._walk = minilm.Walk(text)
+        self._run = minilm.EncoderRun(text)
 
     def launch(self, layer: int) -> Callable[[Results], Mapping[str, Tensor]]:
-        """Return the function that makes the tensors of a layer from the results of the one before."""
+        """Return the function from the results of a layer to the tensors of the next one."""
 
         def tensors(results: Results) -> Mapping[str, Tensor]:
             if layer:
                 self._take(results, layer - 1)
             else:
-                self._walk = minilm.Walk(self._text)
-            return dict(zip("qkv", self._walk.qkv(), strict=True))
+                self._run = minilm.EncoderRun(self._text)
+            return dict(zip("qkv", self._run.qkv(), strict=True))
 
         return tensors
 
     def cosine(self, results: Results) -> float:
-        """Compare the embedding with that of exact attention, after the last layer's results."""
+        """Return the cosine of the embedding and that of exact attention, from the last layer's results."""
         self._take(results, minilm.LAYERS - 1)
-        return float(self._walk.sentence() @ minilm.embed(self._text))
+        return float(self._run.sentence() @ minilm.embed(self._text))
 
     def conclude(self, results: Results) -> Sequence[str]:
-        """Say how far the sentence is from that of exact attention."""
+        """Describe the distance of the sentence from that of exact attention."""
         cosine = self.cosine(results)
         what = "Sentence embedding with every head of every layer from the RTL"
         return [f"{what}: cosine {cosine:.6f} with the exact one."]
 
     def _take(self, results: Results, layer: int) -> None:
-        self._walk.take(np.asarray(results[self.names[layer]].outputs["o"], np.float64))
+        self._run.take(np.asarray(results[self.names[layer]].outputs["o"], np.float64))

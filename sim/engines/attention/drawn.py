@@ -1,4 +1,4 @@
-"""Tensors drawn at random for a launch that is given without them, and keys put into pages."""
+"""Random tensors for a launch without tensors, and keys moved into pages."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hw.launch import Tensor
 
 
 def random_tensors(workload: AttentionWorkload, *, seed: int) -> dict[str, Tensor]:
-    """Make tensors of a workload: normal numbers, whose logits have a standard deviation of 1.
+    """Draw tensors of a workload: normal numbers, whose logits have a standard deviation of 1.
 
-    Heads whose settings differ have other scales of q; all others have equal ones.
+    Heads with different settings have different scales of q.
     """
     rng = np.random.default_rng([seed, workload.heads])
     kv_heads = workload.kv_heads or workload.heads
@@ -50,7 +50,7 @@ def random_tensors(workload: AttentionWorkload, *, seed: int) -> dict[str, Tenso
 
 
 def into_pages(tensors: Mapping[str, Tensor], page_keys: int, *, seed: int) -> dict[str, Tensor]:
-    """Move keys and values of a launch into pages, which lie in any order in a pool that has others, too."""
+    """Move keys and values of a launch into pages, in random order, of a pool with unused pages."""
     rng = np.random.default_rng(seed)
     moved = dict(tensors)
     if not {"key_lengths", "sequence_lengths"} & moved.keys():

@@ -1,7 +1,7 @@
-"""The figures that the attention engine is measured by: launches, and the bars that they must reach.
+"""The measured figures of the attention engine: launches and the bars they must reach.
 
 ``python -m sim.engines.attention.figures [--no-data] [NAME ...]`` runs them on the generated RTL and prints a
-table; without names all of them, with ``--no-data`` without the gates that only compute.
+table; without names all of them, with ``--no-data`` without the data path.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ Tensors = Mapping[str, Tensor]
 
 
 def figures_of(report: Report) -> dict[str, float]:
-    """Return what bars are about: cycles from start to done, useful slots of multipliers, bytes moved over
-    compulsory ones, and a cycle, and the latter over what the board's memory was measured to give at best.
+    """Return the figures of a report, by name.
+
+    They are cycles from start to done, useful slots of multipliers, bytes over compulsory ones, bytes a
+    cycle, and these over the best bandwidth measured on the board's memory.
     """
     memory = load_board(report.board).memory
     moved = report.traffic.useful_bytes / report.cycles.cycles_total
@@ -49,9 +51,9 @@ def figures_of(report: Report) -> dict[str, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Bar:
-    """What a figure must reach."""
+    """Legal range of a figure."""
 
-    name: str  #: Of one of `figures_of`.
+    name: str  #: Name of one of `figures_of`.
     #: Legal values.
     least: float = 0.0
     most: float = float("inf")
@@ -61,7 +63,7 @@ class Bar:
         return self.least <= figures[self.name] <= self.most
 
     def text(self, figures: Mapping[str, float]) -> str:
-        """Say what was measured and what is asked for."""
+        """Describe the measured and the legal values."""
         value = figures[self.name]
         shown = f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
         limits = [f"at least {self.least:g}"] if self.least else []
@@ -96,7 +98,7 @@ class Figure:
 _FULL = AttentionEngine().default_config(load_board(BOARD))
 _STREAMS_16 = AttentionConfig(rows=2, folds=1, streams=16, ports_per_stream=1, port_bits=512, merge_lanes=8)
 #: "full" is the board's default; "streams_16" has as many multipliers, and caches for decoding.  All but the
-#: default take heads of one part.
+#: default have one fold.
 CONFIGS = {
     "full": _FULL,
     "full_paged": replace(_FULL, paged=True),
@@ -129,7 +131,7 @@ def normal(
 
 
 def rising() -> dict[str, Tensor]:
-    """Return logits that rise by some whole units of log2 from tile to tile."""
+    """Return logits that rise by some whole log2 units from tile to tile."""
     keys, tile = 1024, 64
     tensors = normal(1, keys)
     q, k = (np.zeros((1, keys, 64), np.int8) for _ in range(2))
@@ -144,7 +146,7 @@ def _causal(heads: int, tokens: int) -> dict[str, Tensor]:
 
 
 def _sparse(heads: int, tokens: int, share: float) -> dict[str, Tensor]:
-    """Return a bitmap that has ``share`` of all tiles of 32 queries and 64 keys, drawn at random."""
+    """Return a bitmap with ``share`` of all tiles of 32 queries and 64 keys, drawn at random."""
     bitmap = np.zeros((tokens // 32, tokens // 64), bool)
     drawn = np.random.default_rng(3).choice(bitmap.size, round(share * bitmap.size), replace=False)
     bitmap.flat[drawn] = True
@@ -165,7 +167,7 @@ def _decode_batch(sequences: int) -> dict[str, Tensor]:
 
 
 def _both_phases(sequences: int) -> dict[str, Tensor]:
-    """Return 512 tokens after as many others, and one query each of further sequences on 2,048 keys."""
+    """Return 512 tokens after 512 others, and further sequences with one query on 2,048 keys."""
     queries, keys = np.array([512] + [1] * sequences), np.array([1024] + [2048] * sequences)
     tensors = normal(12, int(queries.sum()), int(keys.sum())) | {"causal": np.asarray(True)}
     return tensors | {"query_lengths": queries, "key_lengths": keys}
@@ -282,7 +284,7 @@ FIGURES = (
 
 
 def measure(figure: Figure, directory: Path, *, control_only: bool = False) -> tuple[RunResult, float]:
-    """Run a figure on the RTL with the calibrated memory; give the seconds from tensors to verdict, too."""
+    """Run a figure on the RTL with the calibrated memory; return its result, and the seconds it took."""
     tensors, board = figure.tensors(), load_board(BOARD)
     began = time.perf_counter()
     result = run("attention", figure.config, board, tensors, directory=directory, control_only=control_only)
@@ -290,7 +292,7 @@ def measure(figure: Figure, directory: Path, *, control_only: bool = False) -> t
 
 
 def main(words: Sequence[str]) -> bool:
-    """Print the figures of the given names, and say whether all reach their bars.
+    """Print the figures of the names; return whether all reach their bars.
 
     Raises `InputError` for an unknown name.
     """

@@ -1,4 +1,4 @@
-"""An attention launch beside float64 attention: the reference of its errors, and room for its results."""
+"""An attention launch with float64 attention: reference of its errors, and range of its results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 class AttentionJob(LaunchJobs):
     """A launch whose results are compared with float64 attention."""
 
-    #: Float64 attention of each job in steps of its values, where the format of results needed it.
+    #: Float64 attention of each job in steps of its values, if the format of results required it.
     attended: tuple[Floats, ...] = ()
 
     @cached_property
@@ -47,7 +47,7 @@ class AttentionJob(LaunchJobs):
 
 
 def make_job(inputs: Inputs, config: AttentionConfig) -> AttentionJob:
-    """Divide the launch into jobs; results without a given format get one with room for float64 attention.
+    """Divide the launch into jobs; without a given format, results get the range of float64 attention.
 
     Raises `InputError` as `divide_launch` does.
     """

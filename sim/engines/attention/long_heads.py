@@ -1,6 +1,6 @@
-"""Bytes that long heads move over compulsory ones, by prediction, on the default engine of a U55C.
+"""Predicted bytes over compulsory ones of long heads, on the default engine of a U55C.
 
-``python -m sim.engines.attention.long_heads`` prints the table of ``docs/attention.md``.
+``python -m sim.engines.attention.long_heads`` prints the table of ``docs/attention-figures.md``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BOARD = "u55c"
 
 
 def over_compulsory(*, tokens: int, size: int, causal: bool) -> float:
-    """Return the bytes moved over compulsory ones of one head of so many queries and keys of ``size``."""
+    """Return bytes over compulsory ones of one head of ``tokens`` queries and keys of ``size``."""
     engine, board = AttentionEngine(), load_board(BOARD)
     workload = AttentionWorkload(
         heads=1, queries=(tokens,), keys=(tokens,), query_size=size, value_size=size, causal=causal

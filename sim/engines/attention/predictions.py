@@ -1,9 +1,9 @@
-"""How well cycles are predicted: random launches of the board's default engine on the calibrated memory.
+"""Accuracy of predicted cycles: random launches of the board's default engine on the calibrated memory.
 
 ``python -m sim.engines.attention.predictions [--engines] [--seeds N] [--first SEED]`` simulates the control
-of a launch for each of so many seeds, with ``--engines`` on a small engine drawn for it, too, and prints
-those whose prediction is off by more than half of what is allowed, and a summary.  The exit status is 1 if
-one is off by more: 2 % from 2,000 cycles on, 60 cycles below.
+of a random launch for each seed.  With ``--engines`` it draws a small engine for each, too.  It prints
+launches whose error exceeds half of the limit, and a summary.  The limit is 2 % from 2,000 cycles on, 60
+cycles below.  The exit status is 1 if an error exceeds it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from sim.engines.attention.cases import tensors_of
 from sim.engines.attention.figures import BOARD, CONFIGS
 from sim.run.run import run
 
-#: What predictions may be off by: a share of the cycles, and cycles of launches that take fewer than so many.
+#: Limits of the error: a share of the cycles, and cycles of launches below ``SHORT`` cycles.
 MOST, MOST_CYCLES, SHORT = 0.02, 60, 2000
-#: Most tokens of a sequence, and most products of a query and a key, so that a launch takes a second.
+#: Most tokens of a sequence, and most pairs of a query and a key, so that a launch takes a second.
 _TOKENS, _PAIRS = 1024, 4_000_000
 _OUTPUTS: tuple[Literal["int8", "int16", "bfloat16"], ...] = ("int8", "int16", "bfloat16")
-#: The same of launches of small engines: cycles of the arrays.
+#: The same for launches of small engines: cycles of the arrays.
 _SMALL_CYCLES = 25_000
 
 
@@ -41,30 +41,30 @@ _SMALL_CYCLES = 25_000
 class PredictionCheck:
     """A launch's cycles, simulated and predicted."""
 
-    #: ``seed``, ``text``: of the launch, and what it is.
+    #: ``seed``, ``text``: seed and description of the launch.
     seed: int
     text: str
-    #: ``cycles``, ``predicted``: simulated ones, and those of the prediction.
+    #: ``cycles``, ``predicted``: simulated and predicted cycles.
     cycles: int
     predicted: int
 
     @property
     def error(self) -> float:
-        """What the prediction is off by, as a share of the cycles."""
+        """Error of the prediction, over the simulated cycles."""
         return (self.predicted - self.cycles) / self.cycles
 
     @property
     def of_allowed(self) -> float:
-        """What it is off by, as a share of what is allowed."""
+        """Absolute error over its limit."""
         allowed = MOST_CYCLES if self.cycles < SHORT else MOST * self.cycles
         return abs(self.predicted - self.cycles) / allowed
 
 
 def random_launch(rng: np.random.Generator, config: AttentionConfig) -> dict[str, Tensor]:
-    """Draw a launch as users have them, of any mode that the configuration has.
+    """Draw a launch of any mode of the configuration.
 
-    Lengths are as often short as long: two launches of five have as many queries as keys, one decodes, two
-    have numbers that have nothing to do with each other; half of them have two or five sequences.
+    Short lengths are as frequent as long ones.  Two launches of five have as many queries as keys, one
+    decodes, two have unrelated numbers; half of them have two or five sequences.
     """
     group = int(rng.choice([1, 1, 2, 4, 8]))
     kv_heads = int(rng.integers(1, 13 if group == 1 else 5))
@@ -150,7 +150,7 @@ def compare(seeds: Iterable[int], *, engines: bool = False) -> Iterator[Predicti
 
 
 def _text(tensors: dict[str, Tensor]) -> str:
-    """Say what a launch is."""
+    """Describe a launch."""
     (heads, queries, query_size), (kv_heads, keys, value_size) = (tensors[name].shape for name in "qv")
     lengths = [
         ", ".join(map(str, tensors[name].tolist())) if name in tensors else str(total)
@@ -174,7 +174,7 @@ def _text(tensors: dict[str, Tensor]) -> str:
 
 
 def summary(found: Sequence[PredictionCheck]) -> str:
-    """Sum up what predictions are off by."""
+    """Summarize the errors of predictions."""
     errors = [abs(each.error) for each in found]
     worst = max(found, key=lambda each: each.of_allowed)
     return (
@@ -186,9 +186,9 @@ def summary(found: Sequence[PredictionCheck]) -> str:
 
 
 def main(words: Sequence[str]) -> bool:
-    """Print the launches whose predictions are off, and the summary; say whether all are good.
+    """Print the launches with large errors, and the summary; return whether all are within the limit.
 
-    Raises `InputError` for a number that is no number of seeds.
+    Raises `InputError` for an illegal number of seeds.
     """
     parser = argparse.ArgumentParser(
         description="Compare predicted cycles of random launches with simulations."

@@ -1,4 +1,4 @@
-"""What of an attention launch leaves its number formats: results are right to the bit then, and of no use."""
+"""Saturation of an attention launch: results are bit-exact, but useless where numbers leave their formats."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ _BLOCK_SCORES = 2**21  # scores held at a time
 
 
 def saturation(job: AttentionJob) -> dict[str, float]:
-    """Return the shares that are cut to their formats' ends, by name: of logits, of visible pairs and before
-    any cap; of results; and of inputs that a given step quantizes.  Those that are 0 are left out.
+    """Return the shares of clamped numbers, by name; shares of 0 are left out.
+
+    They are of logits, of visible pairs and before any cap; of results; and of inputs with a given step.
     """
-    # The zeros behind rows are none of the results.
+    # The padding of rows does not count.
     given = job.exact[..., : job.inputs.value_size].size
     results = sum(_results(job, piece) for piece in job.pieces) / given
     logits = 0.0
-    # Behind a cap logits are at their ends as they should be.
+    # A cap limits logits as specified.
     pieces = [] if job.inputs.cap is not None else [piece for piece in job.pieces if _reaches(piece)]
     if pieces:
         each = [piece.integers for piece in job.pieces]

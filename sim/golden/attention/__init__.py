@@ -1,1 +1,1 @@
-"""Golden model of the attention engine, from the number formats of ``docs/attention.md`` alone."""
+"""Golden model of the attention engine, written from ``docs/attention-specification.md`` alone."""

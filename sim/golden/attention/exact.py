@@ -24,13 +24,13 @@ def attention_float64(
     cap: float | None = None,
     slopes: Sequence[float] | None = None,
 ) -> NDArray[np.float64]:
-    """Attention of every head in float64; the integer model has only `Mask` and products in common with it.
+    """Attention of every head in float64; it shares only `Mask` and products with the integer model.
 
     q, k and v are ``[H, Nq, dqk]``, ``[Hkv, Nk, dqk]``, ``[Hkv, Nk, dv]``, H a multiple of Hkv, and
-    ``softmax_scale`` the factor of ``q k^T``.  With ``cap``, logits become ``cap * tanh(logit / cap)``; with
-    ``slopes``, those of each head fall by its slope per key of distance from the query's position.
+    ``softmax_scale`` the factor of ``q k^T``.  With ``cap``, logits become ``cap * tanh(logit / cap)``.  With
+    ``slopes``, each head's logits fall by its slope per key of distance from the query's position.
 
-    Gives ``[H, Nq, dv]``; zeros for a query without visible keys.
+    Returns ``[H, Nq, dv]``; zeros for a query without visible keys.
     """
     mask = mask or Mask()
     (heads, queries, _), keys = q.shape, k.shape[1]

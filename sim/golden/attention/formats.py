@@ -1,6 +1,6 @@
-"""Integer functions of the attention engine, from the number formats of ``docs/attention.md`` alone.
+"""Integer functions of the attention engine, written from ``docs/attention-specification.md`` alone.
 
-Names and units are those of the page.  All functions take and give whole NumPy arrays.
+Names and units are those of the page.  All functions map whole NumPy arrays.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _TANH_BITS = 17
 
 @dataclass(frozen=True, kw_only=True)
 class Arithmetic:
-    """What of a configuration decides the bits of a result."""
+    """The parameters of a configuration that determine the bits of a result."""
 
     tile_keys: int = 64  #: T, keys after which partial sums are merged.
     streams: int = 1  #: S, streams that share the tiles of a row.
     probability_bits: int = 16  #: B: probabilities are in units of 2^-B.
-    exp_segments: int = 16  #: Straight lines that make up 2^-x on [0, 1).
+    exp_segments: int = 16  #: Line segments of 2^-x on [0, 1).
 
 
 def rounded_shift(value: Int, shift: Int | int) -> Int:
@@ -132,7 +132,7 @@ def combined(maxima: Int, outputs: Int, totals: Int) -> tuple[Int, Int]:
 def results(
     output: Int, total: Int, kind: Output, probability_bits: int = 16
 ) -> NDArray[np.int8] | NDArray[np.int16] | NDArray[np.uint16]:
-    """Return the results from O ``[n, dv]`` and l ``[n]``; a row whose l is zero gives zeros."""
+    """Return the results from O ``[n, dv]`` and l ``[n]``; zeros for a row whose l is zero."""
     bits = np.frexp(total.astype(np.float64))[1].astype(np.int64)  # of 0: 0, of others their bit length
     n = np.maximum((total << (17 + probability_bits - bits)) >> probability_bits, 1)
     r = (2**33 - 1) // n

@@ -1,8 +1,8 @@
-"""Golden model of the fused attention engine, in integers, from the number formats of ``docs/attention.md``.
+"""Golden model of the fused attention engine, in integers, from ``docs/attention-specification.md``.
 
-Integers are held in float64 wherever that is fast: every logit, product and partial sum is a multiple of a
-power of two with fewer than 53 bits, so that BLAS and floor are exact, and many times faster than NumPy's
-integer products.
+Integers are held in float64 wherever that is fast.  Every logit, product and partial sum is a multiple of a
+power of two with fewer than 53 bits, so BLAS and floor are exact, and much faster than NumPy's integer
+products.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Stream:
         self._empty = True
 
     def take(self, t: Float, values: Float) -> None:
-        """Merge a tile of logits ``t`` [rows, n], which is used up, and of values [n, dv]."""
+        """Merge a tile of logits ``t`` [rows, n], which is overwritten, and of values [n, dv]."""
         own = np.ceil(t.max(axis=1) * 2.0**-SCORE_FRACTION_BITS)
         maximum = np.maximum(self.maximum, own)
         rise = maximum - self.maximum
@@ -67,7 +67,7 @@ class _Stream:
         self._check_widths()
 
     def _check_widths(self) -> None:
-        """Hold the running sums to the widths of the page: l unsigned, O signed."""
+        """Check the running sums against the widths of the page: l unsigned, O signed."""
         if self.total.max() >= 2.0 ** (_SUM_BITS + self._bits):
             raise OverflowError("running sum l is wider than its register")
         if max(self.output.max(), -self.output.min() - 1) >= 2.0 ** (_OUTPUT_BITS + self._bits - 1):
@@ -109,7 +109,7 @@ def _rows(job: IntegerJob, kv_head: int) -> _Rows:
 
 
 def _logits(job: IntegerJob, rows: _Rows, keys: slice, key_rows: Float) -> Float:
-    """Return t of ``rows`` and the keys of a tile; keys that a row does not see have `_HIDDEN`."""
+    """Return t of ``rows`` and the keys of a tile; hidden keys have `_HIDDEN`."""
     t = serial_product(rows.q, key_rows[keys].T)
     t += 0.5
     np.floor(t, out=t)
@@ -132,7 +132,7 @@ def _logits(job: IntegerJob, rows: _Rows, keys: slice, key_rows: Float) -> Float
 def _attention_rows(
     job: IntegerJob, rows: _Rows, key_rows: Float, values: Float, arithmetic: Arithmetic
 ) -> Results:
-    """Put a block of rows through all tiles that one of them sees, then through the division."""
+    """Compute a block of rows: all tiles that one of them sees, then the division."""
     count, size, span = len(rows.q), values.shape[1], arithmetic.tile_keys * arithmetic.streams
     streams = [_Stream(count, size, arithmetic) for _ in range(arithmetic.streams)]
     for first in range(int(rows.first.min()) // span * span, int(rows.last.max()) + 1, span):
@@ -152,8 +152,9 @@ def _attention_rows(
 
 
 def attention_job(job: IntegerJob, arithmetic: Arithmetic) -> Results:
-    """Attention of every head of a job, bit for bit as the gateware computes it: ``[H, Nq, dv]`` of
-    `Output.dtype`; zeros for a query that sees no key.
+    """Attention of every head of a job, bit-exact with the gateware: ``[H, Nq, dv]`` of `Output.dtype`.
+
+    A query that sees no key has zeros.
     """
     kv_heads, _, size = job.v.shape
     step = max(1, _BLOCK_SCORES // arithmetic.tile_keys)

@@ -67,12 +67,12 @@ class Gather(wiring.Component):
 
     @staticmethod
     def total_latency(config: AttentionConfig) -> int:
-        """Return the cycles from the last ``add`` to ``total``: select, shifts, rescaling, streams, groups."""
+        """Return the cycles from the last ``add`` to ``total``: select, shift, rescale, streams, groups."""
         return 4 + tree_levels(config.streams)
 
     @staticmethod
     def lane_latency(config: AttentionConfig) -> int:
-        """Return the cycles from the last group's ``lanes`` to ``lanes``: the same, with the shifts ready."""
+        """Return the cycles from the last group's ``lanes`` to ``lanes``: the same without shifts."""
         return 3 + tree_levels(config.streams)
 
     def elaborate(self, platform: Any) -> Module:

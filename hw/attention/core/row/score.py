@@ -75,7 +75,7 @@ class ScoreUnit(wiring.Component):
 
     @staticmethod
     def first_latency(config: AttentionConfig) -> int:
-        """Return the cycles from a part of a key to its dot product, without the register before the product."""
+        """Return the cycles from a part of a key to its dot product, without the product's input register."""
         return 2 + _CHAIN + tree_levels(config.lanes // _CHAIN)
 
     @staticmethod

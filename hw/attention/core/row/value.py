@@ -177,7 +177,7 @@ class ValueUnit(wiring.Component):
         return sums
 
     def _finish(self, m: Module, step: Any, later: Any) -> None:
-        """Add up probabilities; keep sum, rise and maximum of two tiles, and return those of the earlier one."""
+        """Add up probabilities; keep sum, rise and maximum of two tiles; return the earlier tile's."""
         config = self._config
         total = Signal(config.partial_sum_bits, reset_less=True)
         probability = delay(m, "probability", self.probability, 1, reset=False)

@@ -1,8 +1,8 @@
 """Published attention schedules as formulas: cycles and bytes of the same work on as many multipliers.
 
-Each module has one schedule, its source and the symbols of that source.  All of them get what favours them:
-no latency of memory, no filling or draining of a pipeline unless the source counts it, all of the board's
-bandwidth, and 8-bit operands and intermediate matrices where the original has 16 bits.
+Each module has one schedule, its source and the symbols of that source.  Open assumptions favour the
+schedules: no latency of memory, no filling or draining of pipelines unless the source counts it, all of the
+board's bandwidth, and 8-bit operands and intermediate matrices where the original has 16 bits.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,5 +21,5 @@ SCHEDULES: Mapping[str, Callable[[Work, Machine], Cost]] = {
     "two passes": two_pass,
     "three passes, unfused": three_pass,
 }
-#: Those that keep the matrix of scores in memory.
+#: Schedules that keep the matrix of scores in memory.
 SPILLING = ("ITA", "two passes", "three passes, unfused")

@@ -1,8 +1,8 @@
-"""FSA: all of FlashAttention inside one systolic array.
+"""FSA: all of FlashAttention in one systolic array.
 
 Lin et al., "SystolicAttention: Fusing FlashAttention within a Single Systolic Array" (arXiv 2507.11331).
-Times are those of its RTL (``VCA-EPFL/FSA``, ``ExecutionPlan.scala``), from the first cycle of an instruction
-to the first in which the next may begin; the order of loads is that of its kernel, ``python/main.py``.
+Times are those of its RTL (``VCA-EPFL/FSA``, ``ExecutionPlan.scala``), between the first cycles of two
+instructions.  The order of loads is that of its kernel, ``python/main.py``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _BEFORE_EXPONENTIAL = 4
 
 
 def tile_cycles(side: int) -> int:
-    """Return the cycles of ``side`` queries and as many keys: load the queries, scores, weighted values."""
+    """Return the cycles of ``side`` queries and as many keys: loading of queries, scores, weighted values."""
     load = side
     scores = 2 * side + _BEFORE_EXPONENTIAL + _SEGMENTS
     values = 2 * side - 1
@@ -23,10 +23,10 @@ def tile_cycles(side: int) -> int:
 
 
 def fsa(work: Work, machine: Machine) -> Cost:
-    """Return what FSA takes.
+    """Return the cost of FSA.
 
-    An array has as many rows and columns as a head has elements, which is the only case that the source has;
-    the multipliers of the machine count as so many of such arrays.
+    An array has as many rows and columns as a head has elements, the only case of the source.  The machine's
+    multipliers are divided into such arrays.
     """
     side = work.size
     query_tiles, key_tiles = -(-work.queries // side), -(-work.keys // side)

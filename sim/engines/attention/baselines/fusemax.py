@@ -1,24 +1,24 @@
 """FuseMax: one pass over keys on one array, exponentials in its multipliers.
 
 Nayak et al., "FuseMax: Leveraging Extended Einsums to Optimize Attention Accelerator Design", MICRO 2024
-(arXiv 2406.10491); the formulas are those of its artifact (``FPSG-UIUC/micro24-fusemax-artifact``,
-``src/accel/proposal.py``), whose published table they reproduce.  It is a model; there is no RTL.
+(arXiv 2406.10491).  The formulas are those of its artifact (``FPSG-UIUC/micro24-fusemax-artifact``,
+``src/accel/proposal.py``), and reproduce its published table.  It is a model; there is no RTL.
 """
 
 from __future__ import annotations
 
 from sim.engines.attention.baselines.work import Cost, Machine, Work
 
-#: Slots of an array that an exponential takes: six multiply-adds and the subtraction before them.
+#: Array slots of an exponential: six multiply-adds and the subtraction before them.
 _EXPONENTIAL = 7
 
 
 def tile_cycles(key_tiles: int, size: int) -> int:
     """Return the cycles of a query tile: the waterfall of the two-dimensional and the one-dimensional array.
 
-    Scores and tile maxima run beside the sums of the tile before and, in the end, the division; then running
-    maxima; exponentials and their sums beside those of the corrections; weighted values beside the correction
-    of the running numerators.
+    Four phases follow each other.  Scores and tile maxima run beside the sums of the tile before and, at the
+    end, the division.  Then come running maxima; then exponentials and their sums beside those of the
+    corrections; then weighted values beside the correction of the running numerators.
     """
     scores = key_tiles * (size + 1)
     sums = key_tiles * (1 + size) + size
@@ -28,10 +28,10 @@ def tile_cycles(key_tiles: int, size: int) -> int:
 
 
 def resident_tiles(work: Work, machine: Machine) -> int:
-    """Return P1, the query tiles whose queries and running results stay on chip while keys pass once.
+    """Return P1, the query tiles whose queries and running results stay on chip while keys are streamed once.
 
-    It is the largest divisor of the number of query tiles that fits beside one tile of keys and values; at
-    least one, even where the memory is smaller than that.
+    It is the largest divisor of the number of query tiles that fits beside one tile of keys and values, and
+    at least one, even if the memory is too small for it.
     """
     tiles = -(-work.queries // machine.side)
     key_tile = 2 * machine.side * work.size * work.input_bytes
@@ -41,7 +41,7 @@ def resident_tiles(work: Work, machine: Machine) -> int:
 
 
 def fusemax(work: Work, machine: Machine) -> Cost:
-    """Return what FuseMax takes on arrays of ``machine.side``, each with a one-dimensional one beside it."""
+    """Return the cost of FuseMax on arrays of ``machine.side``, each beside a one-dimensional one."""
     side = machine.side
     query_tiles = -(-work.queries // side)
     passes = -(-query_tiles // resident_tiles(work, machine))

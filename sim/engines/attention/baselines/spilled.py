@@ -1,11 +1,11 @@
 """Schedules that keep the matrix of scores in memory: two passes over it, and unfused operators with three.
 
-*Two passes*: scores are written as they come, with each row's maximum and sum kept on chip; then they are
-read once, exponentiated on the way to the weighted sums.
+*Two passes*: scores are written, while each row's maximum and sum stay on chip.  Then they are read once, and
+exponentiated for the weighted sums.
 
-*Three passes* (maximum; sum of exponentials; division) between two matrix products is the unfused baseline of
-FuseMax (arXiv 2406.10491; ``src/accel/unfused.py`` and ``stable_softmax.py`` of its artifact): as many vector
-lanes as the array has columns take four cycles an element, and the phases follow one another.
+*Three passes* (maximum; sum of exponentials; division) between two matrix products are the unfused baseline
+of FuseMax (arXiv 2406.10491; ``src/accel/unfused.py`` and ``stable_softmax.py`` of its artifact).  As many
+vector lanes as the array has columns take four cycles an element, and the phases do not overlap.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ _SOFTMAX_CYCLES = 4
 
 
 def _matrix_passes(work: Work, machine: Machine) -> int:
-    """Count how often keys (or values) are read for one product: once where all of them, or all rows of the
-    other side, fit on chip, else once for each block of rows that does.
+    """Count the reads of keys (or values) for one product.
+
+    They are read once if all of them, or all rows of the other side, fit on chip; else once for each block of
+    rows that fits.
     """
     if work.key_bytes <= machine.on_chip_bytes:
         return 1
@@ -29,7 +31,7 @@ def _matrix_passes(work: Work, machine: Machine) -> int:
 
 
 def two_pass(work: Work, machine: Machine) -> Cost:
-    """Return what two passes take: each phase as long as its multiplications or its bytes do."""
+    """Return the cost of two passes, each as long as its multiplications or its bytes take."""
     passes = _matrix_passes(work, machine)
     first = work.heads * (work.query_bytes + passes * work.key_bytes + work.matrix_bytes)
     second = work.heads * (work.matrix_bytes + passes * work.key_bytes + work.result_bytes)
@@ -39,8 +41,10 @@ def two_pass(work: Work, machine: Machine) -> Cost:
 
 
 def softmax_bytes(work: Work, machine: Machine) -> int:
-    """Return the bytes of the softmax alone: each row read and written once, and what of it does not fit on
-    chip read again in the second and the third pass.
+    """Return the bytes of the softmax alone.
+
+    Each row is read and written once; its part that does not fit on chip is read again in the second and
+    third pass.
     """
     row = work.keys * work.input_bytes
     again = max(0, row - machine.on_chip_bytes)
@@ -48,7 +52,7 @@ def softmax_bytes(work: Work, machine: Machine) -> int:
 
 
 def three_pass(work: Work, machine: Machine) -> Cost:
-    """Return what unfused operators take."""
+    """Return the cost of unfused operators."""
     passes = _matrix_passes(work, machine)
     scores = work.heads * (work.query_bytes + passes * work.key_bytes + work.matrix_bytes)
     softmax = softmax_bytes(work, machine)

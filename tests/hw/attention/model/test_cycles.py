@@ -95,7 +95,22 @@ def test_decode_keeps_all_streams_busy(streams, rows):
 def test_slow_streams_set_the_pace():
     slow = Supply(interval=4.0)
     config = AttentionConfig()
-    schedule = cycles.Schedule(config, beat_width=256, queries=Supply(), keys=slow, values=slow)
+    schedule = cycles.CoreSchedule(config, beat_width=256, queries=Supply(), keys=slow, values=slow)
     for shape in pass_shapes(config, queries=128, keys=1024):
         schedule.add(shape)
     assert 0 < schedule.last_output - 4 * 4096 < 400
+
+
+def test_streams_that_share_a_schedule_are_scheduled_like_streams_apart(monkeypatch):
+    config = AttentionConfig(rows=4, streams=4, tile_keys=16, cached_keys=64)
+    jobs = [
+        {"queries": queries, "keys": keys, "heads": 3, "causal": causal}
+        for queries, keys, causal in ((32, 256, False), (37, 203, True), (5, 131, False), (64, 64, True))
+    ]
+    together = [core_cycles(config, pass_shapes(config, **job)) for job in jobs]
+
+    def apart(models, inputs, copy):
+        models[:] = [copy(model) for model in models]
+
+    monkeypatch.setattr(cycles, "split_shared", apart)
+    assert together == [core_cycles(config, pass_shapes(config, **job)) for job in jobs]
