@@ -39,9 +39,8 @@ _CHANNEL_BITS = 14
 class ConvConfig:
     """Shape of the convolution engine; sizes of maps and kernels are launch arguments instead."""
 
-    lanes: int = (
-        64  #: L, channels of a word: a power of two from 8 to 128.  One word a cycle enters or leaves.
-    )
+    #: L, channels of a word: a power of two from 8 to 128.  One word a cycle enters or leaves.
+    lanes: int = 64
     #: T, taps of a word that are sampled and multiplied a cycle: 1, or 2 with a second copy of the line
     #: buffer.
     taps: Literal[1, 2] = 2

@@ -1,4 +1,4 @@
-"""Maps in blocks: the host makes a layer whose windows have no pixel in common a 1 x 1 convolution."""
+"""Maps in blocks of pixels: a layer whose windows do not overlap becomes a 1 x 1 convolution of blocks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Int8 = NDArray[np.int8]
 
 
 def blocked_map(x: Int8, stride: int, pad: tuple[int, int]) -> Int8:
-    """Return a map [C, H, W] as one of ``stride`` x ``stride`` pixels a pixel, [S S C, H / S, W / S].
+    """Return a map [C, H, W] with ``stride`` x ``stride`` pixels as one pixel, [S S C, H / S, W / S].
 
     The first block begins ``pad`` rows above and columns left of the map, where pixels are 0.
     """
@@ -26,7 +26,7 @@ def blocked_map(x: Int8, stride: int, pad: tuple[int, int]) -> Int8:
 
 
 def blocked_weights(w: Int8, stride: int) -> Int8:
-    """Return weights [M, C, K, K] as those of a 1 x 1 convolution of a `blocked_map`, K up to ``stride``."""
+    """Return weights [M, C, K, K], K up to ``stride``, as those of a 1 x 1 convolution of a `blocked_map`."""
     outputs, channels, *kernel = w.shape
     block = np.zeros((outputs, channels, stride, stride), np.int8)
     block[:, :, : kernel[0], : kernel[1]] = w
@@ -34,10 +34,9 @@ def blocked_weights(w: Int8, stride: int) -> Int8:
 
 
 def in_blocks(row: Row) -> bool:
-    """Say whether the windows of a layer have no pixel in common: the host lays its map out in blocks.
+    """Return whether the host lays the map of a layer out in blocks: its windows do not overlap.
 
-    Then it is a 1 x 1 convolution, and takes a word where a stem of three channels would take one for each
-    pixel.
+    The layer takes a word a block then, instead of a word a pixel with the three channels of a stem.
     """
     stride = row.stride[0]
     return (

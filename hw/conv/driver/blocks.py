@@ -1,4 +1,4 @@
-"""Blocks of pixels of a pointwise layer, and the pieces in which maps are read for them."""
+"""Blocks of pixels of a pointwise layer, and the pieces in which their maps are read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hw.errors import InputError
 
 
 class Blocks(NamedTuple):
-    """How many pixels a block has, and the last one, and how many blocks there are."""
+    """Pixels of a block and of the last block, and the number of blocks."""
 
     pixels: int
     last: int
@@ -17,9 +17,9 @@ class Blocks(NamedTuple):
 
 
 class Chunks(NamedTuple):
-    """Commands of the DMA: ``chunks`` for each of ``rows``, of ``pixels`` each and ``last_pixels`` the last.
+    """Commands of the DMA: ``chunks`` for each of ``rows``, of ``pixels`` each, the last of ``last_pixels``.
 
-    ``token_chunks`` of them wait for one token.
+    ``token_chunks`` of them share a token.
     """
 
     rows: int
@@ -30,7 +30,7 @@ class Chunks(NamedTuple):
 
 
 class PixelWords(NamedTuple):
-    """Words of a pixel on its way in, on its way out, and in the bypass (0: none)."""
+    """Words of a pixel of the source, of the result, and of the bypass (0: none)."""
 
     source: int
     result: int
@@ -57,16 +57,16 @@ def plan_blocks(
     whole_rows: bool = False,
     pitched: bool = False,
 ) -> Blocks:
-    """Find the largest blocks there is room for, all alike but for the last.
+    """Return the largest blocks that fit, all alike but the last.
 
-    ``size``: rows and columns of the map. ``words``: of a pixel. ``most``: pixels of a block at the most.
-    ``whole_rows``: a block has to have whole rows. ``pitched``: a block that is smaller than a row has to
-    divide it: rows do not lie behind each other in memory.
+    ``size``: rows and columns of the map. ``words``: of a pixel. ``most``: most pixels of a block.
+    ``whole_rows``: a block must have whole rows. ``pitched``: rows are apart in memory, so a block smaller
+    than a row must divide it.
 
     Raises
     ------
     InputError
-        When not even a pixel, or a row, finds room.
+        When not even a pixel, or a row, fits.
     """
     rows, columns = size
     room = room_pixels(config, words)
@@ -104,5 +104,5 @@ def row_chunks(size: tuple[int, int]) -> Chunks:
 
 
 def _even(total: int, most: int) -> int:
-    """Split ``total`` into as few parts as ``most`` allows, of one size but for the last."""
+    """Split ``total`` into as few parts of at most ``most`` as possible, of one size but the last."""
     return -(-total // -(-total // most))

@@ -1,4 +1,4 @@
-"""How a layer uses the line buffer: which rows it holds, and when a row of results may begin."""
+"""The use of the line buffer by a layer: the rows that it holds, and when a row of results may begin."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hw.conv.driver.form import MapForm
 from hw.conv.driver.layer import ConvLayer, Kind
 from hw.errors import InputError
 
-#: Entries of the offset store that stay free.
+#: Entries of the offset store that are kept free.
 _FREE_ENTRIES = 4
 _MOST_SPLIT = 3
 _MOST_SLOTS = 2**SLOT_BITS - 2
@@ -18,10 +18,10 @@ _MOST_SLOTS = 2**SLOT_BITS - 2
 
 @dataclass(frozen=True, kw_only=True)
 class BufferPlan:
-    """Fields of `hw.conv.core.layouts.TapCommand` and `OffsetCommand` that follow from a layer."""
+    """Fields of `hw.conv.core.layouts.TapCommand` and `OffsetCommand` that are derived from a layer."""
 
-    #: ``strip``, ``gather``: a plain 3 x 3 layer goes by strips; samples outside the line buffer are read
-    #: from memory.
+    #: ``strip``, ``gather``: the layer is a strip, plain 3 x 3; samples outside the line buffer are read from
+    #: memory.
     strip: bool
     gather: bool
     #: ``words``, ``slots``, ``row_words``, ``split``, ``steps``, ``first_need``, ``first_free``,
@@ -41,7 +41,7 @@ class BufferPlan:
 
 
 def plan_buffer(config: ConvConfig, layer: ConvLayer, form: MapForm, *, in_memory: bool = True) -> BufferPlan:
-    """Plan a layer that samples a map of ``form``, which lies in memory or comes from the pointwise unit.
+    """Plan a layer that samples a map of ``form``, from memory or from the pointwise unit.
 
     Raises `InputError` for a layer that this configuration cannot do.
     """
@@ -86,9 +86,9 @@ def plan_buffer(config: ConvConfig, layer: ConvLayer, form: MapForm, *, in_memor
 
 
 def sample_digits(config: ConvConfig, layer: ConvLayer) -> int:
-    """Count the digits of base 256 of a sample that leaves; a pixel as it is has one.
+    """Count the digits of base 256 of a sample that leaves; a pixel without interpolation has one.
 
-    Digits are -128 ... 127, so that n of them reach from ``-128 * (256^n - 1) / 255`` on.
+    Digits are -128 ... 127, so n of them hold ``-128 * (256^n - 1) / 255`` and above.
     """
     if layer.offsets is Offsets.NONE:
         return 1
@@ -103,7 +103,7 @@ def sample_digits(config: ConvConfig, layer: ConvLayer) -> int:
 
 
 def _goes_by_strips(config: ConvConfig, layer: ConvLayer, pixel_words: int) -> bool:
-    """Say whether a layer can, and is faster so: a strip walks all columns, not only those of results."""
+    """Return whether a layer can be a strip, and is faster so: a strip walks all columns of the map."""
     dilation = layer.dilations[0]
     possible = (
         config.strip
@@ -126,12 +126,12 @@ def _steps(config: ConvConfig, layer: ConvLayer) -> int:
 
 
 def _split(dilation: int) -> int:
-    """Count the factors of 2: rows so far apart are an odd number of banks apart."""
+    """Count the factors of 2: rows this far apart are an odd number of banks apart."""
     return (dilation & -dilation).bit_length() - 1
 
 
 def _slots(config: ConvConfig, layer: ConvLayer, pixel_words: int, split: int, *, strip: bool) -> int:
-    """Return the most rows that the line buffer holds, no more than the map has but for rounding."""
+    """Return the most rows that the line buffer holds, at most those of the map, rounded up."""
     step, banks = (4 << split, 4) if strip else (2, 2)
     row_words = _row_words(layer, pixel_words, strip=strip)
     held = config.bank_words // row_words * banks // step * step
@@ -152,7 +152,7 @@ def _rows(config: ConvConfig, layer: ConvLayer, pixel_words: int, *, strip: bool
     if gather:
         if not config.gather_words or layer.offsets is not Offsets.FREE:
             return None
-        reach = max(0, (slots - layer.strides[0] - kernel) // 2)  # what is most often needed
+        reach = max(0, (slots - layer.strides[0] - kernel) // 2)  # covers most offsets
         if not _holds(layer, slots, kernel, reach):
             return None
     steps = 1 if strip else _steps(config, layer)
@@ -180,10 +180,10 @@ def _rows(config: ConvConfig, layer: ConvLayer, pixel_words: int, *, strip: bool
 
 
 def _holds(layer: ConvLayer, slots: int, kernel: int, reach: int) -> bool:
-    """Say whether ``slots`` rows are enough for windows of ``kernel`` rows and ``reach`` more on both sides.
+    """Return whether ``slots`` rows hold a window of ``kernel`` rows with ``reach`` more above and below.
 
-    What a row of results does not need is given away when it begins, so that the rows of the row before are
-    still held while it waits; behind the last row of results the rest of the map has to find room.
+    A row of results frees rows when it begins, so the rows of the previous one are held while it waits.
+    After the last row of results the rest of the map must fit.
     """
     steps = range(0, layer.out_size[0] * layer.strides[0], layer.strides[0])
     held = [max(0, step - layer.pads[0] - reach) for step in steps]
@@ -198,9 +198,9 @@ def _passes(layer: ConvLayer) -> int:
 
 
 def _check_dot(config: ConvConfig, layer: ConvLayer, plan: BufferPlan) -> None:
-    """Hold offsets that are computed to what there is room for.
+    """Check that offsets computed on chip fit.
 
-    They come with the map, and a row of results begins when the rows that it needs are there.
+    They arrive with the map, and a row of results begins when the rows that it needs have arrived.
     """
     words = plan.words * plan.passes
     if words > config.dot_words:
@@ -215,7 +215,7 @@ def _check_dot(config: ConvConfig, layer: ConvLayer, plan: BufferPlan) -> None:
 def _check_gather(
     config: ConvConfig, layer: ConvLayer, form: MapForm, plan: BufferPlan, in_memory: bool
 ) -> None:
-    """Hold a layer whose offsets reach outside of the line buffer to what can be fetched."""
+    """Check that a layer whose offsets reach beyond the line buffer can be gathered."""
     legal = "where offsets reach rows outside of the line buffer"
     if plan.steps * plan.words > config.gather_words:
         most = f"at most {config.gather_words}, {plan.steps} for each word of a pixel, {legal}"
@@ -226,7 +226,8 @@ def _check_gather(
         raise InputError("parts", form.parts, f"1 {legal}")
     if not in_memory:
         raise InputError("layers", "pointwise first", f"depthwise first {legal}")
-    # The map waits for offsets that are computed from it, offsets for what they miss, and that for the map.
+    # A deadlock: the map waits for offsets computed from it, these for their gathered samples, these for the
+    # map.
     if layer.dot:
         raise InputError("dot", True, f"false {legal}")
 
@@ -239,9 +240,9 @@ def _entry_units(config: ConvConfig, layer: ConvLayer) -> int:
 
 
 def _reach(config: ConvConfig, layer: ConvLayer) -> int:
-    """Return the most rows that an offset moves a tap up or down.
+    """Return the most rows by which an offset moves a tap up or down.
 
-    A tap that is moved down by the most has no fraction: the row below it counts nothing.
+    A tap moved down by the most has no fraction, so the row below it is not needed.
     """
     if layer.offsets is Offsets.NONE:
         return 0

@@ -1,4 +1,4 @@
-"""Which lanes of a pixel's words its channels have, and which bytes of it each memory port has."""
+"""The lanes of a pixel's channels in its words, and the bytes of a pixel at each memory port."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hw.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class MapForm:
-    """How the channels of a map lie in its words."""
+    """The layout of a map's channels in words."""
 
     channels: int
-    parts: int = 1  #: 1, or 2: halves of the channels, each of which begins with a word.
-    groups: int = 1  #: Of channels that have offsets of their own: each begins with a slice of L / G lanes.
+    parts: int = 1  #: 1, or 2: halves of the channels, each aligned to a word.
+    groups: int = 1  #: Groups of channels with offsets of their own, each aligned to a slice of L / G lanes.
 
     def __post_init__(self) -> None:
         if self.parts not in (1, 2) or self.channels % self.parts:
@@ -43,9 +43,9 @@ class MapForm:
         return self.parts * self.part_words(config)
 
     def units(self, config: ConvConfig) -> list[int]:
-        """Count the bytes that each port has of a part of a pixel.
+        """Count the bytes of a part of a pixel at each port.
 
-        Port p has lanes p L / P ... (p + 1) L / P - 1 of every word, but none behind the last channel.
+        Port p has lanes p L / P ... (p + 1) L / P - 1 of every word, up to the last channel.
         """
         share = config.lanes // config.ports
         whole, rest = divmod(self._part_lanes(config), config.lanes)

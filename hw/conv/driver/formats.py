@@ -25,7 +25,7 @@ def quantized_map(x: Float) -> tuple[NDArray[np.int8], float, int]:
     Returns
     -------
     int8 as ``x``, scale, zero
-        Of which the range of int8 is that of ``x`` and 0.
+        Such that the range of int8 covers ``x`` and 0.
     """
     _check_finite("x", x)
     low, high = min(0.0, float(x.min(initial=0))), max(0.0, float(x.max(initial=0)))
@@ -37,7 +37,7 @@ def quantized_map(x: Float) -> tuple[NDArray[np.int8], float, int]:
 def quantized_weights(w: Float, bits: Literal[4, 8] = 8) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
     """Quantize weights ``[Cout, ...]`` per output channel, symmetric: int8 and the scales ``[Cout]``.
 
-    ``bits`` of 8 gives -127 ... 127, of 4 gives -7 ... 7; a channel of zeros has the scale 1.
+    The range is -127 ... 127 for 8 ``bits``, -7 ... 7 for 4; a channel of zeros has the scale 1.
     """
     _check_finite("w", w)
     largest = np.abs(w.astype(np.float64)).reshape(len(w), -1).max(axis=1)
@@ -54,9 +54,9 @@ def check_weights(w: NDArray[np.int8], bits: Literal[4, 8]) -> None:
 
 
 def quantized_offsets(offset: Float, fraction_bits: int, bound: int | None = None) -> NDArray[np.int16]:
-    """Return ``floor(v * 2^F + 1/2)``, clamped to ``bound`` pixels if given.
+    """Return ``floor(v * 2^F + 1/2)``, clamped to ``bound`` pixels if there is one.
 
-    Raises `InputError` for what is not a number, and without a bound for what 16 bits do not hold.
+    Raises `InputError` for NaN, and without a bound for values beyond 16 bits.
     """
     if np.isnan(offset).any():
         raise InputError("offset", math.nan, "a number")
@@ -77,7 +77,7 @@ def quantized_offsets(offset: Float, fraction_bits: int, bound: int | None = Non
 def quantized_mask(mask: Float) -> NDArray[np.uint8]:
     """Return masks in units of 1/256, to the nearest; 1 becomes 255.
 
-    Raises `InputError` for what is not from 0 to 1.
+    Raises `InputError` for values outside 0 ... 1.
     """
     _check_finite("mask", mask)
     for extreme in (float(mask.min(initial=0)), float(mask.max(initial=0))):
@@ -98,7 +98,7 @@ def quantized_bias(bias: Float, unit: NDArray[np.float64] | float) -> Int:
 
 
 def channel_scales(factors: NDArray[np.float64]) -> tuple[Int, Int]:
-    """Find multipliers and shifts: ``multiplier * 2^-shift`` nearest to ``factors``, by 16 bits."""
+    """Return multipliers of 16 bits and shifts: ``multiplier * 2^-shift`` nearest to ``factors``."""
     mantissas, exponents = np.frexp(factors)
     multipliers = np.rint(np.ldexp(mantissas, MULTIPLIER_BITS))
     full = multipliers == 2**MULTIPLIER_BITS

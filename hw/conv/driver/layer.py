@@ -1,4 +1,4 @@
-"""A convolution as the engine is asked for it: sizes and attributes, checked."""
+"""A convolution layer: sizes and attributes, checked."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from hw.conv.config import MAX_KERNEL, SIDE_BITS
 from hw.conv.core.layouts import DILATION_BITS, PAD_BITS, Offsets
 from hw.errors import InputError
 
-#: Most channels of a map: what the widths of sums are made for.
+#: Most channels of a map: the widths of sums are made for it.
 MAX_CHANNELS = 2**14
 
 
 class Kind(Enum):
-    """Which units a layer needs."""
+    """The units that a layer needs."""
 
     DEPTHWISE = "depthwise"
     POINTWISE = "pointwise"
@@ -45,8 +45,8 @@ class ConvLayer:
     group: int = 1
     offset_group: int = 1
     offsets: Offsets = Offsets.NONE  #: `Offsets`: of each tap, one a pixel (square), or none.
-    bound: int | None = None  #: Whole pixels that offsets are clamped to, both ways; None: none.
-    masked: bool = False  #: Samples are weighed.
+    bound: int | None = None  #: Whole pixels, both ways, to which offsets are clamped; None: not clamped.
+    masked: bool = False  #: Samples have masks.
     dot: bool = False  #: Offsets are computed on chip.
     zero: int = 0  #: Zero point of the map.
     #: ``low``, ``high``: bounds of a result.
@@ -113,7 +113,7 @@ class ConvLayer:
 
     @property
     def kind(self) -> Kind:
-        """Which units it needs."""
+        """The units that it needs."""
         if self.group == self.channels == self.outputs:
             return Kind.DEPTHWISE
         plain = self.kernel == self.strides == (1, 1) and not any(self.pads)

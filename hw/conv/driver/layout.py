@@ -1,4 +1,4 @@
-"""How a convolution's maps and offsets lie in memory."""
+"""The layout of maps and offsets in memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Int8 = NDArray[np.int8]
 
 
 def map_words(config: ConvConfig, form: MapForm, tensor: Int8) -> Int8:
-    """Return the words of a map ``[C, H, W]``: ``[H, W, words, L]``, zero where there is no channel."""
+    """Return the words of a map ``[C, H, W]``: ``[H, W, words, L]``, zero in lanes without a channel."""
     _, rows, columns = tensor.shape
     lanes = np.zeros((rows, columns, form.words(config) * config.lanes), np.int8)
     lanes[..., form.lanes(config)] = tensor.transpose(1, 2, 0)
@@ -23,14 +23,14 @@ def map_words(config: ConvConfig, form: MapForm, tensor: Int8) -> Int8:
 
 
 def spread(config: ConvConfig, form: MapForm, tensor: Int8, *, split: bool = False) -> list[Int8]:
-    """Spread a map ``[C, H, W]`` over the ports: for each the bytes it has.
+    """Spread a map ``[C, H, W]`` over the ports; returns each port's bytes.
 
     With ``split`` each row is part by part, otherwise each pixel.
     """
     words = map_words(config, form, tensor)
     rows, columns = words.shape[:2]
     shape = (rows, columns, form.parts, -1, config.ports, config.lanes // config.ports)
-    # [row, column, part, word, port, lane] -> a port's bytes of each part behind each other
+    # [row, column, part, word, port, lane] -> for each port the bytes of each part
     by_port = (
         words.reshape(shape).transpose(4, 0, 1, 2, 3, 5).reshape(config.ports, rows, columns, form.parts, -1)
     )
@@ -60,7 +60,7 @@ def gathered(
 def offset_entries(
     config: ConvConfig, layer: ConvLayer, offset: NDArray[np.int16], mask: NDArray[np.uint8] | None = None
 ) -> Bytes:
-    """Return the offsets of a layer as they are read.
+    """Return the bytes of a layer's offsets in memory.
 
     ``offset``: ``[2 * offset_group * K, oH, oW]`` as of ONNX, or ``[oH, oW]`` if square. ``mask``:
     ``[offset_group * K, oH, oW]`` if the layer is masked.

@@ -1,4 +1,4 @@
-"""Maps in memory, as the movers read and write them."""
+"""Maps in memory: the movers' fields of a descriptor."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from hw.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class MapPlace:
-    """Where a map lies, and how."""
+    """Place and layout of a map in memory."""
 
     form: MapForm  #: Of its pixels.
-    addresses: tuple[int, ...]  #: For each port, bytes from its base pointer on.
-    #: Its rows are those of one half of a map whose rows are split: there is as much between them.
+    addresses: tuple[int, ...]  #: For each port, in bytes from its base pointer.
+    #: One half of a map whose rows are split: each row is followed by as many bytes of the other half.
     half: bool = False
 
     def fields(self, side: str) -> dict[str, int]:
@@ -37,7 +37,7 @@ def source_fields(config: ConvConfig, route: Route, blocks: Blocks | None, place
 def bypass_fields(config: ConvConfig, point: PointSide, blocks: Blocks, place: MapPlace) -> dict[str, int]:
     """Return the fields of the map that is shuffled into the results.
 
-    Raises `InputError` if its channels are not as many, or do not lie behind each other.
+    Raises `InputError` if it has another number of channels, or more than one part.
     """
     layer, form = point.layer, point.form
     if place.form != MapForm(channels=layer.outputs):
@@ -55,7 +55,7 @@ def bypass_fields(config: ConvConfig, point: PointSide, blocks: Blocks, place: M
 
 
 def result_fields(config: ConvConfig, route: Route, place: MapPlace) -> dict[str, int]:
-    """Return the fields of the map that is written: one command of the DMA, or with a pitch one a row."""
+    """Return the fields of the map that is written: one command of the DMA, or one a row with a pitch."""
     copies = 2 if route.rearrangement.double else 1
     rows, columns = (copies * side for side in route.last.out_size)
     count, pixels = (rows, columns) if place.half else (1, rows * columns)
@@ -78,7 +78,7 @@ def result_fields(config: ConvConfig, route: Route, place: MapPlace) -> dict[str
 def _read_fields(
     config: ConvConfig, side: str, chunks: Chunks, place: MapPlace, columns: int
 ) -> dict[str, int]:
-    """Return what all maps that are read have; the mover counts parts of pixels."""
+    """Return the fields that all maps have that are read; the mover counts parts of pixels."""
     parts = place.form.parts
     values = {f"{side}_{name}": value for name, value in chunks._asdict().items()}
     values |= {f"{side}_{name}": parts * getattr(chunks, name) for name in ("pixels", "last_pixels")}

@@ -1,11 +1,10 @@
-"""A layer table as one launch: which layers share a job, how they follow each other, seeded tensors.
+"""A layer table as one launch: layers are assigned to jobs, jobs to each other's maps; tensors are seeded.
 
-A table has sizes but no edges.  Names say them where they are those of ShuffleNetV2 with a CenterNet head, as
-in CoDeNet: ``s1.0.b1.dw`` is layer ``dw`` of branch ``b1`` of unit ``s1.0``.  A unit with branches halves its
-map and shuffles both; one with ``pw1 dw pw2`` alone does so with the half of its map that it leaves as it is.
-``dc0.off``, ``dc0.ddw``, ``dc0.pw`` compute offsets, sample by them, and double the map's sides.  Any other
-layer takes the result of the layer before it, or of the last one whose result has its size, or a map of its
-own.
+A table has sizes but no edges.  Names define the edges where they are those of ShuffleNetV2 with a CenterNet
+head, as in CoDeNet: ``s1.0.b1.dw`` is layer ``dw`` of branch ``b1`` of unit ``s1.0``.  A unit with branches
+halves its map and shuffles both results.  A unit ``pw1 dw pw2`` shuffles its result with the unused half of
+its map. ``dc0.off``, ``dc0.ddw``, ``dc0.pw`` compute offsets, sample by them, and double the map's sides.
+Any other layer takes the result of the previous layer, or the last result of its size, or a map of its own.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ from hw.conv.driver.workload import busy_cycles
 from hw.errors import InputError
 
 Int8 = NDArray[np.int8]
-#: Offsets of a network are clamped to so many pixels, as CoDeNet bounds them.
+#: Whole pixels to which offsets of a network are clamped, as in CoDeNet.
 BOUND = 6
 
 
 def build(rows: Sequence[Row], config: ConvConfig, *, seed: int = 0) -> Program:
-    """Make the launch of a table; weights, offsets and the first map by ``seed``."""
+    """Return the launch of a table; ``seed`` determines weights, offsets and the first map."""
     return _Builder(config, seed).run(rows)
 
 
 @dataclass
 class _Map:
-    """A map that was written: its name, channels and sides, whether its rows are split."""
+    """A map that was written."""
 
     name: str
     channels: int
@@ -61,7 +60,7 @@ class _Builder:
     inputs: dict[str, Int8] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     maps: list[_Map] = field(default_factory=list)
-    blocked: set[str] = field(default_factory=set)  # inputs that lie in blocks
+    blocked: set[str] = field(default_factory=set)  # inputs laid out in blocks
 
     def __post_init__(self) -> None:
         self.seeded = SeededTensors(self.config, self.seed)
@@ -107,7 +106,7 @@ class _Builder:
                 self._chain(chain, source.whole)
 
     def _source(self, row: Row) -> _Map:
-        """Find the map that a layer takes, or make one."""
+        """Return the map that a layer takes, a new one if no result has its size."""
         for found in reversed(self.maps):
             if (found.channels, found.size, found.split) == (row.channels, row.size, False):
                 return found
@@ -129,9 +128,9 @@ class _Builder:
         offsets: Row | None = None,
         double: bool = False,
     ) -> _Map:
-        """Add layers that follow each other, in jobs that share units where they can.
+        """Add a chain of layers, in jobs that share units where they can.
 
-        ``offsets`` is the layer that computes those of a deformable one.
+        ``offsets`` is the layer that computes the offsets of a deformable one.
         """
         blocked = source.name in self.blocked
         layers = [
@@ -161,7 +160,7 @@ class _Builder:
         return self.maps[-1]
 
     def _groups(self, layers: list[ConvLayer]) -> list[list[int]]:
-        """Pair neighbours of different units so that the sum of the slower ones' cycles is least."""
+        """Pair neighbours of different units such that the sum of the slower units' cycles is least."""
         cycles = [busy_cycles(self.config, (layer,)) for layer in layers]
         best: list[tuple[int, list[list[int]]]] = [(0, [])]
         for n in range(len(layers)):
@@ -178,9 +177,9 @@ class _Builder:
         return best[-1][1]
 
     def _layer(self, row: Row, offsets: Row | None, *, blocked: bool) -> LayerTensors:
-        """Make a layer with seeded weights, whose results have the spread of a map.
+        """Return a layer with seeded weights, whose results have the spread of a map.
 
-        Raises `InputError`, which names line and layer, for what the engine cannot do.
+        Raises `InputError`, with line and layer, for a layer that the engine cannot do.
         """
         try:
             layer = row_layer(row, offsets, blocked=blocked)
@@ -194,8 +193,9 @@ class _Builder:
 
 
 def row_layer(row: Row, offsets: Row | None = None, *, blocked: bool = False) -> ConvLayer:
-    """Return a line of a table as a layer; its offsets are computed as another line says, if one is given,
-    and its map lies in blocks, of which each is a pixel, if it is ``blocked``.
+    """Return a line of a table as a layer, whose offsets the line ``offsets`` computes, if there is one.
+
+    A ``blocked`` map has blocks of pixels for pixels.
     """
     if blocked:
         return ConvLayer(
@@ -224,7 +224,7 @@ def row_layer(row: Row, offsets: Row | None = None, *, blocked: bool = False) ->
 
 
 def _chains(rows: Sequence[Row]) -> list[list[Row]]:
-    """Return the layers that take the result of the one before."""
+    """Split layers into chains, in which each takes the result of the one before."""
     chains: list[list[Row]] = []
     for row in rows:
         before = chains[-1][-1] if chains else None
@@ -236,7 +236,7 @@ def _chains(rows: Sequence[Row]) -> list[list[Row]]:
 
 
 def _check_chain(rows: Sequence[Row], given: tuple[int, int, int]) -> None:
-    """Hold layers to the channels and sides of the map that they take, and of each other's results."""
+    """Check that each layer has the channels and sides of the map that it takes."""
     for row in rows:
         found = (row.channels, *row.size)
         for key, value, wanted in zip(("Cin", "H", "W"), found, given, strict=True):
@@ -246,7 +246,7 @@ def _check_chain(rows: Sequence[Row], given: tuple[int, int, int]) -> None:
 
 
 def _check_shuffle(row: Row, bypass: tuple[int, int, int]) -> None:
-    """Hold the last layer of a unit to the map that its result is shuffled with."""
+    """Check that the last layer of a unit has the size of the map that its result is shuffled with."""
     if row.kind != "pw" or row.stride != (1, 1):
         raise row.error("kind", row.kind, "pw, of stride 1, where results are shuffled")
     for key, value, wanted in zip(("Cout", "OH", "OW"), (row.outputs, *row.out_size), bypass, strict=True):
@@ -255,7 +255,7 @@ def _check_shuffle(row: Row, bypass: tuple[int, int, int]) -> None:
 
 
 def _check_decoder(rows: Sequence[Row]) -> None:
-    """Hold a unit ``off ddw pw`` to what is carried out: offsets of each pixel, or of each of its taps."""
+    """Check a unit ``off ddw pw``: one offset a pixel, or one for each tap and axis."""
     off, deformed, pointwise = rows
     if deformed.kind != "ddw":
         raise deformed.error("kind", deformed.kind, "ddw, as the layer is called")
@@ -276,7 +276,7 @@ def _branches(rows: Sequence[Row]) -> bool:
 
 
 def _shuffles(rows: Sequence[Row]) -> bool:
-    """Say whether a unit ends in a shuffle: ``pw1 dw pw2`` of a stage, with the stage's name ``sN.M``."""
+    """Return whether a unit ends in a shuffle: ``pw1 dw pw2`` of a stage, with the stage's name ``sN.M``."""
     ends = [row.name.rpartition(".")[2] for row in rows]
     stage = rows[0].name[:1] == "s" and rows[0].name[1:2].isdigit() if rows else False
     return stage and (ends == ["pw1", "dw", "pw2"] or _branches(rows))

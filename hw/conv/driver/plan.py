@@ -1,4 +1,4 @@
-"""From layers and places of tensors to a job's descriptor."""
+"""Plans a job: layers and places of tensors become the fields of a descriptor."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from hw.conv.movers import descriptor
 from hw.errors import InputError
 
 _PLAIN = Rearrangement()
-#: Share of a job's cycles that smaller blocks have to save: weights are read again for each of them.
+#: Share of a job's cycles that smaller blocks must save: weights are read again for each block.
 _WORTH = 0.03
 
 
 @dataclass(frozen=True, kw_only=True)
 class Places:
-    """Where a job's tensors lie; ``weights``, ``tiles`` and ``offsets`` in bytes from their base pointers."""
+    """Places of a job's tensors; ``weights``, ``tiles`` and ``offsets`` in bytes from their base pointers."""
 
     source: MapPlace
     result: MapPlace
@@ -34,7 +34,7 @@ class Places:
 
     @property
     def at_zero(self) -> Places:
-        """The same maps, everything at address 0."""
+        """The same maps, with every address 0."""
         zeros = (0,) * len(self.source.addresses)
         return Places(
             source=replace(self.source, addresses=zeros),
@@ -45,7 +45,7 @@ class Places:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """The fields of a descriptor, and the route they are for; blocks only with a pointwise layer."""
+    """The fields of a descriptor, and their route; blocks only with a pointwise layer."""
 
     route: Route
     blocks: Blocks | None
@@ -77,9 +77,9 @@ def plan_job(
     * ``layers``: one or two; the second takes the first one's result.
     * ``places``: of their tensors; the result of a shuffle has the channels of both maps.
     * ``beat_bits``: bits of a beat of the port of weights.
-    * ``rearrangement``: what becomes of the results of a pointwise layer that is the last.
-    * ``most_pixels``: of a block at the most; without it blocks are those with which the job is done soonest.
-    * ``after``: the map is read when all that earlier jobs wrote has arrived.
+    * ``rearrangement``: of the results of a pointwise layer that is the last.
+    * ``most_pixels``: most pixels of a block; without it the fastest blocks are chosen.
+    * ``after``: the map is read after all results of earlier jobs are in memory.
 
     Raises
     ------
@@ -198,10 +198,10 @@ def _blocks(
     most: int | None,
     beats: Sequence[int],
 ) -> Blocks:
-    """Choose blocks: the largest, or a half, a quarter or an eighth where the job is done sooner by `_WORTH`.
+    """Choose blocks: the largest, or a half, a quarter or an eighth if the job is faster by `_WORTH`.
 
-    The array waits for its first block, and whatever comes behind it for the last one; but the ``beats`` of
-    all tiles come again for every block.
+    The array waits for its first block, and the next unit waits for the last block.  But the ``beats`` of all
+    tiles are read again for every block.
     """
     result_words = point.form.words(config)
     taps = 0 if route.tap is None else route.tap.cycles
@@ -221,14 +221,14 @@ def _blocks(
         return plan_blocks(
             config,
             point.layer.out_size,
-            # The bypass has as many channels as the results, in as many parts.
+            # The bypass has as many channels and parts as the results.
             PixelWords(point.words, result_words, 0 if places.bypass is None else result_words),
             most=most,
             whole_rows=whole_rows,
             pitched=pitched,
         )
 
-    # What is read block by block keeps to rows that do not lie behind each other.
+    # Blocks that are read must keep to rows that are apart in memory.
     pitched = not route.tap_first and places.source.half
     pitched |= places.bypass is not None and places.bypass.half
     whole_rows = route.rearrangement.split or route.rearrangement.double
@@ -245,7 +245,7 @@ def _point_fields(
     config: ConvConfig, route: Route, point: PointSide, blocks: Blocks, tile_bytes: int
 ) -> dict[str, int]:
     layer = point.layer
-    # Blocks that are no whole rows have pixels for rows.
+    # In blocks that are not whole rows each pixel counts as a row.
     whole_rows = route.rearrangement.split or route.rearrangement.double
     columns = layer.out_size[1] if whole_rows else 1
     return {

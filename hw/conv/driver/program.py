@@ -1,4 +1,4 @@
-"""Jobs with their tensors: what a launch computes, and where everything lies in memory."""
+"""Jobs with their tensors: the contents of a launch's memory, and the reading of results from it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hw.errors import InputError
 
 Bytes = NDArray[np.uint8]
 Int8 = NDArray[np.int8]
-#: What maps, weights and offsets begin at a multiple of.
+#: Alignment of maps, weights and offsets, in bytes.
 _ALIGNED = 64
 _PLAIN = Rearrangement()
 _EMPTY = np.zeros(0, np.uint8)
@@ -40,12 +40,12 @@ class LayerTensors:
     #: int16 ``[2 * offset_group * K, oH, oW]``, or ``[oH, oW]`` if square
     offset: NDArray[np.int16] | None = None
     mask: NDArray[np.uint8] | None = None  #: uint8 ``[offset_group * K, oH, oW]``
-    dot: DotTensors | None = None  #: What computes the offsets, if they are not given.
+    dot: DotTensors | None = None  #: Computes the offsets, if they are not given.
 
 
 @dataclass(frozen=True, kw_only=True)
 class MapName:
-    """A map by name; of one whose rows are split, ``part`` says which half, None the whole."""
+    """A map by name; ``part`` selects a half of one whose rows are split, None the whole."""
 
     name: str
     part: int | None = None
@@ -85,7 +85,7 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class _Map:
-    """A map in memory: its form and size, whether rows are split, and where it begins at each port."""
+    """A map in memory: form, size, whether rows are split, and its address at each port."""
 
     form: MapForm
     size: tuple[int, int]
@@ -110,22 +110,22 @@ class _Map:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Program:
-    """What a launch computes."""
+    """The jobs of a launch, and their tensors."""
 
     config: ConvConfig
-    #: int8 ``[C, H, W]`` by name: maps that are there before; each has the form that its first reader wants.
+    #: int8 ``[C, H, W]`` by name: maps written by the host, in the form that the first reader needs.
     inputs: Mapping[str, Int8]
     steps: tuple[Step, ...]  #: Jobs in order.
-    #: Bits of a beat of the ports: in a launch those of the board, for all else any will do.
+    #: Bits of a beat of the ports: those of the board in a launch, any otherwise.
     beat_bits: int = 256
 
     def at(self, beat_bits: int) -> Program:
-        """Return the same for ports of so many bits."""
+        """Return the same program for ports of ``beat_bits``."""
         return replace(self, beat_bits=beat_bits)
 
     @cached_property
     def maps(self) -> dict[str, _Map]:
-        """Every map: inputs, then results, one behind the other."""
+        """Every map: inputs, then results, at consecutive addresses."""
         ends = [0] * self.config.ports
         maps: dict[str, _Map] = {}
 
@@ -149,7 +149,7 @@ class Program:
 
     @cached_property
     def _compiled(self) -> tuple[list[Job], Bytes, Bytes]:
-        """Plan every step: jobs, weights and offsets."""
+        """Plan every step; returns jobs, weights and offsets."""
         weights, offsets = _Arena(), _Arena()
         jobs = []
         for step in self.steps:
@@ -208,12 +208,12 @@ class Program:
 
     @property
     def jobs(self) -> list[Job]:
-        """The steps as they are planned."""
+        """The planned steps."""
         return self._compiled[0]
 
     @property
     def descriptors(self) -> Bytes:
-        """The jobs as they lie in memory."""
+        """The descriptors in memory."""
         raw = b"".join(pack_descriptor(self.config, job.fields) for job in self._compiled[0])
         return np.frombuffer(raw, np.uint8)
 
@@ -233,7 +233,7 @@ class Program:
         return ConvWorkload(jobs=tuple(step.job for step in self.steps))
 
     def arenas(self) -> list[Bytes]:
-        """Return what each port of maps has before the launch: inputs, and a pattern elsewhere."""
+        """Return each port's memory of maps before the launch: inputs, and a pattern elsewhere."""
         last = [0] * self.config.ports
         for found in self.maps.values():
             for port, length in enumerate(found.lengths(self.config)):
@@ -247,7 +247,7 @@ class Program:
         return arenas
 
     def unwritten(self, arenas: list[Bytes]) -> Bytes:
-        """Return what lies where no step writes, of the ports one after the other."""
+        """Return the memory that no step writes, port by port."""
         parts = []
         for port, content in enumerate(arenas):
             mask = np.ones(content.size, np.bool_)
@@ -258,7 +258,7 @@ class Program:
         return np.concatenate(parts)
 
     def read(self, name: str, arenas: list[Bytes]) -> Int8:
-        """Return a map ``[C, H, W]`` out of what the ports have after the launch."""
+        """Return a map ``[C, H, W]`` from the ports' memory after the launch."""
         found = self.maps[name]
         slices = [
             arenas[port][first : first + length].view(np.int8)
@@ -270,9 +270,9 @@ class Program:
 
 
 def in_order(steps: Sequence[Step]) -> list[Step]:
-    """Say of each job whether it has to wait for those before it: it reads what one of them wrote.
+    """Mark each job that must wait for earlier ones: it reads a result of one of them.
 
-    What waits for other reasons goes on doing so.
+    Jobs that are marked already stay so.
     """
     written = {step.result: n for n, step in enumerate(steps)}
     complete = -1
@@ -288,14 +288,14 @@ def in_order(steps: Sequence[Step]) -> list[Step]:
 
 
 class _Arena:
-    """Contents one behind the other."""
+    """Contents at consecutive addresses."""
 
     def __init__(self) -> None:
         self._parts: list[Bytes] = []
         self._end = 0
 
     def add(self, content: Bytes) -> int:
-        """Append; gives where it begins."""
+        """Append; returns the address."""
         place = self._end
         padded = -(-content.size // _ALIGNED) * _ALIGNED
         self._parts.append(np.pad(content, (0, padded - content.size)))
@@ -304,6 +304,6 @@ class _Arena:
 
     @property
     def content(self) -> Bytes:
-        """All of it, at least `_ALIGNED` bytes: no buffer is empty."""
+        """All contents, at least `_ALIGNED` bytes: no buffer is empty."""
         parts = self._parts if self._end else [np.zeros(_ALIGNED, np.uint8)]
         return np.concatenate(parts)

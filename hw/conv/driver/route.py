@@ -1,4 +1,4 @@
-"""Which way a job's data go through the units, and how channels lie on that way."""
+"""The route of a job through the units, and the lanes of channels along it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from hw.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class Rearrangement:
-    """What becomes of the results of a pointwise layer on their way out."""
+    """The order in which results of a pointwise layer leave."""
 
-    #: The two parts of a row follow each other: first that of all pixels, then the other.
+    #: Each row leaves part by part: first that of all its pixels, then the other.
     split: bool = False
     double: bool = False  #: Each pixel and each row leave twice: nearest neighbour upsampling.
     shuffle: bool = False  #: Channels alternate with those of another map, which come first.
@@ -28,14 +28,14 @@ class Rearrangement:
 
 @dataclass(frozen=True, kw_only=True)
 class TapSide:
-    """What the depthwise unit does: ``layer``, with the line buffer as ``buffer`` says."""
+    """The depthwise unit's share: ``layer``, with the line buffer planned in ``buffer``."""
 
     layer: ConvLayer
     buffer: BufferPlan
 
     @property
     def cycles(self) -> int:
-        """Cycles it takes, were there nothing to wait for: one more a row of results."""
+        """Cycles without stalls: one more a row of results."""
         rows, columns = self.layer.out_size
         walked = self.layer.columns + self.layer.pads[3] if self.buffer.strip else columns * self.buffer.steps
         return rows * (walked * self.buffer.words * self.buffer.digits + 1)
@@ -43,36 +43,36 @@ class TapSide:
 
 @dataclass(frozen=True, kw_only=True)
 class PointSide:
-    """What the pointwise array does."""
+    """The pointwise array's share."""
 
     layer: ConvLayer
-    form: MapForm  #: Of its results, before any shuffle.
-    #: ``lanes``, ``tiles``: where its channels are, and its tiles.
+    form: MapForm  #: Form of its results, before any shuffle.
+    #: ``lanes``, ``tiles``: lanes of its channels, and its tiles.
     lanes: PointLanes
     tiles: tuple[Tile, ...]
 
     @property
     def words(self) -> int:
-        """Words of a pixel that goes in."""
+        """Words of a pixel of its input."""
         return self.lanes.words * self.lanes.taps * self.lanes.digits
 
     @property
     def cycles(self) -> int:
-        """Cycles it takes, were there nothing to wait for: one for each pixel and tile."""
+        """Cycles without stalls: one for each pixel and tile."""
         rows, columns = self.layer.out_size
         return rows * columns * len(self.tiles)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """A job's layers, and what follows from them but for addresses."""
+    """A job's layers, and their plan as far as it does not depend on addresses."""
 
-    #: ``tap``, ``point``: of the units; the layer of both is one and the same if samples go from one to the
-    #: other.
+    #: ``tap``, ``point``: shares of the units; both have the same layer where samples leave the depthwise
+    #: unit.
     tap: TapSide | None
     point: PointSide | None
-    tap_first: bool  #: The map goes to the line buffer.
-    #: ``first``, ``last``: the layers that take the map and give the result.
+    tap_first: bool  #: The map is read into the line buffer.
+    #: ``first``, ``last``: the layers that take the map and produce the result.
     first: ConvLayer
     last: ConvLayer
     #: ``source``, ``result``: forms of the maps in memory.
@@ -83,7 +83,7 @@ class Route:
 
     @property
     def samples(self) -> bool:
-        """Samples of one layer go from unit to unit."""
+        """Samples of one layer flow from unit to unit."""
         return self.first.kind is Kind.SAMPLES
 
     def sum_bits(self, config: ConvConfig, layer: ConvLayer) -> int:
@@ -100,7 +100,7 @@ def plan_route(
     result: MapForm,
     rearrangement: Rearrangement,
 ) -> Route:
-    """Find the way of one layer, or of a depthwise and a pointwise one in either order.
+    """Plan the route of one layer, or of a depthwise and a pointwise one in either order.
 
     Raises `InputError` for layers or maps that do not follow each other, or that the configuration cannot do.
     """
@@ -147,7 +147,7 @@ def plan_route(
 
 
 def sum_shift(config: ConvConfig, layer: ConvLayer, buffer: BufferPlan | None) -> int:
-    """Count the fraction bits of a layer's sums: 2 F of samples, 8 of masks, 0 of pixels as they are."""
+    """Count the fraction bits of a layer's sums: 2 F of samples, 8 of masks, 0 of plain pixels."""
     plain = layer.kind is Kind.SAMPLES and layer.offsets is Offsets.NONE
     if buffer is None or buffer.strip or plain or layer.kind is Kind.POINTWISE:
         return 0
@@ -167,7 +167,7 @@ def _check_layers(layers: Sequence[ConvLayer]) -> None:
 
 
 def _point_side(config: ConvConfig, layer: ConvLayer, source: MapForm, result: MapForm) -> PointSide:
-    """Plan a pointwise layer; a depthwise layer before it leaves the form of the source as it is."""
+    """Plan a pointwise layer; a depthwise layer before it keeps the form of the source."""
     samples = layer.kind is Kind.SAMPLES
     form = MapForm(channels=layer.outputs, parts=result.parts, groups=result.groups)
     lanes = PointLanes(
@@ -183,7 +183,7 @@ def _point_side(config: ConvConfig, layer: ConvLayer, source: MapForm, result: M
 
 
 def _check_sum(config: ConvConfig, layer: ConvLayer) -> None:
-    """Hold the pointwise sum to its width: products of inputs and weights, and a bias as large again."""
+    """Check the width of the pointwise sum: products of inputs and weights, and a bias as large again."""
     samples = layer.offsets is not Offsets.NONE
     largest = 128
     if samples:

@@ -12,12 +12,12 @@ from hw.conv.driver.program import LayerTensors
 from hw.conv.driver.weight_streams import ChannelParameters, DotTensors
 
 Int8 = NDArray[np.int8]
-#: Spread that maps are made to have: most of int8, and some of it clamped.
+#: Target spread of maps: most of int8, with some values clamped.
 _SPREAD = 48.0
 
 
 class SeededTensors:
-    """Draws maps, weights, offsets and parameters in the order in which they are asked for."""
+    """Draws maps, weights, offsets and parameters in the order of the calls."""
 
     def __init__(self, config: ConvConfig, seed: int) -> None:
         self._config = config
@@ -48,7 +48,7 @@ class SeededTensors:
         )
 
     def _parameters(self, layer: ConvLayer, w: Int8) -> ChannelParameters:
-        """Scale sums, whose spread grows with the root of the products, to the spread of a map."""
+        """Scale sums, whose spread grows with the root of the number of products, to the spread of a map."""
         count = len(w)
         products = max(1.0, float(np.square(w.astype(np.float64)).sum(axis=(1, 2, 3)).mean()))
         bits = 0 if layer.offsets is Offsets.NONE else 2 * self._config.fraction_bits
@@ -66,7 +66,7 @@ class SeededTensors:
         )
 
     def _dot(self, layer: ConvLayer) -> DotTensors:
-        """Offsets of a few pixels, for each pixel of the result one, or one for each tap and axis."""
+        """Draw the layer that computes offsets of a few pixels: one a pixel, or one for each tap and axis."""
         numbers = 1 if layer.offsets is Offsets.SQUARE else 2 * layer.taps
         w = self._rng.integers(-127, 128, (numbers, layer.channels), dtype=np.int8)
         spread = 74.0 * 74.0 * layer.channels**0.5

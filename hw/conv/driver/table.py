@@ -12,7 +12,7 @@ from hw.errors import InputError
 
 #: Name of a table among the tensors of a job: an array of no dimension that holds its rows.
 NETWORK = "(network)"
-#: Columns that a table has, those that it may have, and those that must be what follows from others.
+#: Required columns, optional ones, and derived ones, which must agree with the others.
 COLUMNS = ("name", "kind", "H", "Cin", "Cout", "K", "s", "g", "OH")
 OPTIONAL = ("W", "OW", "d", "p")
 DERIVED = ("macs", "wts", "bytes_in", "bytes_out")
@@ -20,7 +20,7 @@ DERIVED = ("macs", "wts", "bytes_in", "bytes_out")
 KINDS = ("conv", "pw", "dw", "ddw")
 _SIZES = ("H", "W", "Cin", "Cout", "g", "OH", "OW")
 _DIGITS = 9
-#: What NumPy's archives call arguments of their own.
+#: Argument names that NumPy's archives reserve.
 _RESERVED = ("file", "allow_pickle")
 
 Pair = tuple[int, int]
@@ -33,7 +33,7 @@ class Row:
     name: str
     kind: str
     rows: int
-    #: ``columns``, ``out_columns``: as many as rows where nothing else is said.
+    #: ``columns``, ``out_columns``: by default as many as rows.
     columns: int
     channels: int
     outputs: int
@@ -45,7 +45,7 @@ class Row:
     out_columns: int
     pads: tuple[int, int, int, int]  #: Above, left, below, right.
     dilation: Pair = (1, 1)
-    line: int = 0  #: Where it stands in its file, 0 for none.
+    line: int = 0  #: Line in its file, 0 for none.
 
     @property
     def size(self) -> Pair:
@@ -58,7 +58,7 @@ class Row:
         return self.out_rows, self.out_columns
 
     def error(self, field: str, value: object, legal: str) -> InputError:
-        """Make the error of a value of this layer."""
+        """Return the error of a value of this layer."""
         where = f"line {self.line}, " if self.line else ""
         return InputError(f"{field} ({where}layer {self.name})", value, legal)
 
@@ -91,11 +91,11 @@ def read_table(path: Path) -> list[Row]:
     Raises
     ------
     InputError
-        For columns that are missing, unknown or there twice, or the first line that is wrong; the message
+        For columns that are missing, unknown or repeated, or the first line that is wrong; the message
         names file, line and layer.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")  # spreadsheets begin a file with its mark
+        text = path.read_text(encoding="utf-8-sig")  # spreadsheets write a byte order mark
     except UnicodeDecodeError as error:
         raise InputError("table of layers", str(path), "a .csv file") from error
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
@@ -185,7 +185,7 @@ def _row(path: Path, line: int, names: Sequence[str], cells: Sequence[str]) -> R
 
 
 def _check_kind(where: str, row: Row) -> None:
-    """Hold a layer to what its kind says."""
+    """Check a layer against the rules of its kind."""
     if row.kind == "pw" and (row.kernel != (1, 1) or any(row.pads)):
         raise InputError(
             f"K ({where})", _shown(row.kernel), "1 without padding: of a larger kernel the kind is conv"
@@ -200,7 +200,7 @@ def _check_kind(where: str, row: Row) -> None:
 
 
 def _derived(row: Row) -> Iterator[tuple[str, int]]:
-    """Return what columns of other programs say of a layer."""
+    """Return the derived columns of a layer."""
     weights = row.outputs * row.channels // row.group * row.kernel[0] * row.kernel[1]
     yield "macs", weights * row.out_rows * row.out_columns
     yield "wts", weights
@@ -211,7 +211,7 @@ def _derived(row: Row) -> Iterator[tuple[str, int]]:
 def _same(size: Pair, kernel: Pair, stride: Pair, dilation: Pair) -> tuple[int, int, int, int]:
     """Return the pads with which a result has ``size / stride`` pixels, rounded up.
 
-    Half the kernel on all sides; below and right fewer where the kernel is even.
+    Half the kernel on all sides; fewer below and right where the kernel is even.
     """
     first = [dilation[axis] * (kernel[axis] // 2) for axis in (0, 1)]
     last = []

@@ -36,17 +36,17 @@ RESULT, SUMS = "y", "acc_byte_"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class QuantizedLayer:
-    """A layer as the engine computes it, but for the scale of its results."""
+    """A quantized layer, without the scale of its results."""
 
     config: ConvConfig
     x: NDArray[np.int8]
-    layer: LayerTensors  #: Its parameters hold the bias alone.
+    layer: LayerTensors  #: Its parameters hold only the bias.
     unit: NDArray[np.float64]  #: For each output channel the real value of 1 in ``w (x - x_zero)``.
     #: Fraction bits of the sums: of samples and masks, none where samples are pixels.
     sum_bits: int
-    #: Fraction bits that the gates add to those on routes on which no sample has a fraction.
+    #: Fraction bits that the gates add on routes where no sample has a fraction.
     extra_bits: int
-    #: ``result_scale``: scale and zero point of the result, None if they are to follow from its range.
+    #: Scale and zero point of the result; None: from its range.
     result_scale: tuple[float, int] | None
     accumulators: bool  #: The sums are asked for.
 
@@ -94,11 +94,11 @@ class QuantizedLayer:
 def read_tensors(tensors: Mapping[str, Tensor], config: ConvConfig) -> QuantizedLayer:
     """Check and quantize a layer.
 
-    ``tensors``: ``x [C, H, W]`` and ``w [Cout, C / group, kH, kW]``, int8 or real; ``offset`` and ``mask`` as
-    ONNX has them, in pixels and from 0 to 1, or int16 in units of 2^-F pixels and uint8 of 1/256; an offset
-    ``[oH, oW]`` is square.  ``bias [Cout]``, real, or whole numbers in units of ``w (x - x_zero)``. Of int8
-    maps and weights ``x_scale``, ``x_zero`` and ``w_scale [Cout]``, 1, 0 and 1 if left out; ``y_scale`` and
-    ``y_zero``, from the sums if left out.  `ATTRIBUTES` as ONNX; ``bound`` clamps offsets, and
+    ``tensors``: ``x [C, H, W]`` and ``w [Cout, C / group, kH, kW]``, int8 or real.  ``offset`` and ``mask``
+    as in ONNX, in pixels and from 0 to 1, or int16 in units of 2^-F pixels and uint8 of 1/256; an offset
+    ``[oH, oW]`` is square.  ``bias [Cout]``, real, or integers in units of ``w (x - x_zero)``. ``x_scale``,
+    ``x_zero`` and ``w_scale [Cout]`` of int8 maps and weights are 1, 0 and 1 by default; ``y_scale`` and
+    ``y_zero`` follow from the sums by default.  `ATTRIBUTES` as in ONNX; ``bound`` clamps offsets, and
     ``accumulators`` of 0 leaves the sums out.
 
     Raises
@@ -144,7 +144,7 @@ def read_tensors(tensors: Mapping[str, Tensor], config: ConvConfig) -> Quantized
 
 
 def joined_sums(maps: Mapping[str, NDArray[np.int8]], count: int) -> NDArray[np.int64]:
-    """Join the ``count`` bytes of sums that a launch wrote; the last one has the sign."""
+    """Join the ``count`` bytes of sums that a launch wrote; the last byte has the sign."""
     total = maps[f"{SUMS}{count - 1}"].astype(np.int64)
     for n in reversed(range(count - 1)):
         total = (total << 8) | maps[f"{SUMS}{n}"].view(np.uint8)
@@ -156,7 +156,7 @@ def _step(layer: LayerTensors) -> Step:
 
 
 def _sum_width(layer: LayerTensors, bits: int) -> int:
-    """Count the bits of the largest sum that any map could give, with its sign."""
+    """Count the bits of the largest sum over all maps, with its sign."""
     zero = layer.layer.zero
     weight = int(np.abs(layer.w.astype(np.int64)).reshape(len(layer.w), -1).sum(axis=1).max())
     largest = max(127 - zero, 128 + zero) * weight << bits
@@ -248,7 +248,7 @@ def _shape(
     mask: NDArray[np.uint8] | None,
     zero: int,
 ) -> ConvLayer:
-    """Make the layer, and hold the shapes of all tensors to it."""
+    """Return the layer, after checking the shapes of all tensors."""
     kernel = (w.shape[2], w.shape[3])
     square = offset is not None and offset.ndim == 2
     kind = Offsets.NONE if offset is None else Offsets.SQUARE if square else Offsets.FREE
@@ -291,7 +291,7 @@ def _bias(
     if bias.shape != (outputs,):
         raise InputError("shape of bias", bias.shape, f"({outputs},)")
     if bias.dtype.kind in "iu":
-        # Before it is shifted, which may wrap; narrower sums are looked at where weights are laid out.
+        # Checked before the shift, which may wrap; narrower sums are checked in the layout of weights.
         most = 1 << TAP_SUM_BITS - 2 - bits
         for extreme in (int(bias.min()), int(bias.max())):
             if abs(extreme) >= most:
@@ -320,7 +320,7 @@ def _number(tensors: Mapping[str, Tensor], name: str, default: float) -> float:
 def _numbers(
     tensors: Mapping[str, Tensor], name: str, count: tuple[int], default: int, low: int, high: int
 ) -> list[int]:
-    """Read whole numbers; one stands for all."""
+    """Read integers; a single one applies to all."""
     given = np.asarray(tensors.get(name, default)).reshape(-1)
     if given.dtype.kind not in "iub" or given.size not in (1, count[0]):
         raise InputError(name, given.tolist(), f"{count[0]} whole numbers")

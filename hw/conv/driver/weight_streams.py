@@ -1,4 +1,4 @@
-"""The streams of weights, beat by beat as the loaders take them."""
+"""The streams of weights, beat by beat in the order of the loaders."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Int = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChannelParameters:
-    """How sums become results, for each output channel: int64 ``[Cout]`` each."""
+    """The scale of sums, for each output channel: int64 ``[Cout]`` each."""
 
     bias: Int  #: In the scale of the sum of ``w * (x - zero)``.
     #: ``multiplier``, ``shift``, ``post``: see `sim.golden.conv.formats.requantized`.
@@ -63,15 +63,14 @@ def tap_stream(
     beat_bits: int,
     dot: DotTensors | None = None,
 ) -> Bytes:
-    """Return the weights of a layer that is sampled as its loader takes them.
+    """Return the weights of a layer that is sampled, in the order of its loader.
 
-    ``form``: of the map that is sampled. ``w``: int8 ``[C, 1, kH, kW]``. ``dot``: how its offsets are
-    computed.
+    ``form``: of the map that is sampled. ``w``: int8 ``[C, 1, kH, kW]``. ``dot``: computes its offsets.
 
     Raises
     ------
     InputError
-        For a bias that the sums have no room for.
+        For a bias that does not fit into the sums.
     """
     _check_bias(parameters.bias, TAP_SUM_BITS)
     lanes, buffer = form.lanes(config), side.buffer
@@ -108,15 +107,15 @@ def tap_stream(
 def tile_stream(
     config: ConvConfig, side: PointSide, w: Int8, parameters: ChannelParameters, *, beat_bits: int
 ) -> Bytes:
-    """Return the weights of a pointwise layer, or of samples, as its loader takes them for each block.
+    """Return the weights of a pointwise layer, or of samples, in the order of its loader for each block.
 
-    ``w``: int8 ``[Cout, C / group, kH, kW]``. ``parameters``: of its output channels.  Of pixels, whose zero
-    point the array does not know, it is taken into the bias here.
+    ``w``: int8 ``[Cout, C / group, kH, kW]``. ``parameters``: of its output channels.  The array does not
+    subtract the zero point of pixels: the bias includes it.
 
     Raises
     ------
     InputError
-        For a bias that the sums have no room for.
+        For a bias that does not fit into the sums.
     """
     layer, lanes = side.layer, side.lanes
     bias = parameters.bias
@@ -164,14 +163,14 @@ def _dot_records(config: ConvConfig, side: TapSide, dot: DotTensors, lanes: Any,
 
 
 def _check_bias(bias: Int, sum_bits: int) -> None:
-    """Hold biases to what is left for them beside the products."""
+    """Check that biases fit into the sums beside the products."""
     most = 1 << sum_bits - 2
     if np.abs(bias).max() >= most:
         raise InputError("bias", int(np.abs(bias).max()), f"below {most} in units of the sums")
 
 
 def _check_sums(dot: DotTensors, zero: int) -> None:
-    """Hold sums that compute offsets, of whatever map, to their bits."""
+    """Check that sums of offsets fit into their bits for every map."""
     w = dot.w.astype(np.int64)
     above, below = w.clip(min=0).sum(axis=1), w.clip(max=0).sum(axis=1)
     ends = (above * x + below * other + dot.bias for x, other in ((127, -128), (-128, 127)))
@@ -241,7 +240,7 @@ def _packed(weights: Int8, bits: int) -> Bytes:
 
 
 def _padded(rows: Bytes, bits: int) -> Bytes:
-    """Fill rows of bytes up to whole multiples of ``bits``."""
+    """Pad rows of bytes to whole multiples of ``bits``."""
     return np.pad(rows, ((0, 0), (0, -rows.shape[1] % (bits // 8))))
 
 

@@ -1,4 +1,4 @@
-"""What is in the streams of weights, in the order in which it is used."""
+"""The contents of the streams of weights, in order of use."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from hw.conv.driver.layer import ConvLayer, Kind
 
 @dataclass(frozen=True, kw_only=True)
 class PointLanes:
-    """What the pointwise array sees of a layer."""
+    """The lanes of a layer's channels at the pointwise array."""
 
-    #: ``inputs``, ``outputs``: the lane of each channel, over the words of a pixel (of a tap, where there are
-    #: several).
+    #: ``inputs``, ``outputs``: the lane of each channel, over the words of a pixel, or of one of several
+    #: taps.
     inputs: Sequence[int]
     outputs: Sequence[int]
-    #: ``taps``, ``words``: taps, each of so many words.
+    #: ``taps``, ``words``: taps, and words of each.
     words: int
-    group: int = 1  #: Groups of channels that have no weights in common.
+    group: int = 1  #: Groups of channels without weights in common.
     taps: int = 1
     digits: int = 1  #: Of a sample; 1 for a pixel.
 
@@ -30,8 +30,8 @@ class PointLanes:
 class Tile(NamedTuple):
     """Weights of PA input lanes of a tap for PE output lanes.
 
-    ``inputs`` and ``outputs`` count slices of PA and of PE lanes; the rest is as of
-    `hw.conv.core.packets.TileHeader`, but that ``word`` counts the words of a whole pixel.
+    ``inputs`` and ``outputs`` are slices of PA and of PE lanes; the rest is as in
+    `hw.conv.core.packets.TileHeader`, but ``word`` counts the words of a whole pixel.
     """
 
     outputs: int
@@ -100,7 +100,7 @@ def packet_beats(records: int, beat_bits: int) -> int:
 
 
 def _groups(lanes: Sequence[int], size: int, group: int) -> dict[int, set[int]]:
-    """Return for each slice of ``size`` lanes that has channels the groups of those."""
+    """Return the groups of channels in each slice of ``size`` lanes."""
     found: dict[int, set[int]] = {}
     for channel, lane in enumerate(lanes):
         found.setdefault(lane // size, set()).add(channel * group // len(lanes))

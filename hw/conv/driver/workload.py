@@ -1,4 +1,4 @@
-"""What a convolution launch asks for, as plain values: layers and how they follow each other, no tensors."""
+"""The jobs of a convolution launch: layers and their order, no tensors."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _PLAIN = Rearrangement()
 
 @dataclass(frozen=True, kw_only=True)
 class ConvJob:
-    """A job: one layer, or a depthwise and a pointwise one that follow each other without memory between."""
+    """A job: one layer, or a depthwise and a pointwise one without memory in between."""
 
     layers: tuple[ConvLayer, ...]  #: One or two.
     rearrangement: Rearrangement = _PLAIN  #: Of the results of a pointwise layer.
     source_half: bool = False  #: The map that is read is one half of a map whose rows are split.
     bypass_half: bool = False  #: As ``source_half``, of the bypass.
-    most_pixels: int | None = None  #: Of a block of the pointwise array, if fewer than there is room for.
-    after: bool = False  #: The map is read when all that earlier jobs wrote has arrived.
+    most_pixels: int | None = None  #: Most pixels of a block of the pointwise array; None: as many as fit.
+    after: bool = False  #: The map is read after all results of earlier jobs are in memory.
 
     @property
     def source_form(self) -> MapForm:
@@ -49,7 +49,7 @@ class ConvJob:
     def plan(self, config: ConvConfig, *, beat_bits: int, places: Places | None = None) -> Job:
         """Plan the job; without ``places`` every tensor lies at 0.
 
-        Addresses do not change a plan, so that equal jobs are planned once, wherever their tensors lie.
+        Addresses do not change a plan, so equal jobs are planned once, wherever their tensors lie.
         """
         if places is not None:
             return plan_at_zero(config, self, beat_bits, places.at_zero).at(places)

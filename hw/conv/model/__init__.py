@@ -1,1 +1,1 @@
-"""What a launch takes: cycles and bytes, without tensors."""
+"""The cycles and bytes of a launch, predicted without tensors."""

@@ -1,4 +1,4 @@
-"""Words on their way from one unit to the next, in pieces that go at an even pace."""
+"""Words on their way from one unit to the next, in pieces of an even pace."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 
 class Piece(NamedTuple):
-    """``words`` in a row: the earliest cycles in which the first and the last of them can be taken."""
+    """``words`` in a row: the earliest cycles of the first and of the last of them."""
 
     words: int
     first: int
@@ -16,17 +16,17 @@ class Piece(NamedTuple):
 
 
 class Source(Protocol):
-    """Gives the words of a job in order."""
+    """A producer of the words of a job, in order."""
 
     def offer(self, most: int) -> Piece:
         """Return the next piece, of up to ``most`` words."""
 
     def took(self, piece: Piece) -> None:
-        """Hear when it was taken."""
+        """Accept the piece, in the cycles in which its words left."""
 
 
 class Passed:
-    """When each of the words of a job passed a place."""
+    """The cycles in which the words of a job passed a place."""
 
     def __init__(self) -> None:
         self._ends: list[int] = []  # words up to the end of each piece
@@ -34,7 +34,7 @@ class Passed:
         self.words = 0
 
     def add(self, piece: Piece) -> None:
-        """Add a piece behind the others."""
+        """Append a piece."""
         self.words += piece.words
         self._ends.append(self.words)
         self._pieces.append(piece)
@@ -56,7 +56,7 @@ class Passed:
 
 
 class Queue:
-    """A queue of so many places, for the words of one source after another."""
+    """A queue of ``places`` words, for one source after another."""
 
     def __init__(self, places: int) -> None:
         self._places = places
@@ -66,7 +66,7 @@ class Queue:
         self._source: Source
 
     def of(self, source: Source) -> Queue:
-        """Go on with another source; gives the queue."""
+        """Switch to another source; returns the queue."""
         self._source = source
         return self
 
@@ -76,7 +76,9 @@ class Queue:
         return self._offered
 
     def took(self, piece: Piece) -> None:
-        """Hear when it left: until then its words had places, where earlier ones had left some."""
+        """Accept a piece that left: until then its words had places, as far as earlier words had
+        left theirs.
+        """
         self._left.add(piece)
         gone = self._left.words - self._places - 1
         first = max(self._offered.first, self._left.at(gone - piece.words + 1) + 1, self._came + 1)
@@ -85,11 +87,11 @@ class Queue:
 
 
 def behind(piece: Piece, first: int, *, pace: float = 1) -> Piece:
-    """Return when a piece passes a place that is free from ``first`` on, and takes ``pace`` cycles a word."""
+    """Return when a piece passes a place that is free from ``first`` on and takes ``pace`` cycles a word."""
     start = max(piece.first, first)
     return Piece(piece.words, start, max(piece.last, start + math.ceil((piece.words - 1) * pace)))
 
 
 def after(piece: Piece, cycles: int) -> Piece:
-    """Return when a piece comes out of a place that it passes in so many cycles."""
+    """Return a piece delayed by ``cycles``."""
     return Piece(piece.words, piece.first + cycles, piece.last + cycles)

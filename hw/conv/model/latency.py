@@ -1,4 +1,4 @@
-"""How long movers and units take from one event to the next, put together from what each says of itself."""
+"""Cycles of movers and units between events, added up from the latencies of the blocks."""
 
 from __future__ import annotations
 
@@ -40,81 +40,81 @@ from hw.lib.skid import Skid
 
 
 class Latency:
-    """Cycles from one event to another, where nothing waits."""
+    """Cycles from one event to another, without stalls."""
 
     def __init__(self, config: ConvConfig, board: Board) -> None:
         width = config.port_width(board.memory.port_data_width)
         dma = ReadDMA.ADDRESS_LATENCY + board.idle_read_cycles + ReadDMA.DATA_LATENCY
         shared = PortOrder.LATENCY + dma + SharedRead.LATENCY
         #: ``descriptor_start``, ``descriptor``, ``descriptor_words``: from the start to the first request of
-        #: a descriptor; from a request to its first word in the queue; how many it has.
+        #: a descriptor; from a request to its first word in the queue; words of a descriptor.
         self.descriptor = shared + Fifo.LATENCY
         self.descriptor_start = DescriptorQueue.START_LATENCY
         self.descriptor_words = 8 * used_bytes(config) // width
-        #: ``commands``, ``after``: from a descriptor to its commands, and from all results before to those of
-        #: a job that waited.
+        #: ``commands``, ``after``: from a descriptor to its commands; from the last earlier result to the
+        #: commands of a job that waited for it.
         self.commands, self.after = Dispatch.LATENCY, Dispatch.AFTER_LATENCY
         #: From a descriptor to the first beat of its weights at a unit.
         self.weights = 2 * Skid.LATENCY + 1 + dma + Skid.LATENCY + 1
-        #: ``offsets``, ``offset_cut``, ``pixel``: from commands to the first entry at the offset store, of
-        #: these from the port on; from an entry to the walker.
+        #: ``offsets``, ``offset_cut``: from commands to the first entry at the offset store, and its part
+        #: from the port on. ``pixel``: from an entry to the walker.
         self.offset_cut = RowCutter.latency(48 * config.taps, width) + Skid.LATENCY
         self.offsets = Fifo.LATENCY + shared + self.offset_cut
         self.pixel = OffsetStore.PIXEL_LATENCY
         if config.gather_words:
             self.pixel += GatherScan.LATENCY + GatherBuffer.COMPLETE_LATENCY
         self._gathers = config.gather_words > 0
-        #: ``offset_room``, ``offset_left``: from a pixel's last step to an entry that takes the place of its
-        #: own; from the last entry at the store back to the port, and on to a descriptor that waited behind
-        #: it.
+        #: ``offset_room``: from a pixel's last step to an entry that takes the place of its own.
+        #: ``offset_left``: from the last entry at the store back to the port, and on to a descriptor that
+        #: waited behind it.
         self.offset_room = TapWalker.LATENCY + Sampler.ENTRY_LATENCY + OffsetStore.ROOM_LATENCY
         self.offset_left = SharedRead.LATENCY + Fifo.LATENCY - self.offset_cut
-        #: ``request``, ``chunk``: from a token to its command, and from there to the next one.
+        #: ``request``, ``chunk``: from a token to its command, and from there to the next command.
         self.request, self.chunk = Requester.LATENCY, Requester.INTERVAL
         part_bits = config.word_bits // config.ports
-        #: ``read``, ``cut``, ``bypass_cut``, ``into_taps``, ``into_points``: from a command to the first
-        #: word, of these from the port on; from there to the bypass, or to a unit.
+        #: ``read``, ``cut``: from a command to the first word, and its part from the port on. ``bypass_cut``,
+        #: ``into_taps``, ``into_points``: from there to the bypass, or to a unit.
         self.cut = RowCutter.latency(part_bits, width) + Join.LATENCY
         dot = OffsetDot.LATENCY if config.dot_words else 0
-        #: From a word that goes into the line buffer to the offsets computed from it, at their store.
+        #: From a word that enters the line buffer to the offsets computed from it, at their store.
         self.dot = OffsetDot.latency(config)
         self.into_taps, self.into_points = Route.LATENCY + dot, Route.LATENCY
         self.read = shared + self.cut
         #: ``fill_token``, ``fill_token_interval``, ``fill_start``: from the depthwise unit's start to its
-        #: first token, to the next one, and to when it takes words.
+        #: first token; to the next token; from the start to the first word taken.
         self.fill_token, self.fill_token_interval = Fill.TOKEN_LATENCY, Fill.TOKEN_INTERVAL
-        #: ``fill_gap``, ``filled``, ``freed``: cycles without a word between rows of the map; from a row's
-        #: last word to when it counts; from the begin of a row of results to a token for the rows it sets
-        #: free, or to their words.
+        #: ``fill_gap``: cycles without a word between rows of the map. ``filled``: from a row's last word to
+        #: its count. ``freed``: from the begin of a row of results to a token for the rows that it frees, or
+        #: to their words.
         self.fill_start, self.fill_gap = Fill.START_LATENCY, Fill.ROW_GAP
-        #: ``tables``, ``loaded``: from the last entry of its tables, and from when its weights are there, to
-        #: when a row of results may begin.
+        #: ``tables``, ``loaded``: from the last entry of its tables, and from the last of its weights, to the
+        #: begin of a row of results.
         self.loaded = Sampler.PREPARED_LATENCY
-        #: From the pointwise unit's command to when it waits for what it needs.
+        #: From the pointwise unit's command to the first cycle in which it may stall.
         self.active = Fifo.LATENCY + Sweep.TAKE_LATENCY
         self.tables = LayerTables.LATENCY + Sampler.PREPARED_LATENCY
         self.freed = 1 + TapWalker.LATENCY + Sampler.LATENCY + Fill.FREED_LATENCY
         self.filled = Fill.FILLED_LATENCY
-        #: ``gate``, ``row``, ``rows``: from a row of the map that counts to the begin of a row of results, on
-        #: to its first step, and from begin to begin at the least.
+        #: ``gate``, ``row``: from the count of a row of the map to the begin of a row of results, and on to
+        #: its first step. ``rows``: fewest cycles from begin to begin.
         self.gate, self.rows = RowGate.LATENCY, RowGate.INTERVAL
         self.row = TapWalker.ROW_LATENCY
-        #: ``works``, ``tap_result``, ``drained``: from a step to when it counts as work, and to its result;
-        #: from the last one to the next layer.
+        #: ``works``, ``tap_result``, ``drained``: from a step to its count as work; to its result; from the
+        #: last step to the next layer.
         self.works = TapWalker.LATENCY + Sampler.LATENCY - 1
         self.tap_result = TapWalker.LATENCY + Sampler.LATENCY + 1 + LaneCell.latency(config) + Fifo.LATENCY
         self.drained = 1 + Sampler.LATENCY + LaneCell.latency(config) + 2
         #: ``block_token``, ``block_start``, ``block_again``, ``block_room``: from the pointwise unit's
-        #: command to its first token, to when it takes words, and from a half's release to these.
+        #: command to its first token, and to its first word; from a half's release to both.
         self.block_token, self.block_start = BlockBuffer.TOKEN_LATENCY, BlockBuffer.OPEN_LATENCY
         self.block_again, self.block_room = BlockBuffer.RELEASE_LATENCY, BlockBuffer.ROOM_LATENCY
         decide = Sweep.DECIDE_LATENCY + Sweep.BEGIN_LATENCY
         #: ``sweep``, ``tile``, ``reload``: from a block's last word, and from a tile's last beat, to the
-        #: first pixel; on to the next tile's first beat.
+        #: first pixel; from there to the next tile's first beat.
         self.sweep = BlockBuffer.FULL_LATENCY + decide
-        #: ``result``, ``bypass``, ``drain``, ``freed_half``: from the last tile's first pixel, and from the
-        #: last word of a block of the bypass, to when a block may leave; on to its first word; from its last
-        #: one to a sweep that fills its half again.
+        #: ``result``, ``bypass``: from the last tile's first pixel, and from the last word of a block of the
+        #: bypass, to when a block may leave. ``drain``: from there to its first word. ``freed_half``: from
+        #: its last word to a sweep that fills its half again.
         self.result = PointwiseUnit.latency(config) + OutBuffer.COMMIT_LATENCY
         self.drain = Drain.BEGIN_LATENCY + Drain.LATENCY + Shuffle.LATENCY
         self.freed_half = OutBuffer.FREE_LATENCY + decide + 1 - Shuffle.LATENCY
@@ -123,7 +123,7 @@ class Latency:
         self.bypass = BlockBuffer.FULL_LATENCY
         self.bypass_cut = BypassCut.latency(config)
         self.out = Route.LATENCY  #: From a unit to the writer.
-        #: ``write``, ``written``: from a word to the DMA, and from the last beat there to the end of the job.
+        #: ``write``, ``written``: from a word to the DMA, and from its last beat to the end of the job.
         self.write = MapWriter.LATENCY + PortWriter.LATENCY
         self.written = WriteDMA.ADDRESS_LATENCY + board.idle_write_cycles + WriteDMA.DONE_LATENCY
         logged = WriteDMA.ADDRESS_LATENCY + board.idle_write_cycles + WriteDMA.DONE_LATENCY
@@ -131,7 +131,7 @@ class Latency:
         self.log = SidePort.LOG_LATENCY + logged + SidePort.LOG_DONE_LATENCY + ConvMovers.DONE_LATENCY
 
     def offset_turn(self, taps: int) -> int:
-        """Return the cycles from the last entry of a layer to the first of the next one, which has
+        """Return the cycles from the last entry of a layer to the first entry of the next one, of
         ``taps``.
         """
         return OffsetStore.TURN_LATENCY + (GatherScan.turn_latency(taps) if self._gathers else 0)

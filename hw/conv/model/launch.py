@@ -1,8 +1,8 @@
-"""How many cycles a launch takes, computed: the order of each unit's work, between what memory takes.
+"""The cycles of a launch, computed from the order of work in each unit and the timing of memory.
 
-Jobs are followed one after another: what a unit, a buffer or a port has behind it is all that a job finds of
-earlier ones.  Within a job words go in pieces, up to the end of a row of the map or of a block of pixels.
-Samples that are fetched one by one are not part of it, nor how ports that share a channel disturb each other.
+Jobs are followed one after another; the state of units, buffers and ports is all that a job inherits.  Within
+a job words move in pieces, up to the end of a row of the map or of a block of pixels. Gathered samples, and
+conflicts between ports that share a channel, are not modelled.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from hw.lib.skid import Skid
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """What a launch takes."""
+    """The predicted cycles of a launch."""
 
     #: Cycles by cause, under the names of the kernel's counters without their sum.
     counters: Mapping[str, int]
@@ -39,7 +39,7 @@ class Launch:
 
 
 def predict_launch(config: ConvConfig, board: Board, jobs: Sequence[Job], *, first: bool = True) -> Launch:
-    """Follow the jobs of a launch, planned for the beats of ``board``; the ``first`` one after a reset."""
+    """Predict a launch whose jobs were planned for the ports of ``board``; ``first``: after a reset."""
     walk = _Walk(config, board, len(jobs), first=first)
     for job in jobs:
         walk.add(job)
@@ -48,7 +48,7 @@ def predict_launch(config: ConvConfig, board: Board, jobs: Sequence[Job], *, fir
 
 
 class _Way:
-    """A source whose words take some cycles to get to where they are taken."""
+    """A source whose words arrive some cycles later."""
 
     def __init__(self, source: Source, cycles: int) -> None:
         self._source, self._cycles = source, cycles
@@ -61,7 +61,7 @@ class _Way:
 
 
 class _Walk:
-    """What jobs leave behind: ``written`` are the cycles in which they were in memory."""
+    """The state of units, buffers and ports after the jobs so far; ``written``: the end of each job."""
 
     def __init__(self, config: ConvConfig, board: Board, jobs: int, *, first: bool) -> None:
         self._config, self._board, self._jobs = config, board, jobs
@@ -78,8 +78,8 @@ class _Walk:
         self._joined: list[int] = []  # descriptors
         self._accepted = 0
         self._ends = [0, 0, 0]  # last words of results
-        self._bypass: MapSource | None = None  # of the job at hand
-        # Where words wait between units: at either end of the route, and in what follows or goes before.
+        self._bypass: MapSource | None = None  # of the current job
+        # Queues between units: at both ends of the route, and at the unit after or before.
         self._behind_tap = Queue(Skid.CAPACITY)
         self._behind_point = Queue(2 * Skid.CAPACITY)
         self._before_tap = Queue((2 if config.dot_words else 1) * Skid.CAPACITY)
@@ -90,7 +90,7 @@ class _Walk:
         self._offsets_left: list[int] = []  # the side port's last word of each job's offsets
 
     def add(self, job: Job) -> None:
-        """Follow a job to memory."""
+        """Follow a job until it is in memory."""
         fields, latency = job.fields, self.latency
         descriptor = self._descriptor()
         self._weights.ask(descriptor)
@@ -130,20 +130,20 @@ class _Walk:
                 self._taps_released.append(tap_job.free - 1)
 
     def _descriptor(self) -> int:
-        """Return when the next job's descriptor is there."""
+        """Return when the next job's descriptor has arrived."""
         latency, number = self.latency, len(self._joined)
         asked = latency.descriptor_start + number
         if number > 1:
             asked = max(asked, self._joined[-2])
         words = latency.descriptor_words
-        # The offsets of the job before the last one but one were asked for before.
+        # The offsets of the job three before were requested earlier.
         left = self._offsets_left[-3] if number > 2 else 0
         joined = max(asked + latency.descriptor, left, self._accepted) + words
         self._joined.append(joined)
         return joined
 
     def _side(self) -> int:
-        """Return when the next descriptor but one, asked for with the one at hand, has come."""
+        """Return when the next descriptor but one, requested with the current one, has arrived."""
         number = len(self._joined)
         if number + 1 >= self._jobs:
             return 0
@@ -234,11 +234,11 @@ class _Walk:
         burst = (beats - 1) % self._board.memory.burst_beats
         sent = free - 1 + latency.write + math.ceil(burst * self._ports.beat)
         done = sent + latency.written
-        # Jobs end in order: what a later one wrote is answered behind all before, whatever its ports.
+        # Jobs end in order: a later job's response comes after all earlier ones, at any port.
         self.written.append(max(done, self.written[-1] + 1) if self.written else done)
 
     def _write_pace(self, fields: Mapping[str, int]) -> float:
-        """Return the cycles that a word of results takes: a port's slice of it may be several beats wide.
+        """Return the cycles of a word of results: a port's slice of it may be several beats wide.
 
         A pixel begins a new beat.
         """

@@ -1,4 +1,4 @@
-"""When maps come from memory, and a map's bypass beside it: the ports that they share, chunk by chunk."""
+"""The reads of a map, and of its bypass, chunk by chunk through shared ports."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hw.conv.model.latency import Latency
 from hw.conv.movers.movers import side_port
 from hw.lib.skid import Skid
 
-#: Words that wait between a port's queue and where they go.
+#: Words queued between a port's queue and their destination.
 _WAITING = 3 * Skid.CAPACITY
 
 
 class Ports:
-    """The memory ports: how long each takes for a beat, and when those of maps are free.
+    """The memory ports: cycles of a beat, and when the ports of maps are free.
 
     ``first``: nothing was read since a reset; otherwise a map was read last.
     """
@@ -32,15 +32,15 @@ class Ports:
         self.refresh = board.refresh_wait_cycles
         self.channels = board.memory.channels
         self.free = 0.0
-        self.user: object = None  # whose words come last
-        self.side = None if first else "in"  # of what these are
-        self.left = 0.0  # when they have left the port's queue
-        self.asked = 0  # when the last piece of a map was asked for
+        self.user: object = None  # the source of the last words
+        self.side = None if first else "in"  # its side, "in" or "bypass"
+        self.left = 0.0  # when its words have left the port's queue
+        self.asked = 0  # when the last chunk of a map was requested
 
     def beat_of(self, config: ConvConfig, fields: Mapping[str, int]) -> float:
-        """Return the cycles that a beat read takes in a job: what it writes comes between.
+        """Return the cycles of a beat read in a job, with the bytes that it writes in between.
 
-        That shows where a channel has more to move in both directions than there are words to wait for.
+        They matter where a channel moves more bytes in both directions than words take cycles.
         """
         pixels = {
             "in": fields["in_total_words"] // fields["in_words"],
@@ -59,7 +59,7 @@ class Ports:
 
 
 class _Chunk(NamedTuple):
-    """``words`` that ``beats`` have, the first of them the first ``first_beats``."""
+    """``words`` in ``beats``, the first word within the first ``first_beats``."""
 
     words: int
     beats: int
@@ -69,7 +69,7 @@ class _Chunk(NamedTuple):
 class MapSource:
     """The words of a map, chunk by chunk.
 
-    ``side``: "in" or "bypass". ``fields``: of the job. ``token``: gives the cycle of each token; None while
+    ``side``: "in" or "bypass". ``fields``: of the job. ``token``: returns the cycle of each token; None while
     it is not known. ``into``: cycles from the reader to the unit.
     """
 
@@ -90,14 +90,14 @@ class MapSource:
         self._token = token
         self._words = fields[f"{side}_in_words" if side == "bypass" else "in_words"]
         self._units = [fields[f"{side}_units_{port}"] for port in range(config.ports)]
-        #: Of each port that has bytes of the map: their number in a pixel, the first address, and the bytes
-        #: from row to row and from chunk to chunk.
+        #: Of each port with bytes of the map: bytes of a pixel, the first address, bytes from row to row and
+        #: from chunk to chunk.
         self._slices = [
             (size, *(fields[f"{side}_{name}_{port}"] for name in ("address", "pitch", "bytes")))
             for port, size in enumerate(self._units)
             if size
         ]
-        # Any of the channels may be at a refresh when a chunk is asked for.
+        # Any of the channels may be refreshing when a chunk is requested.
         self._refresh = ports.refresh * min(sum(size > 0 for size in self._units), ports.channels)
         self._beat = ports.beat_of(config, fields)
         self._part_bytes = config.lanes // config.ports
@@ -105,15 +105,15 @@ class MapSource:
         self._of_row = fields[f"{side}_chunks"]
         self._left = fields[f"{side}_rows"] * self._of_row
         self._number = 0
-        # A map, and the bypass with it, comes behind the map before.
+        # A map, and the bypass with it, follows the previous map.
         self._asked = ports.asked
         self._granted: deque[Piece] = deque()
         self._piece = Piece(0, 0, 0)
-        #: What is read through the same ports with it: a map's bypass, or the bypass' map.
+        #: The source that shares the ports: a map's bypass, or the bypass' map.
         self.beside: MapSource | None = None
 
     def offer(self, most: int) -> Piece:
-        """Return words of the chunk at hand."""
+        """Return words of the current chunk."""
         if not self._piece.words:
             self._piece = self._next()
         words, first, last = self._piece
@@ -122,7 +122,7 @@ class MapSource:
         return Piece(most, first, first + (most - 1) * (last - first) // (words - 1))
 
     def took(self, piece: Piece) -> None:
-        """Go on behind it."""
+        """Accept them; the next offer is of the words after them."""
         self._ports.left = max(self._ports.left, piece.last - self._way - _WAITING)
         words, first, last = self._piece
         left = words - piece.words
@@ -131,11 +131,11 @@ class MapSource:
         self._piece = Piece(left, first, last)
 
     def _next(self) -> Piece:
-        """Return the next chunk, behind those that are asked for before it beside this map."""
+        """Return the next chunk, after chunks of either source that are requested before it."""
         while not self._granted:
             asks = {source: source._ask() for source in (self, self.beside) if source is not None}
             known = {source: asked for source, asked in asks.items() if asked is not None}
-            # Of two that ask at once the one that came last before gives way; the map comes first of all.
+            # Of two requests at once the source served last gives way; after a reset the map is first.
             source = min(
                 known, key=lambda each: (known[each], each._side == self._ports.side, each._side != "in")
             )
@@ -143,7 +143,7 @@ class MapSource:
         return self._granted.popleft()
 
     def _ask(self) -> int | None:
-        """Return when the next chunk is asked for; None if that is not known, or there is none."""
+        """Return when the next chunk is requested; None if that is not known, or there is none."""
         if self._number == self._left:
             return None
         asked = self._asked + self._latency.chunk
@@ -155,7 +155,7 @@ class MapSource:
         return asked
 
     def _grant(self, asked: int) -> None:
-        """Read the next chunk: behind all that was asked for before."""
+        """Read the next chunk, after all earlier requests."""
         ports = self._ports
         words, beats, first_beats = self._chunk(*divmod(self._number, self._of_row))
         self._asked, self._number = asked, self._number + 1
@@ -165,7 +165,7 @@ class MapSource:
             start = max(start, ports.left)
         ports.user, ports.side = self, self._side
         ports.free = start + beats * self._beat
-        # Words leave the port's queue in order, all but those of the last beat, which the cutter has.
+        # Words leave the port's queue in order; those of the last beat are in the cutter.
         ports.left = max(ports.free, start + words * (beats - 1) // beats)
         first = math.ceil(start + (first_beats - 1) * ports.beat) + self._way
         self._granted.append(
@@ -173,8 +173,8 @@ class MapSource:
         )
 
     def _chunk(self, row: int, n: int) -> _Chunk:
-        """Return a chunk of a row; a beat goes on whole, so one that begins within takes the next one,
-        too.
+        """Return a chunk of a row; beats are read whole, so a chunk that begins within one may need
+        one more.
         """
         fields, side, width = self._fields, self._side, self._ports.width_bytes
         pixels = fields[f"{side}_pixels" if n < self._of_row - 1 else f"{side}_last_pixels"]

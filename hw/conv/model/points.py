@@ -1,4 +1,4 @@
-"""The pointwise unit in time: blocks that come, sweeps, and results that leave."""
+"""The timing of the pointwise unit: blocks in, sweeps, results out."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from hw.conv.model.latency import Latency
 from hw.conv.model.supply import Tiles, Weights
 from hw.conv.model.waits import BUSY, INPUT, OUTPUT, WEIGHT, Activity
 
-#: Fewest tiles that are worth being swept at once.
+#: Fewest tiles for which vectorized sweeps are faster.
 _MANY = 128
 
 
 class PointState:
-    """What the unit has behind it when a layer begins."""
+    """The state of the unit when a layer begins."""
 
     def __init__(self) -> None:
-        self.pixel = 0  # from when on another tile's first pixel can be read
-        self.reload = 0  # from when on another tile can be loaded
+        self.pixel = 0  # the earliest first pixel of the next tile
+        self.reload = 0  # the earliest load of the next tile
         self.blocks = Halves()
         self.bypass = Halves()
         self.results: list[int] = [0, 0]  # when halves of results were drained
 
 
 class Halves:
-    """When the halves of a buffer were released, and its last word came."""
+    """The cycles in which the halves of a buffer were released, and that of its last word."""
 
     def __init__(self) -> None:
         self.released = [-(1 << 40)] * 2
@@ -37,10 +37,9 @@ class Halves:
 
 
 class BlockFill:
-    """Blocks of a layer that come into a buffer of two halves.
+    """Blocks of a layer, filled into a buffer of two halves.
 
-    ``known``: when the command comes. ``words``: of each block. ``pace``: cycles that a word takes at the
-    least.
+    ``known``: cycle of the command. ``words``: of each block. ``pace``: fewest cycles of a word.
     """
 
     def __init__(
@@ -59,7 +58,7 @@ class BlockFill:
         self.source: Source
 
     def token(self, block: int) -> int | None:
-        """Return when there is room for a block; None if that is not known."""
+        """Return when a block has room; None if that is not known."""
         if self._before + block >= len(self._halves.released):
             return None
         released = self._halves.released[self._before + block]
@@ -86,7 +85,7 @@ class BlockFill:
 class PointJob:
     """A pointwise layer; its results in the order in which they leave.
 
-    ``known``: when the unit has its commands. ``words``: that leave in all. ``tiles``: beats of each tile.
+    ``known``: cycle of its commands. ``words``: number of words that leave. ``tiles``: beats of each tile.
     ``bypass``: another map is shuffled in.
     """
 
@@ -110,8 +109,7 @@ class PointJob:
         self._active = known + latency.active
         pixels = fields["blocks"] * fields["block"] - fields["block"] + fields["last_block"]
         self._leaving = words // pixels
-        #: ``fill``, ``bypass``: where the map, and the bypass if any, comes in; `source` of each is to be set
-        #: first.
+        #: ``fill``, ``bypass``: of the map, and of its bypass if any; the `source` of each must be set first.
         self.fill = BlockFill(
             latency, state.blocks, known=known, words=lambda n: self._pixels(n) * fields["block_words"]
         )
@@ -128,14 +126,14 @@ class PointJob:
                 words=lambda n: self._pixels(n) * pixel,
                 pace=cycles / pixel,
             )
-        # Results leave behind those of the layer before.
+        # Results leave after those of the previous layer.
         self._block, self._left, self._free = 0, 0, state.results[-1] + Drain.LAYER_INTERVAL
 
     def _pixels(self, block: int) -> int:
         return self._fields["last_block" if block == self._fields["blocks"] - 1 else "block"]
 
     def offer(self, most: int) -> Piece:
-        """Return words of the block at hand."""
+        """Return words of the current block."""
         if not self._left:
             self._free = max(self._free, self._sweep() + self._latency.drain)
             self._left = self._pixels(self._block) * self._leaving
@@ -144,7 +142,7 @@ class PointJob:
         return Piece(words, self._free, self._free + words - 1)
 
     def took(self, piece: Piece) -> None:
-        """Go on behind it."""
+        """Accept them; the next offer is of the words after them."""
         self._left -= piece.words
         self._free = piece.last + 1
         if not self._left:
@@ -153,7 +151,7 @@ class PointJob:
                 self._state.bypass.released.append(piece.last)
 
     def _sweep(self) -> int:
-        """Sweep the next block; gives when its results may leave."""
+        """Sweep the next block; returns when its results may leave."""
         latency, state, activity = self._latency, self._state, self._activity
         pixels = self._pixels(self._block)
         cycles = max(pixels, self._least)
@@ -184,7 +182,7 @@ class PointJob:
         return result
 
     def _swept(self, tiles: Sequence[int], begin: int, pixels: int, cycles: int) -> int:
-        """Sweep tiles behind the one that began at ``begin``; returns when the last of them began."""
+        """Sweep tiles after the one that began at ``begin``; returns when the last of them began."""
         latency, activity = self._latency, self._activity
         begins = self._weights.sweeps(tiles, begin, pitch=cycles, reload=latency.reload, ready=latency.tile)
         if begins[-1] == begin + len(tiles) * cycles:
@@ -197,7 +195,7 @@ class PointJob:
         return begin
 
     def _steady(self, n: int, begin: int, pixels: int, cycles: int) -> int:
-        """Sweep tiles from ``n`` on that wait for nothing but the pixels before; returns their number.
+        """Sweep tiles from ``n`` on that wait only for the pixels before them; returns their number.
 
         ``begin``: of the tile before them.
         """

@@ -1,4 +1,4 @@
-"""What a convolution launch takes, without running it; `hw.conv.engine.ConvEngine.predict`."""
+"""The prediction of a convolution launch; `hw.conv.engine.ConvEngine.predict`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hw.prediction import Prediction
 
 
 def predict(workload: ConvWorkload, config: ConvConfig, board: Board) -> Prediction:
-    """Count and predict; useful are the multiply-accumulates of the layers.
+    """Predict cycles and count bytes; useful are the multiply-accumulates of the layers.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def predict(workload: ConvWorkload, config: ConvConfig, board: Board) -> Predict
             ports * width / 8, min(ports, board.memory.channels) * board.channel_bytes_per_cycle
         ),
         job_cycles=tuple(end - begin for begin, end in pairwise((0, *launch.log))),
-        # What is gathered follows from where the offsets lie.
+        # Gathered samples depend on the offsets.
         open_ended=any(job.route.tap is not None and job.route.tap.buffer.gather for job in jobs),
         details={"jobs": len(jobs)},
     )

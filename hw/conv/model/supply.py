@@ -1,4 +1,4 @@
-"""When weights and offsets come from memory: latencies of idle memory, and its realistic bandwidth."""
+"""The reads of weights and offsets: latencies of idle memory, and its realistic bandwidth."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hw.conv.model.latency import Latency
 from hw.conv.model.maps import Ports
 from hw.lib.dma.read import ReadDMA
 
-#: More than sums of cycles are off by rounding, and less than a cycle.
+#: More than the rounding errors of sums of cycles, and less than a cycle.
 _ROUNDING = 1e-3
 
 
@@ -35,13 +35,13 @@ class Weights:
         self._beat = ports.beat
         self._per_beat = 8 * ports.width_bytes // RECORD_BITS
         self._latency = latency
-        self._arrives = 0.0  # the next one that was not taken
+        self._arrives = 0.0  # arrival of the next beat
         self._count = 0
         self._last = 0  # when the last one was taken
         self._taken: deque[tuple[int, int]] = deque()  # beats, and when the last of them was taken
 
     def ask(self, cycle: int) -> None:
-        """Say that a job's descriptor is there."""
+        """Start reading a job's weights: its descriptor has arrived."""
         self._arrives = max(self._arrives, cycle + self._latency.weights)
 
     def tile(self, beats: int, *, free: int) -> int:
@@ -49,11 +49,11 @@ class Weights:
         return self._take(beats, free, beats - 1)
 
     def sweeps(self, tiles: Sequence[int], begin: int, *, pitch: int, reload: int, ready: int) -> list[int]:
-        """Return when the sweep of each tile begins: ``pitch`` cycles after the one before, or later.
+        """Return when the sweep of each tile begins: ``pitch`` cycles after the previous one, or later.
 
-        ``begin``: of the tile before.  A tile loads from ``reload`` cycles after that on, and is ready for
-        its sweep ``ready`` cycles after its last beat.  As calls of `tile`, with its state in local names:
-        most of a prediction's time goes here.
+        ``begin``: of the previous tile.  A tile loads ``reload`` cycles after that at the earliest, and its
+        sweep begins at least ``ready`` cycles after its last beat.  This is `tile` called in turn, with its
+        state in local names: most of a prediction's time is spent here.
         """
         beat, delay, taken = self._beat, self._latency.weights, self._taken
         arrives, count, last = self._arrives, self._count, self._last
@@ -83,11 +83,11 @@ class Weights:
         return found
 
     def steady(self, tiles: Tiles, start: int, *, free: int, pitch: int, room: int) -> int:
-        """Take tiles from number ``start`` on as long as none is late; returns how many were taken.
+        """Take tiles from number ``start`` on while none is late; returns how many were taken.
 
-        The loader is free for the first of them from ``free`` on, for each of the others ``pitch`` cycles
-        later; the last beat of a tile is late ``room`` cycles after that.  The state is that after as many
-        calls of `tile`: where rounding may decide, tiles are left to it.
+        The loader is free for the first of them at ``free``, for each of the others ``pitch`` cycles later.
+        A tile is late if its last beat is taken more than ``room`` cycles after that.  The state is that
+        after as many calls of `tile`; where rounding could decide, tiles are left to those.
         """
         beats = tiles.beats[start:]
         ends = tiles.ends[start:] - tiles.ends[start - 1]
@@ -96,7 +96,7 @@ class Weights:
         in_time = beats - 1 <= room
         in_time[0] &= self._last + 2 <= free
         in_time[1:] &= beats[:-1] + 1 <= pitch
-        # Each tile may be asked for when the reader's queue has room: when an earlier one was taken.
+        # A tile is requested when the reader's queue has room: when an earlier tile was taken.
         before = np.array(self._taken, np.int64).reshape(-1, 2)
         counts = np.concatenate([before[:, 0], self._count + ends])
         times = np.concatenate([before[:, 1], taken])
@@ -110,7 +110,7 @@ class Weights:
         count = len(beats) if in_time.all() else int(np.argmin(in_time))
         if not count:
             return 0
-        # From the last tile that certainly waited for room: those behind it are added up as `_take` does.
+        # From the last tile that certainly waited for room on, arrivals are added up exactly as in `_take`.
         ready = np.concatenate([[self._arrives], (arrives + beats * self._beat)[:-1]])
         certain = np.flatnonzero(asked[:count] > ready[:count] + _ROUNDING)
         for n in range(certain[-1] if certain.size else 0, count):
@@ -131,7 +131,7 @@ class Weights:
             self._arrives = max(
                 self._arrives, self._taken.popleft()[1] + self._latency.weights - (beats - 1) * self._beat
             )
-        # A header waits for a cycle until it is known where its packet goes.
+        # A header stalls for a cycle until its packet is routed.
         first = max(free, math.ceil(self._arrives), self._last + 2)
         last = max(first + cycles, math.ceil(self._arrives + (beats - 1) * self._beat))
         self._arrives += beats * self._beat
@@ -141,28 +141,28 @@ class Weights:
 
 
 class OffsetQueue:
-    """The store of offsets, which takes those of one job after the other, and keeps each until it is used."""
+    """The offset store: takes the entries of one job after another, and holds each until it is used."""
 
     def __init__(self, config: ConvConfig, latency: Latency) -> None:
-        # One entry a cycle: one more passes before it is seen that there is no room.
+        # One entry a cycle: one more passes before the lack of room is seen.
         self._places = config.offset_entries - OffsetStore.LATE_ENTRIES + 1
         self._latency = latency
         self._released = Passed()
         self._asked = 0  # entries of the jobs before
-        #: ``fetched``, ``arrived``: when the last entry came from memory, and when it came into the store.
+        #: ``fetched``, ``arrived``: when the last entry was read from memory, and when it entered the store.
         self.fetched = 0.0
         self.arrived = -(1 << 40)
 
     def begin(self, entries: int) -> int:
-        """Begin with a job of so many entries; gives how many were before."""
+        """Begin a job of ``entries``; returns the number of earlier entries."""
         before = self._asked
         self._asked += entries
         return before
 
     def room(self, first: int, end: int) -> int:
-        """Return when entry ``end - 1`` comes if those from ``first`` on wait for nothing but places.
+        """Return when entry ``end - 1`` enters if those from ``first`` on wait only for places.
 
-        All that they wait for must be known; they follow each other cycle by cycle.
+        All places must be known; entries follow each other cycle by cycle.
         """
         came, entry = 0, max(first, self._places)
         while entry < end:
@@ -175,11 +175,13 @@ class OffsetQueue:
         return came
 
     def release(self, entries: int, first: int, last: int) -> None:
-        """Hear when the pixels of so many entries were sampled."""
+        """Release the places of ``entries`` whose pixels were sampled."""
         self._released.add(Piece(entries, first, last))
 
     def compute(self, entries: int, arrived: int, first: int, last: int) -> None:
-        """Hear of a job whose offsets were computed: when the last one came, and when pixels were sampled."""
+        """Add a job whose offsets were computed: the last arrived at ``arrived``, pixels were sampled from
+        ``first`` to ``last``.
+        """
         self.begin(entries)
         self.release(entries, first, last)
         self.arrived = max(self.arrived, arrived)
@@ -188,8 +190,8 @@ class OffsetQueue:
 class OffsetSupply:
     """The offsets of a job's pixels, read from memory.
 
-    ``queue``: where they wait for their pixels, behind those of earlier jobs. ``known``: when they can be
-    asked for. ``free``: when their port has given the descriptors that were asked for before.
+    ``queue``: the store, after the entries of earlier jobs. ``known``: the earliest request. ``free``: when
+    their port has returned the descriptors requested before.
     """
 
     def __init__(
@@ -216,7 +218,7 @@ class OffsetSupply:
     def pixel(self) -> int:
         """Return when the walker can take the next pixel: all of its entries are in the store.
 
-        Earlier pixels must have been sampled as far as their places are needed; a pixel leaves all at once.
+        Earlier pixels whose places it needs must have been sampled; the entries of a pixel leave at once.
         """
         self._fetched += self._pixel
         end = self._next + self._entries
@@ -227,5 +229,5 @@ class OffsetSupply:
         return self._came + self._latency.pixel
 
     def sampled(self, last: int) -> None:
-        """Hear of the last step of a pixel."""
+        """Release the entries of a pixel after its last step."""
         self._queue.release(self._entries, last, last)

@@ -1,4 +1,4 @@
-"""The depthwise unit in time: rows of the map that come, rows of results that go."""
+"""The timing of the depthwise unit: rows of the map in, rows of results out."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hw.conv.movers import descriptor as d
 
 
 class TapJob:
-    """A layer that samples; the results, or the samples, in order.
+    """A layer that samples; its results, or its samples, in order.
 
-    ``taken``: when the unit takes its command. ``loaded``: when its weights are there. ``tables``: entries of
-    its tables, which are filled first. ``offsets``: none without, or where they are computed. ``passed``:
-    when the results of all layers left the unit, whose queue those of the layer before may still be in.
+    ``taken``: cycle of its command. ``loaded``: when its weights have arrived. ``tables``: entries of its
+    tables, which are filled first. ``offsets``: None without offsets, or where they are computed. ``passed``:
+    departures of all layers' results, whose queue may still hold those of the previous layer.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class TapJob:
         passed: Passed,
     ) -> None:
         self._latency, self._activity, self._fields, self._offsets = latency, activity, fields, offsets
-        self.source: Source  #: Of the map, to be set before anything is asked for.
+        self.source: Source  #: Of the map; must be set first.
         self._strip = bool(fields["flags"] & d.STRIP)
         samples = bool(fields["flags"] & d.SAMPLES)
         self._pace = fields["offset_passes"] if fields["flags"] & d.DOT else 1
@@ -49,23 +49,23 @@ class TapJob:
         self._filled: list[int] = []  # last words of rows
         self._begins: list[int] = []  # of rows of results
         self._word, self._base, self._ended = 0, 0, self._start
-        self._known = 0  # words of the row whose offsets are there
+        self._known = 0  # words of the row whose offsets have arrived
         self._passed = passed
         self._behind = passed.at(passed.words - 1) + 1
-        #: From when on the next layer can be taken; known when all results were taken.
-        #: ``came``, ``first``, ``last``: when the last word of the map came, and when pixels were first and
-        #: last sampled; likewise.
+        #: The earliest begin of the next layer, known after all results were taken. ``came``, ``first``,
+        #: ``last``: cycles of the last word of the map, and of the first and last sampled pixel; known then,
+        #: too.
         self.free = self.came = self.first = self.last = 0
 
     def token(self, row: int) -> int | None:
-        """Return when there is room for a row of the map; None if that is not known."""
+        """Return when a row of the map has room; None if that is not known."""
         latency, freed = self._latency, self._freed(row)
         if freed is None:
             return None
         return max(self._start + latency.fill_token + row * latency.fill_token_interval, freed)
 
     def offer(self, most: int) -> Piece:
-        """Return words of the row of results at hand."""
+        """Return words of the current row of results."""
         if not self._word:
             self._begin()
         words = min(most, self._row_words - self._word)
@@ -89,7 +89,7 @@ class TapJob:
         return behind(Piece(words, first + result, last + result), self._behind)
 
     def took(self, piece: Piece) -> None:
-        """Go on behind it, the later the more it had to wait."""
+        """Accept them; later words are delayed by as much as these waited."""
         latency, fields = self._latency, self._fields
         begins, last = self._step(self._word), self._step(self._word + piece.words - 1)
         self._passed.add(piece)
@@ -108,11 +108,11 @@ class TapJob:
                 self._end()
 
     def _room(self, word: int) -> int:
-        """Return when there is a place for the result of a word, counted over all rows."""
+        """Return when the result of a word, counted over all rows, has a place."""
         return self._passed.at(word - RESULTS_AHEAD) + 1
 
     def _step(self, word: int) -> int:
-        """Return the first step of a word of the row at hand."""
+        """Return the first step of a word of the current row."""
         if not self._strip:
             return self._base + word * self._steps
         fields = self._fields
@@ -139,8 +139,8 @@ class TapJob:
         self._activity.add(INPUT, self._ended + 1, self._base)
 
     def _freed(self, row: int) -> int | None:
-        """Return when the row of results has begun that sets free where a row of the map goes; None if that
-        is not known.
+        """Return when the row of results begins that frees the slot of a row of the map; None if
+        not known.
         """
         fields = self._fields
         gone = row - fields["slots"] + 1  # rows that must be free
@@ -156,7 +156,7 @@ class TapJob:
             freed = self._freed(row)
             assert freed is not None
             free = max(self._start + latency.fill_start, freed, self._dot_loaded)
-            late = self._pace - 1  # a word goes in with the last of the cycles that it takes
+            late = self._pace - 1  # a word enters in the last of its cycles
             free += late
             if row:
                 free = max(free, self._filled[-1] + max(latency.fill_gap + 1, self._pace))

@@ -1,4 +1,4 @@
-"""Bytes that a launch moves."""
+"""Bytes moved by a launch."""
 
 from __future__ import annotations
 

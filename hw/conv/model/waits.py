@@ -1,4 +1,4 @@
-"""Where cycles go: intervals in which units work or wait, and their union by precedence."""
+"""Intervals in which units work or stall, and their union by precedence."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _IDLE = 4
 
 
 class Activity:
-    """Intervals of cycles, ends not included, each with what one of the units does."""
+    """Intervals of cycles, ends excluded, each with the state of one of the units."""
 
     def __init__(self) -> None:
         self._intervals: list[tuple[int, int, int]] = []
         self._even: list[NDArray[np.int64]] = []
 
     def add(self, cause: int, start: int, end: int) -> None:
-        """Add an interval; an empty one is none."""
+        """Add an interval; an empty one is ignored."""
         if end > start:
             self._intervals.append((start, end, cause))
 
