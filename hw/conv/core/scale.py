@@ -17,8 +17,8 @@ SHIFT_AT, RAW_AT, POST_AT, BOUNDS_AT = 2, 3, 4, 5
 _LOW_BITS = 26
 #: Places that the second stage of the shift leaves to the third.
 _FINE_BITS = 4
-#: A doubled product wider than this, before a last shift of up to 15 places, is out of bounds whatever is
-#: added: half of ``2^32 >> 15`` is 2^16, more than 2^15 and 2^7 together.
+#: A doubled product wider than this, before a last shift of up to 15 places, is out of bounds.  No added term
+#: can change that: half of ``2^32 >> 15`` is 2^16, more than 2^15 and 2^7 together.
 _KEPT_BITS = 33
 
 

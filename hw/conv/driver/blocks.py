@@ -60,7 +60,7 @@ def plan_blocks(
     """Return the largest blocks that fit, all alike but the last.
 
     ``size``: rows and columns of the map. ``words``: of a pixel. ``most``: most pixels of a block.
-    ``whole_rows``: a block must have whole rows. ``pitched``: rows are apart in memory, so a block smaller
+    ``whole_rows``: a block must have whole rows.  With ``pitched`` rows are apart in memory: a block smaller
     than a row must divide it.
 
     Raises

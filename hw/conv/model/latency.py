@@ -64,9 +64,9 @@ class Latency:
         if config.gather_words:
             self.pixel += GatherScan.LATENCY + GatherBuffer.COMPLETE_LATENCY
         self._gathers = config.gather_words > 0
-        #: ``offset_room``: from a pixel's last step to an entry that takes the place of its own.
-        #: ``offset_left``: from the last entry at the store back to the port, and on to a descriptor that
-        #: waited behind it.
+        #: From a pixel's last step to an entry that takes the place of its own: ``offset_room``.  From the
+        #: last entry at the store back to the port, and on to a descriptor that waited behind it:
+        #: ``offset_left``.
         self.offset_room = TapWalker.LATENCY + Sampler.ENTRY_LATENCY + OffsetStore.ROOM_LATENCY
         self.offset_left = SharedRead.LATENCY + Fifo.LATENCY - self.offset_cut
         #: ``request``, ``chunk``: from a token to its command, and from there to the next command.
@@ -83,9 +83,9 @@ class Latency:
         #: ``fill_token``, ``fill_token_interval``, ``fill_start``: from the depthwise unit's start to its
         #: first token; to the next token; from the start to the first word taken.
         self.fill_token, self.fill_token_interval = Fill.TOKEN_LATENCY, Fill.TOKEN_INTERVAL
-        #: ``fill_gap``: cycles without a word between rows of the map. ``filled``: from a row's last word to
-        #: its count. ``freed``: from the begin of a row of results to a token for the rows that it frees, or
-        #: to their words.
+        #: Cycles without a word between rows of the map are ``fill_gap``.  From a row's last word to its
+        #: count: ``filled``.  From the begin of a row of results to a token for the rows that it frees, or to
+        #: their words: ``freed``.
         self.fill_start, self.fill_gap = Fill.START_LATENCY, Fill.ROW_GAP
         #: ``tables``, ``loaded``: from the last entry of its tables, and from the last of its weights, to the
         #: begin of a row of results.
@@ -112,9 +112,9 @@ class Latency:
         #: ``sweep``, ``tile``, ``reload``: from a block's last word, and from a tile's last beat, to the
         #: first pixel; from there to the next tile's first beat.
         self.sweep = BlockBuffer.FULL_LATENCY + decide
-        #: ``result``, ``bypass``: from the last tile's first pixel, and from the last word of a block of the
-        #: bypass, to when a block may leave. ``drain``: from there to its first word. ``freed_half``: from
-        #: its last word to a sweep that fills its half again.
+        #: From the last tile's first pixel, and from the last word of a block of the bypass, to when a block
+        #: may leave: ``result``, ``bypass``.  From there to its first word: ``drain``.  From its last word to
+        #: a sweep that fills its half again: ``freed_half``.
         self.result = PointwiseUnit.latency(config) + OutBuffer.COMMIT_LATENCY
         self.drain = Drain.BEGIN_LATENCY + Drain.LATENCY + Shuffle.LATENCY
         self.freed_half = OutBuffer.FREE_LATENCY + decide + 1 - Shuffle.LATENCY

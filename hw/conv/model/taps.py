@@ -16,9 +16,9 @@ from hw.conv.movers import descriptor as d
 class TapJob:
     """A layer that samples; its results, or its samples, in order.
 
-    ``taken``: cycle of its command. ``loaded``: when its weights have arrived. ``tables``: entries of its
-    tables, which are filled first. ``offsets``: None without offsets, or where they are computed. ``passed``:
-    departures of all layers' results, whose queue may still hold those of the previous layer.
+    Its command is ``taken`` in that cycle, its weights are ``loaded``, and its ``tables`` of so many entries
+    are filled first.  Without offsets, or where they are computed, ``offsets`` is None.  The departures of
+    all layers' results are in ``passed``: the queue may still hold some of the previous layer.
     """
 
     def __init__(

@@ -24,8 +24,8 @@ class Fill(wiring.Component):
     Banks and addresses
     -------------------
     By parity: pixel (y, x) lies in bank ``2 (y & 1) + (x & 1)``, in row ``(y mod slots) >> 1``, column ``x >>
-    1`` of it.  As a strip: the whole of row y lies in bank ``(y >> split) & 3``, among 2^split rows one after
-    the other, so that rows a dilation of 2^split apart lie in different banks.
+    1`` of it.  As a strip: the whole of row y lies in bank ``(y >> split) & 3``.  A group of 2^split rows
+    shares a bank, so rows a dilation of 2^split apart lie in different banks.
     """
 
     #: Cycles from ``start`` to the first token, from token to token, and from ``start`` to the first word

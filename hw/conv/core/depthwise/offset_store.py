@@ -26,8 +26,8 @@ class OffsetStore(wiring.Component):
     LATENCY = 3
     #: Cycles from a pixel's last entry to ``pixel``, without those of `GatherScan` and of the gather buffer.
     PIXEL_LATENCY = 2
-    #: Cycles from the last entry of a layer to the first of the next one, without those of `GatherScan`; from
-    #: ``release`` to an entry that finds room; entries in flight when the last room is seen.
+    #: Cycles from the last entry of a layer to the first of the next one, without those of `GatherScan`.
+    #: Cycles from ``release`` to an entry that finds room.  Entries in flight when the last room is seen.
     TURN_LATENCY = 2
     ROOM_LATENCY = 2
     LATE_ENTRIES = 2

@@ -57,8 +57,8 @@ class Sweep(wiring.Component):
     A pixel a cycle, from tile to tile and from block to block, if tile, block and room are ready before the
     last pixel but one.  A tile of fewer than ``least`` pixels takes ``least`` cycles.
 
-    The first pixel of a block's last sweep frees the block's half and releases its results, since the sweep
-    stays ahead: in cycle p it reads word p or a later one, and results of pixel p are not read before.
+    The first pixel of a block's last sweep frees the block's half and releases its results.  The sweep stays
+    ahead: in cycle p it reads word p or a later one, and results of pixel p are not read before.
     """
 
     #: Cycles from a tile's begin to the pop of its header: until the cells have adopted the weights.
