@@ -14,7 +14,7 @@ from hw.conv.core.depthwise.depthwise import Depthwise
 from hw.conv.core.layouts import GatherRequest, OffsetCommand, TapCommand, offset_entry
 from hw.conv.core.pointwise.commands import BlockCommand, DrainCommand, SweepCommand
 from hw.conv.core.pointwise.pointwise import PointwiseUnit
-from hw.conv.core.route import Route, Turn
+from hw.conv.core.route import StreamRouter, Turn
 from hw.lib.place import Placer
 
 #: Ends of the paths: sources, and sinks.
@@ -60,7 +60,7 @@ class ConvCore(wiring.Component):
                 "drain": In(stream.Signature(DrainCommand(config))),
                 "bypass_block": In(stream.Signature(BlockCommand(config))),
                 "bypass_cut": In(stream.Signature(BypassCommand(config))),
-                #: ``source_turns``, ``sink_turns``: see `Route`; its ends are `MEMORY` ... and
+                #: ``source_turns``, ``sink_turns``: see `StreamRouter`; its ends are `MEMORY` ... and
                 #: `INTO_DEPTHWISE` ...
                 "source_turns": In(stream.Signature(Turn())).array(3),
                 "sink_turns": In(stream.Signature(Turn())).array(3),
@@ -85,7 +85,7 @@ class ConvCore(wiring.Component):
         m = Module()
         m.submodules.depthwise = depthwise = self._depthwise
         m.submodules.pointwise = pointwise = self._pointwise
-        m.submodules.route = route = Route(self._config, ways=WAYS, sources=3, sinks=3)
+        m.submodules.route = route = StreamRouter(self._config, ways=WAYS, sources=3, sinks=3)
         m.submodules.cut = cut = BypassCut(self._config)
         for inner, outer in (
             (depthwise.command, self.tap),

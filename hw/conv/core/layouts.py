@@ -196,7 +196,7 @@ class TapRead(data.StructLayout):
         )
 
 
-class Point(data.StructLayout):
+class SamplePoint(data.StructLayout):
     """A sample of one tap: the banks of its four neighbours, and their weights."""
 
     def __init__(self, config: ConvConfig) -> None:

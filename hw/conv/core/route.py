@@ -25,7 +25,7 @@ class Turn(data.StructLayout):
         super().__init__({"other": 1, "words": TOTAL_BITS})
 
 
-class Route(wiring.Component):
+class StreamRouter(wiring.Component):
     """Connects sources with sinks, each of which serves its jobs in order.
 
     ``ways``: (source, sink) of every path: each end has one or two.

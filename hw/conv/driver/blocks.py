@@ -8,7 +8,7 @@ from hw.conv.config import ConvConfig
 from hw.errors import InputError
 
 
-class Blocks(NamedTuple):
+class BlockPlan(NamedTuple):
     """Pixels of a block and of the last block, and the number of blocks."""
 
     pixels: int
@@ -56,7 +56,7 @@ def plan_blocks(
     most: int | None = None,
     whole_rows: bool = False,
     pitched: bool = False,
-) -> Blocks:
+) -> BlockPlan:
     """Return the largest blocks that fit, all alike but the last.
 
     ``size``: rows and columns of the map. ``words``: of a pixel. ``most``: most pixels of a block.
@@ -84,10 +84,10 @@ def plan_blocks(
     else:
         pixels = _even(total, room)
     count = -(-total // pixels)
-    return Blocks(pixels, total - (count - 1) * pixels, count)
+    return BlockPlan(pixels, total - (count - 1) * pixels, count)
 
 
-def block_chunks(size: tuple[int, int], blocks: Blocks, *, pitched: bool) -> Chunks:
+def block_chunks(size: tuple[int, int], blocks: BlockPlan, *, pitched: bool) -> Chunks:
     """Return the pieces in which a map is read, block by block."""
     rows, columns = size
     if not pitched:

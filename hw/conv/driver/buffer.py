@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hw.conv.config import MAX_DIGITS, OFFSET_BITS, TAP_LAYER_WORDS, ConvConfig
 from hw.conv.core.layouts import SLOT_BITS, Offsets
 from hw.conv.driver.form import MapForm
-from hw.conv.driver.layer import ConvLayer, Kind
+from hw.conv.driver.layer import ConvLayer, LayerKind
 from hw.errors import InputError
 
 #: Entries of the offset store that are kept free.
@@ -48,7 +48,7 @@ def plan_buffer(config: ConvConfig, layer: ConvLayer, form: MapForm, *, in_memor
     needs = (
         (layer.masked, "masked", config.mask),
         (layer.dot, "dot", config.dot_words > 0),
-        (layer.kind is Kind.SAMPLES, "samples", config.samples),
+        (layer.kind is LayerKind.SAMPLES, "samples", config.samples),
     )
     for needed, name, present in needs:
         if needed and not present:
@@ -59,14 +59,14 @@ def plan_buffer(config: ConvConfig, layer: ConvLayer, form: MapForm, *, in_memor
     pixel_words = form.words(config)
     if pixel_words > TAP_LAYER_WORDS:
         raise InputError("channels", layer.channels, f"at most {TAP_LAYER_WORDS * config.lanes}")
-    if layer.dot and layer.offsets is Offsets.FREE and layer.kind is Kind.SAMPLES and config.taps > 1:
+    if layer.dot and layer.offsets is Offsets.FREE and layer.kind is LayerKind.SAMPLES and config.taps > 1:
         raise InputError("dot", True, f"false for samples, which are one a cycle and not {config.taps}")
     if _goes_by_strips(config, layer, pixel_words):
         plan = _rows(config, layer, pixel_words, strip=True)
         if plan is not None:
             return plan
     steps = _steps(config, layer)
-    if layer.kind is Kind.DEPTHWISE and steps * pixel_words > config.tap_words:
+    if layer.kind is LayerKind.DEPTHWISE and steps * pixel_words > config.tap_words:
         legal = f"at most {config.tap_words}, {steps} for each word of a pixel"
         raise InputError("words of weights", steps * pixel_words, legal)
     plan = _rows(config, layer, pixel_words, strip=False)
@@ -107,7 +107,7 @@ def _goes_by_strips(config: ConvConfig, layer: ConvLayer, pixel_words: int) -> b
     dilation = layer.dilations[0]
     possible = (
         config.strip
-        and layer.kind is Kind.DEPTHWISE
+        and layer.kind is LayerKind.DEPTHWISE
         and layer.offsets is Offsets.NONE
         and layer.kernel == (3, 3)
         and layer.dilations[1] == dilation
@@ -122,7 +122,7 @@ def _goes_by_strips(config: ConvConfig, layer: ConvLayer, pixel_words: int) -> b
 
 def _steps(config: ConvConfig, layer: ConvLayer) -> int:
     """Count the cycles of a word that is sampled tap by tap."""
-    return layer.taps if layer.kind is Kind.SAMPLES else -(-layer.taps // config.taps)
+    return layer.taps if layer.kind is LayerKind.SAMPLES else -(-layer.taps // config.taps)
 
 
 def _split(dilation: int) -> int:
@@ -174,7 +174,7 @@ def _rows(config: ConvConfig, layer: ConvLayer, pixel_words: int, *, strip: bool
         group_slices=slices,
         entries=entries[layer.offsets],
         entry_units=_entry_units(config, layer),
-        digits=sample_digits(config, layer) if layer.kind is Kind.SAMPLES else 1,
+        digits=sample_digits(config, layer) if layer.kind is LayerKind.SAMPLES else 1,
         passes=_passes(layer),
     )
 
@@ -235,7 +235,7 @@ def _check_gather(
 def _entry_units(config: ConvConfig, layer: ConvLayer) -> int:
     if layer.offsets is not Offsets.FREE:
         return 0 if layer.offsets is Offsets.NONE else 1
-    taps = 1 if layer.kind is Kind.SAMPLES else config.taps
+    taps = 1 if layer.kind is LayerKind.SAMPLES else config.taps
     return taps * (3 if layer.masked else 2)
 
 

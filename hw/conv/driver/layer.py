@@ -13,7 +13,7 @@ from hw.errors import InputError
 MAX_CHANNELS = 2**14
 
 
-class Kind(Enum):
+class LayerKind(Enum):
     """The units that a layer needs."""
 
     DEPTHWISE = "depthwise"
@@ -112,12 +112,12 @@ class ConvLayer:
         return self.dilations[axis] * (self.kernel[axis] - 1) + 1
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> LayerKind:
         """The units that it needs."""
         if self.group == self.channels == self.outputs:
-            return Kind.DEPTHWISE
+            return LayerKind.DEPTHWISE
         plain = self.kernel == self.strides == (1, 1) and not any(self.pads)
-        return Kind.POINTWISE if plain and self.offsets is Offsets.NONE else Kind.SAMPLES
+        return LayerKind.POINTWISE if plain and self.offsets is Offsets.NONE else LayerKind.SAMPLES
 
     @property
     def out_size(self) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
 from hw.conv.driver.form import MapForm
-from hw.conv.driver.layer import ConvLayer, Kind
+from hw.conv.driver.layer import ConvLayer, LayerKind
 
 Bytes = NDArray[np.uint8]
 Int8 = NDArray[np.int8]
@@ -73,7 +73,7 @@ def offset_entries(
     if layer.offsets is Offsets.SQUARE:
         return offset.astype("<i2").reshape(-1).view(np.uint8)
     groups, taps = layer.offset_group, layer.taps
-    per_step = 1 if layer.kind is Kind.SAMPLES else config.taps
+    per_step = 1 if layer.kind is LayerKind.SAMPLES else config.taps
     whole = -(-taps // per_step) * per_step
     rows, columns = layer.out_size
     entries = np.zeros((rows, columns, groups, whole, 3 if layer.masked else 2), "<i2")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hw.conv.config import ConvConfig
-from hw.conv.driver.blocks import Blocks, Chunks, block_chunks, row_chunks
+from hw.conv.driver.blocks import BlockPlan, Chunks, block_chunks, row_chunks
 from hw.conv.driver.form import MapForm
 from hw.conv.driver.route import PointSide, Route
 from hw.errors import InputError
@@ -25,7 +25,9 @@ class MapPlace:
         return {f"{side}_address_{port}": address for port, address in enumerate(self.addresses)}
 
 
-def source_fields(config: ConvConfig, route: Route, blocks: Blocks | None, place: MapPlace) -> dict[str, int]:
+def source_fields(
+    config: ConvConfig, route: Route, blocks: BlockPlan | None, place: MapPlace
+) -> dict[str, int]:
     """Return the fields of the map that is read: row by row, or in ``blocks``."""
     size = route.first.rows, route.first.columns
     chunks = row_chunks(size) if blocks is None else block_chunks(size, blocks, pitched=place.half)
@@ -34,7 +36,7 @@ def source_fields(config: ConvConfig, route: Route, blocks: Blocks | None, place
     return values | {"in_words": place.form.part_words(config), "in_total_words": total}
 
 
-def bypass_fields(config: ConvConfig, point: PointSide, blocks: Blocks, place: MapPlace) -> dict[str, int]:
+def bypass_fields(config: ConvConfig, point: PointSide, blocks: BlockPlan, place: MapPlace) -> dict[str, int]:
     """Return the fields of the map that is shuffled into the results.
 
     Raises `InputError` if it has another number of channels, or more than one part.

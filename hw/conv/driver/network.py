@@ -19,7 +19,7 @@ from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
 from hw.conv.driver.blocked import blocked_map, blocked_weights, in_blocks
 from hw.conv.driver.layer import ConvLayer
-from hw.conv.driver.program import LayerTensors, MapName, Program, Step, in_order
+from hw.conv.driver.program import ConvProgram, ConvStep, LayerTensors, MapName, in_order
 from hw.conv.driver.route import Rearrangement
 from hw.conv.driver.seeded import SeededTensors
 from hw.conv.driver.table import Row
@@ -31,13 +31,13 @@ Int8 = NDArray[np.int8]
 BOUND = 6
 
 
-def build(rows: Sequence[Row], config: ConvConfig, *, seed: int = 0) -> Program:
+def build(rows: Sequence[Row], config: ConvConfig, *, seed: int = 0) -> ConvProgram:
     """Return the launch of a table; ``seed`` determines weights, offsets and the first map."""
     return _Builder(config, seed).run(rows)
 
 
 @dataclass
-class _Map:
+class _WrittenMap:
     """A map that was written."""
 
     name: str
@@ -58,14 +58,14 @@ class _Builder:
     config: ConvConfig
     seed: int
     inputs: dict[str, Int8] = field(default_factory=dict)
-    steps: list[Step] = field(default_factory=list)
-    maps: list[_Map] = field(default_factory=list)
+    steps: list[ConvStep] = field(default_factory=list)
+    maps: list[_WrittenMap] = field(default_factory=list)
     blocked: set[str] = field(default_factory=set)  # inputs laid out in blocks
 
     def __post_init__(self) -> None:
         self.seeded = SeededTensors(self.config, self.seed)
 
-    def run(self, rows: Sequence[Row]) -> Program:
+    def run(self, rows: Sequence[Row]) -> ConvProgram:
         units: list[tuple[str, list[Row]]] = []
         for row in rows:
             unit = row.name.split(".b1.")[0].split(".b2.")[0]
@@ -77,7 +77,7 @@ class _Builder:
         for n, (_, members) in enumerate(units):
             following = units[n + 1][1] if n + 1 < len(units) else []
             self._unit(members, splits=_shuffles(following) and not _branches(following))
-        return Program(config=self.config, inputs=self.inputs, steps=tuple(in_order(self.steps)))
+        return ConvProgram(config=self.config, inputs=self.inputs, steps=tuple(in_order(self.steps)))
 
     def _unit(self, rows: list[Row], *, splits: bool) -> None:
         last = [row.name.rpartition(".")[2] for row in rows]
@@ -105,7 +105,7 @@ class _Builder:
                 source = self._source(chain[0])
                 self._chain(chain, source.whole)
 
-    def _source(self, row: Row) -> _Map:
+    def _source(self, row: Row) -> _WrittenMap:
         """Return the map that a layer takes, a new one if no result has its size."""
         for found in reversed(self.maps):
             if (found.channels, found.size, found.split) == (row.channels, row.size, False):
@@ -116,7 +116,7 @@ class _Builder:
             self.blocked.add(name)
             x = blocked_map(x, row.stride[0], row.pads[:2])
         self.inputs[name] = x
-        return _Map(name, row.channels, row.size)
+        return _WrittenMap(name, row.channels, row.size)
 
     def _chain(
         self,
@@ -127,7 +127,7 @@ class _Builder:
         split: bool = False,
         offsets: Row | None = None,
         double: bool = False,
-    ) -> _Map:
+    ) -> _WrittenMap:
         """Add a chain of layers, in jobs that share units where they can.
 
         ``offsets`` is the layer that computes the offsets of a deformable one.
@@ -144,7 +144,7 @@ class _Builder:
             leaving = end if is_last else Rearrangement()
             name = "+".join(rows[n].name for n in group)
             row = rows[group[-1]]
-            step = Step(
+            step = ConvStep(
                 name=name,
                 layers=members,
                 source=source,
@@ -154,7 +154,7 @@ class _Builder:
             )
             self.steps.append(step)
             channels = row.outputs * (2 if leaving.shuffle else 1)
-            written = _Map(name, channels, step.size, leaving.split)
+            written = _WrittenMap(name, channels, step.size, leaving.split)
             self.maps.append(written)
             source = written.whole
         return self.maps[-1]

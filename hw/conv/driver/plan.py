@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hw.conv.config import OFFSET_BITS, ConvConfig
 from hw.conv.core.layouts import Offsets
 from hw.conv.core.pointwise.pointwise import PointwiseUnit
-from hw.conv.driver.blocks import Blocks, PixelWords, plan_blocks
+from hw.conv.driver.blocks import BlockPlan, PixelWords, plan_blocks
 from hw.conv.driver.layer import ConvLayer
 from hw.conv.driver.maps import MapPlace, bypass_fields, result_fields, source_fields
 from hw.conv.driver.route import PointSide, Rearrangement, Route, TapSide, plan_route
@@ -22,7 +22,7 @@ _WORTH = 0.03
 
 
 @dataclass(frozen=True, kw_only=True)
-class Places:
+class JobPlaces:
     """Places of a job's tensors; ``weights``, ``tiles`` and ``offsets`` in bytes from their base pointers."""
 
     source: MapPlace
@@ -33,10 +33,10 @@ class Places:
     offsets: int = 0
 
     @property
-    def at_zero(self) -> Places:
+    def at_zero(self) -> JobPlaces:
         """The same maps, with every address 0."""
         zeros = (0,) * len(self.source.addresses)
-        return Places(
+        return JobPlaces(
             source=replace(self.source, addresses=zeros),
             result=replace(self.result, addresses=zeros),
             bypass=None if self.bypass is None else replace(self.bypass, addresses=zeros),
@@ -44,14 +44,14 @@ class Places:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class PlannedJob:
     """The fields of a descriptor, and their route; blocks only with a pointwise layer."""
 
     route: Route
-    blocks: Blocks | None
+    blocks: BlockPlan | None
     fields: Mapping[str, int]
 
-    def at(self, places: Places) -> Job:
+    def at(self, places: JobPlaces) -> PlannedJob:
         """Return the job with its tensors at ``places``, whose maps have the forms it was planned for."""
         values = dict(self.fields) | places.source.fields("in") | places.result.fields("out")
         if places.bypass is not None:
@@ -65,13 +65,13 @@ class Job:
 def plan_job(
     config: ConvConfig,
     layers: Sequence[ConvLayer],
-    places: Places,
+    places: JobPlaces,
     *,
     beat_bits: int,
     rearrangement: Rearrangement = _PLAIN,
     most_pixels: int | None = None,
     after: bool = False,
-) -> Job:
+) -> PlannedJob:
     """Plan a job of one layer, or of a depthwise and a pointwise one in either order.
 
     * ``layers``: one or two; the second takes the first one's result.
@@ -103,10 +103,10 @@ def plan_job(
         values["middle_total_words"] = route.first.out_size[0] * route.first.out_size[1] * words
     values |= source_fields(config, route, None if route.tap_first else blocks, places.source)
     values |= result_fields(config, route, places.result)
-    return Job(route=route, blocks=blocks, fields=values).at(places)
+    return PlannedJob(route=route, blocks=blocks, fields=values).at(places)
 
 
-def _check_places(config: ConvConfig, places: Places, rearrangement: Rearrangement) -> None:
+def _check_places(config: ConvConfig, places: JobPlaces, rearrangement: Rearrangement) -> None:
     for name in ("source", "result", "bypass"):
         place = getattr(places, name)
         if place is not None and len(place.addresses) != config.ports:
@@ -194,10 +194,10 @@ def _blocks(
     config: ConvConfig,
     route: Route,
     point: PointSide,
-    places: Places,
+    places: JobPlaces,
     most: int | None,
     beats: Sequence[int],
-) -> Blocks:
+) -> BlockPlan:
     """Choose blocks: the largest, or a half, a quarter or an eighth if the job is faster by `_WORTH`.
 
     The array waits for its first block, and the next unit waits for the last block.  But the ``beats`` of all
@@ -212,12 +212,12 @@ def _blocks(
     else:
         behind = max(behind, taps)
 
-    def cycles(blocks: Blocks) -> float:
+    def cycles(blocks: BlockPlan) -> float:
         sweeps = sum(PointwiseUnit.sweep_cycles(config, pixels=blocks.pixels, beats=tile) for tile in beats)
         steady = max(taps, blocks.blocks * sweeps)
         return steady + (before + behind) * blocks.pixels / pixels
 
-    def fit(most: int | None) -> Blocks:
+    def fit(most: int | None) -> BlockPlan:
         return plan_blocks(
             config,
             point.layer.out_size,
@@ -242,7 +242,7 @@ def _blocks(
 
 
 def _point_fields(
-    config: ConvConfig, route: Route, point: PointSide, blocks: Blocks, tile_bytes: int
+    config: ConvConfig, route: Route, point: PointSide, blocks: BlockPlan, tile_bytes: int
 ) -> dict[str, int]:
     layer = point.layer
     # In blocks that are not whole rows each pixel counts as a row.

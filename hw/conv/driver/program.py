@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
 from hw.conv.driver.form import MapForm
-from hw.conv.driver.layer import ConvLayer, Kind
+from hw.conv.driver.layer import ConvLayer, LayerKind
 from hw.conv.driver.layout import gathered, offset_entries, spread
 from hw.conv.driver.maps import MapPlace
-from hw.conv.driver.plan import Job, Places
+from hw.conv.driver.plan import JobPlaces, PlannedJob
 from hw.conv.driver.route import Rearrangement, Route, plan_route
 from hw.conv.driver.weight_streams import ChannelParameters, DotTensors, tap_stream, tile_stream
 from hw.conv.driver.workload import ConvJob, ConvWorkload
@@ -52,7 +52,7 @@ class MapName:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Step:
+class ConvStep:
     """A job: its layers with their tensors, and the maps it reads and writes."""
 
     name: str
@@ -109,17 +109,17 @@ class _Map:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Program:
+class ConvProgram:
     """The jobs of a launch, and their tensors."""
 
     config: ConvConfig
     #: int8 ``[C, H, W]`` by name: maps written by the host, in the form that the first reader needs.
     inputs: Mapping[str, Int8]
-    steps: tuple[Step, ...]  #: Jobs in order.
+    steps: tuple[ConvStep, ...]  #: Jobs in order.
     #: Bits of a beat of the ports: those of the board in a launch, any otherwise.
     beat_bits: int = 256
 
-    def at(self, beat_bits: int) -> Program:
+    def at(self, beat_bits: int) -> ConvProgram:
         """Return the same program for ports of ``beat_bits``."""
         return replace(self, beat_bits=beat_bits)
 
@@ -148,7 +148,7 @@ class Program:
         return maps
 
     @cached_property
-    def _compiled(self) -> tuple[list[Job], Bytes, Bytes]:
+    def _compiled(self) -> tuple[list[PlannedJob], Bytes, Bytes]:
         """Plan every step; returns jobs, weights and offsets."""
         weights, offsets = _Arena(), _Arena()
         jobs = []
@@ -163,9 +163,9 @@ class Program:
             jobs.append(step.job.plan(self.config, beat_bits=self.beat_bits, places=places))
         return jobs, weights.content, offsets.content
 
-    def _places(self, step: Step) -> Places:
+    def _places(self, step: ConvStep) -> JobPlaces:
         """Return the places of a step's maps."""
-        return Places(
+        return JobPlaces(
             source=self.maps[step.source.name].place(self.config, step.source.part),
             result=self.maps[step.result].place(self.config, None),
             bypass=None
@@ -173,16 +173,16 @@ class Program:
             else self.maps[step.bypass.name].place(self.config, step.bypass.part),
         )
 
-    def route(self, step: Step) -> Route:
+    def route(self, step: ConvStep) -> Route:
         """Return the route of a step, which is the same for ports of any width."""
         job, places = step.job, self._places(step)
         return plan_route(self.config, job.layers, places.source.form, places.result.form, job.rearrangement)
 
-    def _streams(self, step: Step, route: Route) -> dict[str, Bytes]:
-        """Return the weights of a job, by the fields of `Places`."""
+    def _streams(self, step: ConvStep, route: Route) -> dict[str, Bytes]:
+        """Return the weights of a job, by the fields of `JobPlaces`."""
         streams = {}
         for tensors in step.layers:
-            if tensors.layer.kind is Kind.DEPTHWISE or tensors.layer.dot:
+            if tensors.layer.kind is LayerKind.DEPTHWISE or tensors.layer.dot:
                 assert route.tap is not None
                 streams["weights"] = tap_stream(
                     self.config,
@@ -193,21 +193,21 @@ class Program:
                     beat_bits=self.beat_bits,
                     dot=tensors.dot,
                 )
-            if tensors.layer.kind is not Kind.DEPTHWISE:
+            if tensors.layer.kind is not LayerKind.DEPTHWISE:
                 assert route.point is not None
                 streams["tiles"] = tile_stream(
                     self.config, route.point, tensors.w, tensors.parameters, beat_bits=self.beat_bits
                 )
         return streams
 
-    def _offsets(self, step: Step) -> Bytes:
+    def _offsets(self, step: ConvStep) -> Bytes:
         for tensors in step.layers:
             if tensors.layer.offsets is not Offsets.NONE and tensors.offset is not None:
                 return offset_entries(self.config, tensors.layer, tensors.offset, tensors.mask)
         return _EMPTY
 
     @property
-    def jobs(self) -> list[Job]:
+    def jobs(self) -> list[PlannedJob]:
         """The planned steps."""
         return self._compiled[0]
 
@@ -269,7 +269,7 @@ class Program:
         return gathered(self.config, found.form, slices, found.size, split=found.split)
 
 
-def in_order(steps: Sequence[Step]) -> list[Step]:
+def in_order(steps: Sequence[ConvStep]) -> list[ConvStep]:
     """Mark each job that must wait for earlier ones: it reads a result of one of them.
 
     Jobs that are marked already stay so.

@@ -11,8 +11,8 @@ from hw.conv.core.layouts import Offsets
 from hw.conv.driver.blocks import PixelWords, room_pixels
 from hw.conv.driver.buffer import BufferPlan, plan_buffer, sample_digits
 from hw.conv.driver.form import MapForm
-from hw.conv.driver.layer import ConvLayer, Kind
-from hw.conv.driver.weights import PointLanes, Tile, tiles
+from hw.conv.driver.layer import ConvLayer, LayerKind
+from hw.conv.driver.weights import PointLanes, WeightTile, tiles
 from hw.errors import InputError
 
 
@@ -49,7 +49,7 @@ class PointSide:
     form: MapForm  #: Form of its results, before any shuffle.
     #: ``lanes``, ``tiles``: lanes of its channels, and its tiles.
     lanes: PointLanes
-    tiles: tuple[Tile, ...]
+    tiles: tuple[WeightTile, ...]
 
     @property
     def words(self) -> int:
@@ -84,7 +84,7 @@ class Route:
     @property
     def samples(self) -> bool:
         """Samples of one layer flow from unit to unit."""
-        return self.first.kind is Kind.SAMPLES
+        return self.first.kind is LayerKind.SAMPLES
 
     def sum_bits(self, config: ConvConfig, layer: ConvLayer) -> int:
         """Count the fraction bits of the sums of one of its layers."""
@@ -106,8 +106,8 @@ def plan_route(
     """
     _check_layers(layers)
     first, last = layers[0], layers[-1]
-    sampled = next((layer for layer in layers if layer.kind is not Kind.POINTWISE), None)
-    pointwise = next((layer for layer in layers if layer.kind is not Kind.DEPTHWISE), None)
+    sampled = next((layer for layer in layers if layer.kind is not LayerKind.POINTWISE), None)
+    pointwise = next((layer for layer in layers if layer.kind is not LayerKind.DEPTHWISE), None)
     for name, form, channels in (
         ("source", source, first.channels),
         ("result", result, last.outputs * (2 if rearrangement.shuffle else 1)),
@@ -148,15 +148,15 @@ def plan_route(
 
 def sum_shift(config: ConvConfig, layer: ConvLayer, buffer: BufferPlan | None) -> int:
     """Count the fraction bits of a layer's sums: 2 F of samples, 8 of masks, 0 of plain pixels."""
-    plain = layer.kind is Kind.SAMPLES and layer.offsets is Offsets.NONE
-    if buffer is None or buffer.strip or plain or layer.kind is Kind.POINTWISE:
+    plain = layer.kind is LayerKind.SAMPLES and layer.offsets is Offsets.NONE
+    if buffer is None or buffer.strip or plain or layer.kind is LayerKind.POINTWISE:
         return 0
     return 2 * config.fraction_bits + (MASK_BITS if layer.masked else 0)
 
 
 def _check_layers(layers: Sequence[ConvLayer]) -> None:
     kinds = {layer.kind for layer in layers}
-    if len(layers) != 1 and not (len(layers) == 2 and kinds == {Kind.DEPTHWISE, Kind.POINTWISE}):
+    if len(layers) != 1 and not (len(layers) == 2 and kinds == {LayerKind.DEPTHWISE, LayerKind.POINTWISE}):
         names = [layer.kind.value for layer in layers]
         raise InputError("layers", names, "one, or a depthwise and a pointwise one")
     if len(layers) == 2:
@@ -168,7 +168,7 @@ def _check_layers(layers: Sequence[ConvLayer]) -> None:
 
 def _point_side(config: ConvConfig, layer: ConvLayer, source: MapForm, result: MapForm) -> PointSide:
     """Plan a pointwise layer; a depthwise layer before it keeps the form of the source."""
-    samples = layer.kind is Kind.SAMPLES
+    samples = layer.kind is LayerKind.SAMPLES
     form = MapForm(channels=layer.outputs, parts=result.parts, groups=result.groups)
     lanes = PointLanes(
         inputs=source.lanes(config),

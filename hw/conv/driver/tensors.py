@@ -21,7 +21,7 @@ from hw.conv.driver.formats import (
     quantized_weights,
 )
 from hw.conv.driver.layer import ConvLayer
-from hw.conv.driver.program import LayerTensors, MapName, Program, Step
+from hw.conv.driver.program import ConvProgram, ConvStep, LayerTensors, MapName
 from hw.conv.driver.route import Route
 from hw.conv.driver.weight_streams import ChannelParameters
 from hw.errors import InputError
@@ -69,7 +69,7 @@ class QuantizedLayer:
         width = _sum_width(self.layer, self.sum_bits + self.extra_bits)
         return -(-(width - self.extra_bits) // 8)
 
-    def program(self, y_scale: float, y_zero: int) -> Program:
+    def program(self, y_scale: float, y_zero: int) -> ConvProgram:
         """Return the launch: the layer, then the layer again for each byte of its sums."""
         outputs, shape = len(self.layer.w), self.layer.layer
         multiplier, shift = channel_scales(self.sum_unit / y_scale)
@@ -87,8 +87,8 @@ class QuantizedLayer:
             steps.append(replace(_step(raw), name=f"sums {n}", result=f"{SUMS}{n}"))
         return self._program(tuple(steps))
 
-    def _program(self, steps: tuple[Step, ...]) -> Program:
-        return Program(config=self.config, inputs={"x": self.x}, steps=steps)
+    def _program(self, steps: tuple[ConvStep, ...]) -> ConvProgram:
+        return ConvProgram(config=self.config, inputs={"x": self.x}, steps=steps)
 
 
 def read_tensors(tensors: Mapping[str, Tensor], config: ConvConfig) -> QuantizedLayer:
@@ -151,8 +151,8 @@ def joined_sums(maps: Mapping[str, NDArray[np.int8]], count: int) -> NDArray[np.
     return total
 
 
-def _step(layer: LayerTensors) -> Step:
-    return Step(name="layer", layers=(layer,), source=MapName(name="x"), result=RESULT)
+def _step(layer: LayerTensors) -> ConvStep:
+    return ConvStep(name="layer", layers=(layer,), source=MapName(name="x"), result=RESULT)
 
 
 def _sum_width(layer: LayerTensors, bits: int) -> int:

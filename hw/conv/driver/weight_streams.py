@@ -20,9 +20,9 @@ from hw.conv.core.packets import (
     TileHeader,
 )
 from hw.conv.driver.form import MapForm
-from hw.conv.driver.layer import Kind
+from hw.conv.driver.layer import LayerKind
 from hw.conv.driver.route import PointSide, TapSide
-from hw.conv.driver.weights import Tile, packets
+from hw.conv.driver.weights import WeightTile, packets
 from hw.errors import InputError
 
 Bytes = NDArray[np.uint8]
@@ -76,7 +76,7 @@ def tap_stream(
     lanes, buffer = form.lanes(config), side.buffer
     count = buffer.words * config.lanes
     taps = np.zeros((count, buffer.steps * config.taps if not buffer.strip else side.layer.taps), np.int8)
-    if side.layer.kind is Kind.DEPTHWISE:
+    if side.layer.kind is LayerKind.DEPTHWISE:
         taps[lanes, : side.layer.taps] = w.reshape(len(w), -1)
     cells = (buffer.words, config.lanes // config.cell_lanes, config.cell_lanes)
     contents = {
@@ -192,9 +192,9 @@ def _dense(config: ConvConfig, side: PointSide, w: Int8, outputs: Int, first: in
     return dense
 
 
-def _tile_headers(config: ConvConfig, tiles: tuple[Tile, ...]) -> Bytes:
+def _tile_headers(config: ConvConfig, tiles: tuple[WeightTile, ...]) -> Bytes:
     values = np.array(tiles, np.int64).T
-    of = dict(zip(Tile._fields, values, strict=True))
+    of = dict(zip(WeightTile._fields, values, strict=True))
     in_slices, out_slices = config.lanes // config.inputs, config.lanes // config.outputs
     return _fields(
         TileHeader(),

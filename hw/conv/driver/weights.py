@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hw.conv.config import ConvConfig
 from hw.conv.core.packets import RECORD_BITS, Record
 from hw.conv.driver.buffer import BufferPlan
-from hw.conv.driver.layer import ConvLayer, Kind
+from hw.conv.driver.layer import ConvLayer, LayerKind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class PointLanes:
     digits: int = 1  #: Of a sample; 1 for a pixel.
 
 
-class Tile(NamedTuple):
+class WeightTile(NamedTuple):
     """Weights of PA input lanes of a tap for PE output lanes.
 
     ``inputs`` and ``outputs`` are slices of PA and of PE lanes; the rest is as in
@@ -44,12 +44,12 @@ class Tile(NamedTuple):
     ends: bool
 
 
-def tiles(config: ConvConfig, lanes: PointLanes) -> list[Tile]:
+def tiles(config: ConvConfig, lanes: PointLanes) -> list[WeightTile]:
     """List the tiles of a block: all that have an input and an output channel of one group."""
     sources = _groups(lanes.inputs, config.inputs, lanes.group)
     targets = _groups(lanes.outputs, config.outputs, lanes.group)
     slices = config.lanes // config.inputs
-    found: list[Tile] = []
+    found: list[WeightTile] = []
     for target in sorted(targets):
         used = [source for source in sorted(sources) if sources[source] & targets[target]]
         parts = [
@@ -57,7 +57,7 @@ def tiles(config: ConvConfig, lanes: PointLanes) -> list[Tile]:
         ]
         for n, (digit, tap, source) in enumerate(parts):
             found.append(
-                Tile(
+                WeightTile(
                     outputs=target,
                     digit=digit,
                     tap=tap,
@@ -87,7 +87,7 @@ def packets(config: ConvConfig, layer: ConvLayer, buffer: BufferPlan) -> list[tu
     found = []
     if layer.dot:
         found = [(Record.DOT, cells * buffer.passes), (Record.DOT_PARAMETERS, 2 * buffer.passes)]
-    if layer.kind is not Kind.DEPTHWISE:
+    if layer.kind is not LayerKind.DEPTHWISE:
         return found
     if buffer.strip:
         return [*found, (Record.STRIPS, lanes), (Record.PARAMETERS, lanes)]

@@ -8,9 +8,9 @@ from functools import lru_cache
 
 from hw.conv.config import ConvConfig
 from hw.conv.driver.form import MapForm
-from hw.conv.driver.layer import ConvLayer, Kind
+from hw.conv.driver.layer import ConvLayer, LayerKind
 from hw.conv.driver.maps import MapPlace
-from hw.conv.driver.plan import Job, Places, plan_job
+from hw.conv.driver.plan import JobPlaces, PlannedJob, plan_job
 from hw.conv.driver.route import Rearrangement, plan_route
 from hw.errors import InputError
 
@@ -37,16 +37,16 @@ class ConvJob:
     def result_form(self) -> MapForm:
         """Form of the map that is written."""
         last = self.layers[-1]
-        if last.kind is Kind.DEPTHWISE:
+        if last.kind is LayerKind.DEPTHWISE:
             return MapForm(channels=last.outputs, groups=self._groups(last))
         channels = last.outputs * (2 if self.rearrangement.shuffle else 1)
         return MapForm(channels=channels, parts=2 if self.rearrangement.split else 1)
 
     def _groups(self, layer: ConvLayer) -> int:
-        sampled = next((layer for layer in self.layers if layer.kind is not Kind.POINTWISE), None)
+        sampled = next((layer for layer in self.layers if layer.kind is not LayerKind.POINTWISE), None)
         return layer.offset_group if layer is sampled else 1
 
-    def plan(self, config: ConvConfig, *, beat_bits: int, places: Places | None = None) -> Job:
+    def plan(self, config: ConvConfig, *, beat_bits: int, places: JobPlaces | None = None) -> PlannedJob:
         """Plan the job; without ``places`` every tensor lies at 0.
 
         Addresses do not change a plan, so equal jobs are planned once, wherever their tensors lie.
@@ -55,7 +55,7 @@ class ConvJob:
             return plan_at_zero(config, self, beat_bits, places.at_zero).at(places)
         nowhere = (0,) * config.ports
         bypass = MapForm(channels=self.layers[-1].outputs)
-        at_zero = Places(
+        at_zero = JobPlaces(
             source=MapPlace(form=self.source_form, addresses=nowhere, half=self.source_half),
             result=MapPlace(form=self.result_form, addresses=nowhere),
             bypass=MapPlace(form=bypass, addresses=nowhere, half=self.bypass_half)
@@ -66,7 +66,7 @@ class ConvJob:
 
 
 @lru_cache(maxsize=256)
-def plan_at_zero(config: ConvConfig, job: ConvJob, beat_bits: int, places: Places) -> Job:
+def plan_at_zero(config: ConvConfig, job: ConvJob, beat_bits: int, places: JobPlaces) -> PlannedJob:
     """Plan a job whose tensors lie at 0; equal jobs share one plan."""
     return plan_job(
         config,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hw.conv.config import ConvConfig
-from hw.conv.movers.movers import Moved, side_port, weight_port
+from hw.conv.movers.movers import PortBytes, side_port, weight_port
 from hw.lib.arguments import STATUS, Argument, ArgumentTable, Kind
 from hw.lib.counters import counter_names
 
@@ -20,13 +20,13 @@ _CYCLE_DOCS = {
 
 
 def bytes_counters(config: ConvConfig) -> dict[str, str]:
-    """Return the names and documentation of the counters of bytes, as in `hw.conv.movers.movers.Moved`."""
-    what = {weight_port(config): "weights", side_port(config): "descriptors, offsets and the log"}
+    """Return names and documentation of the counters of bytes, those of `hw.conv.movers.movers.PortBytes`."""
+    others = {weight_port(config): "weights", side_port(config): "descriptors, offsets and the log"}
     docs = {}
-    for name, _ in Moved(config):
-        port, way, _ = name.split("_")
-        maps = what.get(int(port.removeprefix("gmem")), "maps")
-        docs[name] = f"Bytes of {maps} {'read' if way == 'read' else 'written'}"
+    for name, _ in PortBytes(config):
+        port, direction, _ = name.split("_")
+        maps = others.get(int(port.removeprefix("gmem")), "maps")
+        docs[name] = f"Bytes of {maps} {'read' if direction == 'read' else 'written'}"
     return docs
 
 

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from typing import NamedTuple, Protocol
 
 
-class Piece(NamedTuple):
+class WordSpan(NamedTuple):
     """``words`` in a row: the earliest cycles of the first and of the last of them."""
 
     words: int
@@ -18,22 +18,22 @@ class Piece(NamedTuple):
 class Source(Protocol):
     """A producer of the words of a job, in order."""
 
-    def offer(self, most: int) -> Piece:
+    def offer(self, most: int) -> WordSpan:
         """Return the next piece, of up to ``most`` words."""
 
-    def took(self, piece: Piece) -> None:
+    def accept(self, piece: WordSpan) -> None:
         """Accept the piece, in the cycles in which its words left."""
 
 
-class Passed:
+class Departures:
     """The cycles in which the words of a job passed a place."""
 
     def __init__(self) -> None:
         self._ends: list[int] = []  # words up to the end of each piece
-        self._pieces: list[Piece] = []
+        self._pieces: list[WordSpan] = []
         self.words = 0
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: WordSpan) -> None:
         """Append a piece."""
         self.words += piece.words
         self._ends.append(self.words)
@@ -60,9 +60,9 @@ class Queue:
 
     def __init__(self, places: int) -> None:
         self._places = places
-        self._left = Passed()
+        self._left = Departures()
         self._came = 0  # the last word
-        self._offered = Piece(0, 0, 0)
+        self._offered = WordSpan(0, 0, 0)
         self._source: Source
 
     def of(self, source: Source) -> Queue:
@@ -70,12 +70,12 @@ class Queue:
         self._source = source
         return self
 
-    def offer(self, most: int) -> Piece:
+    def offer(self, most: int) -> WordSpan:
         """Return the next piece, of up to ``most`` words."""
         self._offered = self._source.offer(most)
         return self._offered
 
-    def took(self, piece: Piece) -> None:
+    def accept(self, piece: WordSpan) -> None:
         """Accept a piece that left: until then its words had places, as far as earlier words had
         left theirs.
         """
@@ -83,15 +83,15 @@ class Queue:
         gone = self._left.words - self._places - 1
         first = max(self._offered.first, self._left.at(gone - piece.words + 1) + 1, self._came + 1)
         self._came = max(self._offered.last, self._left.at(gone) + 1, first + piece.words - 1)
-        self._source.took(Piece(piece.words, first, self._came))
+        self._source.accept(WordSpan(piece.words, first, self._came))
 
 
-def behind(piece: Piece, first: int, *, pace: float = 1) -> Piece:
+def paced(piece: WordSpan, first: int, *, pace: float = 1) -> WordSpan:
     """Return when a piece passes a place that is free from ``first`` on and takes ``pace`` cycles a word."""
     start = max(piece.first, first)
-    return Piece(piece.words, start, max(piece.last, start + math.ceil((piece.words - 1) * pace)))
+    return WordSpan(piece.words, start, max(piece.last, start + math.ceil((piece.words - 1) * pace)))
 
 
-def after(piece: Piece, cycles: int) -> Piece:
+def delayed(piece: WordSpan, cycles: int) -> WordSpan:
     """Return a piece delayed by ``cycles``."""
-    return Piece(piece.words, piece.first + cycles, piece.last + cycles)
+    return WordSpan(piece.words, piece.first + cycles, piece.last + cycles)

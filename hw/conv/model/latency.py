@@ -21,7 +21,7 @@ from hw.conv.core.pointwise.out_buffer import OutBuffer
 from hw.conv.core.pointwise.pointwise import PointwiseUnit
 from hw.conv.core.pointwise.shuffle import Shuffle
 from hw.conv.core.pointwise.sweep import Sweep
-from hw.conv.core.route import Route
+from hw.conv.core.route import StreamRouter
 from hw.conv.movers.descriptor import used_bytes
 from hw.conv.movers.dispatch import Dispatch
 from hw.conv.movers.join import Join
@@ -78,7 +78,7 @@ class Latency:
         dot = OffsetDot.LATENCY if config.dot_words else 0
         #: From a word that enters the line buffer to the offsets computed from it, at their store.
         self.dot = OffsetDot.latency(config)
-        self.into_taps, self.into_points = Route.LATENCY + dot, Route.LATENCY
+        self.into_taps, self.into_points = StreamRouter.LATENCY + dot, StreamRouter.LATENCY
         self.read = shared + self.cut
         #: ``fill_token``, ``fill_token_interval``, ``fill_start``: from the depthwise unit's start to its
         #: first token; to the next token; from the start to the first word taken.
@@ -122,7 +122,7 @@ class Latency:
         self.reload = Sweep.RELEASE
         self.bypass = BlockBuffer.FULL_LATENCY
         self.bypass_cut = BypassCut.latency(config)
-        self.out = Route.LATENCY  #: From a unit to the writer.
+        self.out = StreamRouter.LATENCY  #: From a unit to the writer.
         #: ``write``, ``written``: from a word to the DMA, and from its last beat to the end of the job.
         self.write = MapWriter.LATENCY + PortWriter.LATENCY
         self.written = WriteDMA.ADDRESS_LATENCY + board.idle_write_cycles + WriteDMA.DONE_LATENCY

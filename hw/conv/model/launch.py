@@ -14,23 +14,23 @@ from dataclasses import dataclass
 from hw.board import Board
 from hw.conv.config import ConvConfig
 from hw.conv.core.depthwise.loader import TapLoader
-from hw.conv.driver.plan import Job
+from hw.conv.driver.plan import PlannedJob
 from hw.conv.driver.route import PointSide, TapSide
 from hw.conv.driver.weights import packets, tile_beats
-from hw.conv.model.flow import Passed, Piece, Queue, Source, after, behind
+from hw.conv.model.flow import Departures, Queue, Source, WordSpan, delayed, paced
 from hw.conv.model.latency import Latency
 from hw.conv.model.maps import MapSource, Ports
 from hw.conv.model.points import PointJob, PointState
 from hw.conv.model.supply import OffsetQueue, OffsetSupply, Weights
 from hw.conv.model.taps import TapJob
-from hw.conv.model.waits import WEIGHT, Activity
+from hw.conv.model.waits import WEIGHT, CycleCounts
 from hw.conv.movers import descriptor as d
 from hw.conv.movers.map_writer import SLICES
 from hw.lib.skid import Skid
 
 
 @dataclass(frozen=True, kw_only=True)
-class Launch:
+class PredictedLaunch:
     """The predicted cycles of a launch."""
 
     #: Cycles by cause, under the names of the kernel's counters without their sum.
@@ -38,41 +38,45 @@ class Launch:
     log: tuple[int, ...]  #: For each job the cycle in which it is in memory, as the kernel logs it.
 
 
-def predict_launch(config: ConvConfig, board: Board, jobs: Sequence[Job], *, first: bool = True) -> Launch:
+def predict_launch(
+    config: ConvConfig, board: Board, jobs: Sequence[PlannedJob], *, first: bool = True
+) -> PredictedLaunch:
     """Predict a launch whose jobs were planned for the ports of ``board``; ``first``: after a reset."""
-    walk = _Walk(config, board, len(jobs), first=first)
+    walk = _LaunchModel(config, board, len(jobs), first=first)
     for job in jobs:
         walk.add(job)
     cycles = walk.written[-1] + walk.latency.log
-    return Launch(counters=walk.activity.counts(cycles), log=tuple(cycle - 1 for cycle in walk.written))
+    return PredictedLaunch(
+        counters=walk.activity.counts(cycles), log=tuple(cycle - 1 for cycle in walk.written)
+    )
 
 
-class _Way:
+class _Delayed:
     """A source whose words arrive some cycles later."""
 
     def __init__(self, source: Source, cycles: int) -> None:
         self._source, self._cycles = source, cycles
 
-    def offer(self, most: int) -> Piece:
-        return after(self._source.offer(most), self._cycles)
+    def offer(self, most: int) -> WordSpan:
+        return delayed(self._source.offer(most), self._cycles)
 
-    def took(self, piece: Piece) -> None:
-        self._source.took(after(piece, -self._cycles))
+    def accept(self, piece: WordSpan) -> None:
+        self._source.accept(delayed(piece, -self._cycles))
 
 
-class _Walk:
+class _LaunchModel:
     """The state of units, buffers and ports after the jobs so far; ``written``: the end of each job."""
 
     def __init__(self, config: ConvConfig, board: Board, jobs: int, *, first: bool) -> None:
         self._config, self._board, self._jobs = config, board, jobs
         self.latency = Latency(config, board)
-        self.activity = Activity()
+        self.activity = CycleCounts()
         self.written: list[int] = []
         self._ports = Ports(config, board, first=first)
         self._weights = Weights(self._ports, self.latency)
         self._points = PointState()
         self._tap_free = 0
-        self._tapped = Passed()
+        self._tapped = Departures()
         self._taps_taken = [0, 0]  # commands of the depthwise unit
         self._taps_released = [0, 0]
         self._joined: list[int] = []  # descriptors
@@ -89,7 +93,7 @@ class _Walk:
         self._offsets = OffsetQueue(config, self.latency)
         self._offsets_left: list[int] = []  # the side port's last word of each job's offsets
 
-    def add(self, job: Job) -> None:
+    def add(self, job: PlannedJob) -> None:
         """Follow a job until it is in memory."""
         fields, latency = job.fields, self.latency
         descriptor = self._descriptor()
@@ -109,14 +113,14 @@ class _Walk:
             tap_job.source = self._map(fields, tap_job.token, latency.into_taps)
             last = self._behind_tap.of(tap_job)
             if point_job is not None:
-                point_job.fill.source = self._before_point.of(_Way(last, latency.into_points))
+                point_job.fill.source = self._before_point.of(_Delayed(last, latency.into_points))
                 last = self._behind_point.of(point_job)
         else:
             assert point_job is not None
             point_job.fill.source = self._map(fields, point_job.fill.token, latency.into_points)
             last = self._behind_point.of(point_job)
             if tap_job is not None:
-                tap_job.source = self._before_tap.of(_Way(last, latency.into_taps))
+                tap_job.source = self._before_tap.of(_Delayed(last, latency.into_taps))
                 last = self._behind_tap.of(tap_job)
         self._write(fields, last)
         if tap_job is not None and fields["flags"] & d.DOT:
@@ -155,7 +159,7 @@ class _Walk:
             source.beside, self._bypass.beside = self._bypass, source
         return source
 
-    def _tap(self, job: Job, side: TapSide, accepted: int) -> TapJob:
+    def _tap(self, job: PlannedJob, side: TapSide, accepted: int) -> TapJob:
         config, fields = self._config, job.fields
         taken = max(accepted + 1, self._tap_free)
         self._taps_taken.append(taken)
@@ -187,7 +191,7 @@ class _Walk:
             passed=self._tapped,
         )
 
-    def _point(self, job: Job, side: PointSide, accepted: int) -> PointJob:
+    def _point(self, job: PlannedJob, side: PointSide, accepted: int) -> PointJob:
         config, fields, route = self._config, job.fields, job.route
         reverse = route.tap is not None and not route.tap_first
         beats = {
@@ -221,11 +225,11 @@ class _Walk:
     def _write(self, fields: Mapping[str, int], last: Source) -> None:
         """Take all results, and follow the last ones to memory."""
         latency, left, free = self.latency, fields["out_total_words"], self._out
-        way = self._writer.of(_Way(last, latency.out))
+        way = self._writer.of(_Delayed(last, latency.out))
         pace = self._write_pace(fields)
         while left:
-            piece = behind(way.offer(left), free, pace=pace)
-            way.took(piece)
+            piece = paced(way.offer(left), free, pace=pace)
+            way.accept(piece)
             free, left = piece.last + 1, left - piece.words
         self._out = free + math.ceil(pace) - 1
         self._ends.append(free - 1)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from hw.board import Board
 from hw.conv.config import ConvConfig
-from hw.conv.model.flow import Piece
+from hw.conv.model.flow import WordSpan
 from hw.conv.model.latency import Latency
 from hw.conv.movers.movers import side_port
 from hw.lib.skid import Skid
@@ -107,30 +107,30 @@ class MapSource:
         self._number = 0
         # A map, and the bypass with it, follows the previous map.
         self._asked = ports.asked
-        self._granted: deque[Piece] = deque()
-        self._piece = Piece(0, 0, 0)
+        self._granted: deque[WordSpan] = deque()
+        self._piece = WordSpan(0, 0, 0)
         #: The source that shares the ports: a map's bypass, or the bypass' map.
         self.beside: MapSource | None = None
 
-    def offer(self, most: int) -> Piece:
+    def offer(self, most: int) -> WordSpan:
         """Return words of the current chunk."""
         if not self._piece.words:
             self._piece = self._next()
         words, first, last = self._piece
         if most >= words:
             return self._piece
-        return Piece(most, first, first + (most - 1) * (last - first) // (words - 1))
+        return WordSpan(most, first, first + (most - 1) * (last - first) // (words - 1))
 
-    def took(self, piece: Piece) -> None:
+    def accept(self, piece: WordSpan) -> None:
         """Accept them; the next offer is of the words after them."""
         self._ports.left = max(self._ports.left, piece.last - self._way - _WAITING)
         words, first, last = self._piece
         left = words - piece.words
         if left:
             first += piece.words * (last - first) // (words - 1)
-        self._piece = Piece(left, first, last)
+        self._piece = WordSpan(left, first, last)
 
-    def _next(self) -> Piece:
+    def _next(self) -> WordSpan:
         """Return the next chunk, after chunks of either source that are requested before it."""
         while not self._granted:
             asks = {source: source._ask() for source in (self, self.beside) if source is not None}
@@ -169,7 +169,7 @@ class MapSource:
         ports.left = max(ports.free, start + words * (beats - 1) // beats)
         first = math.ceil(start + (first_beats - 1) * ports.beat) + self._way
         self._granted.append(
-            Piece(words, first, max(first + words - 1, math.ceil(ports.free) - 1 + self._way))
+            WordSpan(words, first, max(first + words - 1, math.ceil(ports.free) - 1 + self._way))
         )
 
     def _chunk(self, row: int, n: int) -> _Chunk:

@@ -8,10 +8,10 @@ from hw.conv.config import ConvConfig
 from hw.conv.core.bypass_cut import BypassCut
 from hw.conv.core.pointwise.cell import PointwiseCell
 from hw.conv.core.pointwise.drain import Drain
-from hw.conv.model.flow import Piece, Source, behind
+from hw.conv.model.flow import Source, WordSpan, paced
 from hw.conv.model.latency import Latency
-from hw.conv.model.supply import Tiles, Weights
-from hw.conv.model.waits import BUSY, INPUT, OUTPUT, WEIGHT, Activity
+from hw.conv.model.supply import TileBeats, Weights
+from hw.conv.model.waits import BUSY, INPUT, OUTPUT, WEIGHT, CycleCounts
 
 #: Fewest tiles for which vectorized sweeps are faster.
 _MANY = 128
@@ -74,8 +74,8 @@ class BlockFill:
         )
         left = self._words(self._block)
         while left:
-            piece = behind(self.source.offer(left), free, pace=self._pace)
-            self.source.took(piece)
+            piece = paced(self.source.offer(left), free, pace=self._pace)
+            self.source.accept(piece)
             free, left = piece.last + 1, left - piece.words
         halves.last = free - 1
         self._block += 1
@@ -93,7 +93,7 @@ class PointJob:
         self,
         config: ConvConfig,
         latency: Latency,
-        activity: Activity,
+        activity: CycleCounts,
         state: PointState,
         weights: Weights,
         fields: Mapping[str, int],
@@ -104,7 +104,7 @@ class PointJob:
         bypass: bool,
     ) -> None:
         self._latency, self._activity, self._state, self._weights = latency, activity, state, weights
-        self._fields, self._tiles, self._beats = fields, tiles, Tiles(tiles)
+        self._fields, self._tiles, self._beats = fields, tiles, TileBeats(tiles)
         self._least = PointwiseCell.least_sweep(config)
         self._active = known + latency.active
         pixels = fields["blocks"] * fields["block"] - fields["block"] + fields["last_block"]
@@ -132,16 +132,16 @@ class PointJob:
     def _pixels(self, block: int) -> int:
         return self._fields["last_block" if block == self._fields["blocks"] - 1 else "block"]
 
-    def offer(self, most: int) -> Piece:
+    def offer(self, most: int) -> WordSpan:
         """Return words of the current block."""
         if not self._left:
             self._free = max(self._free, self._sweep() + self._latency.drain)
             self._left = self._pixels(self._block) * self._leaving
             self._block += 1
         words = min(most, self._left)
-        return Piece(words, self._free, self._free + words - 1)
+        return WordSpan(words, self._free, self._free + words - 1)
 
-    def took(self, piece: Piece) -> None:
+    def accept(self, piece: WordSpan) -> None:
         """Accept them; the next offer is of the words after them."""
         self._left -= piece.words
         self._free = piece.last + 1

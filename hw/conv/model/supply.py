@@ -11,7 +11,7 @@ import numpy as np
 from hw.conv.config import ConvConfig
 from hw.conv.core.depthwise.offset_store import OffsetStore
 from hw.conv.core.packets import RECORD_BITS
-from hw.conv.model.flow import Passed, Piece
+from hw.conv.model.flow import Departures, WordSpan
 from hw.conv.model.latency import Latency
 from hw.conv.model.maps import Ports
 from hw.lib.dma.read import ReadDMA
@@ -20,7 +20,7 @@ from hw.lib.dma.read import ReadDMA
 _ROUNDING = 1e-3
 
 
-class Tiles:
+class TileBeats:
     """The beats of each tile of a layer's block."""
 
     def __init__(self, beats: Sequence[int]) -> None:
@@ -82,7 +82,7 @@ class Weights:
         self._arrives, self._count, self._last = arrives, count, last
         return found
 
-    def steady(self, tiles: Tiles, start: int, *, free: int, pitch: int, room: int) -> int:
+    def steady(self, tiles: TileBeats, start: int, *, free: int, pitch: int, room: int) -> int:
         """Take tiles from number ``start`` on while none is late; returns how many were taken.
 
         The loader is free for the first of them at ``free``, for each of the others ``pitch`` cycles later.
@@ -147,7 +147,7 @@ class OffsetQueue:
         # One entry a cycle: one more passes before the lack of room is seen.
         self._places = config.offset_entries - OffsetStore.LATE_ENTRIES + 1
         self._latency = latency
-        self._released = Passed()
+        self._released = Departures()
         self._asked = 0  # entries of the jobs before
         #: ``fetched``, ``arrived``: when the last entry was read from memory, and when it entered the store.
         self.fetched = 0.0
@@ -176,7 +176,7 @@ class OffsetQueue:
 
     def release(self, entries: int, first: int, last: int) -> None:
         """Release the places of ``entries`` whose pixels were sampled."""
-        self._released.add(Piece(entries, first, last))
+        self._released.add(WordSpan(entries, first, last))
 
     def compute(self, entries: int, arrived: int, first: int, last: int) -> None:
         """Add a job whose offsets were computed: the last arrived at ``arrived``, pixels were sampled from

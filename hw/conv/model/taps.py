@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from hw.conv.core.depthwise.depthwise import RESULTS_AHEAD
 from hw.conv.core.depthwise.strip_walker import StripWalker
-from hw.conv.model.flow import Passed, Piece, Source, after, behind
+from hw.conv.model.flow import Departures, Source, WordSpan, delayed, paced
 from hw.conv.model.latency import Latency
 from hw.conv.model.supply import OffsetSupply
-from hw.conv.model.waits import BUSY, INPUT, OUTPUT, Activity
+from hw.conv.model.waits import BUSY, INPUT, OUTPUT, CycleCounts
 from hw.conv.movers import descriptor as d
 
 
@@ -24,14 +24,14 @@ class TapJob:
     def __init__(
         self,
         latency: Latency,
-        activity: Activity,
+        activity: CycleCounts,
         fields: Mapping[str, int],
         *,
         taken: int,
         loaded: int,
         tables: int,
         offsets: OffsetSupply | None,
-        passed: Passed,
+        passed: Departures,
     ) -> None:
         self._latency, self._activity, self._fields, self._offsets = latency, activity, fields, offsets
         self.source: Source  #: Of the map; must be set first.
@@ -64,7 +64,7 @@ class TapJob:
             return None
         return max(self._start + latency.fill_token + row * latency.fill_token_interval, freed)
 
-    def offer(self, most: int) -> Piece:
+    def offer(self, most: int) -> WordSpan:
         """Return words of the current row of results."""
         if not self._word:
             self._begin()
@@ -86,9 +86,9 @@ class TapJob:
         first = self._step(self._word) + self._steps - 1
         last = self._step(self._word + words - 1) + self._steps - 1
         result = self._latency.tap_result
-        return behind(Piece(words, first + result, last + result), self._behind)
+        return paced(WordSpan(words, first + result, last + result), self._behind)
 
-    def took(self, piece: Piece) -> None:
+    def accept(self, piece: WordSpan) -> None:
         """Accept them; later words are delayed by as much as these waited."""
         latency, fields = self._latency, self._fields
         begins, last = self._step(self._word), self._step(self._word + piece.words - 1)
@@ -162,8 +162,8 @@ class TapJob:
                 free = max(free, self._filled[-1] + max(latency.fill_gap + 1, self._pace))
             left = fields["columns"] * fields["words"]
             while left:
-                piece = behind(after(self.source.offer(left), late), free, pace=self._pace)
-                self.source.took(after(piece, -late))
+                piece = paced(delayed(self.source.offer(left), late), free, pace=self._pace)
+                self.source.accept(delayed(piece, -late))
                 free, left = piece.last + self._pace, left - piece.words
             self._filled.append(free - self._pace)
 

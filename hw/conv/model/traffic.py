@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hw.conv.config import ConvConfig
-from hw.conv.driver.plan import Job
+from hw.conv.driver.plan import PlannedJob
 from hw.conv.movers.descriptor import used_bytes
 from hw.conv.movers.side_port import LOG_BYTES
 
@@ -24,7 +24,7 @@ class Traffic:
     log_bytes: int
 
 
-def traffic(config: ConvConfig, jobs: Sequence[Job]) -> Traffic:
+def traffic(config: ConvConfig, jobs: Sequence[PlannedJob]) -> Traffic:
     """Add up the bytes of all jobs, over all ports."""
     return Traffic(
         map_bytes=sum(_read(config, job, "in") for job in jobs),
@@ -45,7 +45,7 @@ def traffic(config: ConvConfig, jobs: Sequence[Job]) -> Traffic:
     )
 
 
-def _read(config: ConvConfig, job: Job, side: str) -> int:
+def _read(config: ConvConfig, job: PlannedJob, side: str) -> int:
     """Count the bytes of a map that is read: rows of chunks."""
     fields = job.fields
     rows, chunks = fields[f"{side}_rows"], fields[f"{side}_chunks"]

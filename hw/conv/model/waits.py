@@ -12,7 +12,7 @@ BUSY, WEIGHT, INPUT, OUTPUT = range(4)
 _IDLE = 4
 
 
-class Activity:
+class CycleCounts:
     """Intervals of cycles, ends excluded, each with the state of one of the units."""
 
     def __init__(self) -> None:

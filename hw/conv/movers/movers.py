@@ -36,7 +36,7 @@ def side_port(config: ConvConfig) -> int:
     return config.ports + 1
 
 
-class Moved(data.StructLayout):
+class PortBytes(data.StructLayout):
     """Bytes moved since reset, 48 bits each: ``gmemN_read_bytes`` of every port, ``gmemN_write_bytes`` of all
     but that of the weights.
     """
@@ -84,7 +84,7 @@ class ConvMovers(wiring.Component):
                 "block_token": In(token),
                 "bypass_token": In(token),
                 "i": In(words),
-                "moved": Out(Moved(config)),
+                "moved": Out(PortBytes(config)),
                 **(gather if config.gather_words else {}),
                 #: P ports of maps, then `weight_port` and `side_port`.
                 **{f"gmem{n}": Out(port) for n in range(side_port(config) + 1)},

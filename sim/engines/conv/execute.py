@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
 from hw.conv.driver.layer import ConvLayer
-from hw.conv.driver.program import LayerTensors, MapName, Program, Step
+from hw.conv.driver.program import ConvProgram, ConvStep, LayerTensors, MapName
 from hw.conv.driver.route import Route
 from sim.golden.conv.attributes import Attributes
 from sim.golden.conv.formats import computed_offsets, raw_bytes, requantized
@@ -20,7 +20,7 @@ Int = NDArray[np.int64]
 Int8 = NDArray[np.int8]
 
 
-def execute(program: Program) -> dict[str, Int8]:
+def execute(program: ConvProgram) -> dict[str, Int8]:
     """Run every step; gives the maps by the names of results, ``[C, H, W]``."""
     maps: dict[str, Int8] = dict(program.inputs)
     for step in program.steps:
@@ -66,7 +66,7 @@ def attributes(layer: ConvLayer) -> Attributes:
     )
 
 
-def _run(step: Step, route: Route, maps: Mapping[str, Int8], config: ConvConfig) -> Int8:
+def _run(step: ConvStep, route: Route, maps: Mapping[str, Int8], config: ConvConfig) -> Int8:
     x = _part(maps, step.source)
     for tensors in step.layers:
         x = _results(tensors, x, config, route)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hw.conv.config import ConvConfig
 from hw.conv.driver.formats import quantized_map
-from hw.conv.driver.program import Program
+from hw.conv.driver.program import ConvProgram
 from hw.conv.driver.tensors import RESULT, joined_sums, read_tensors
 from hw.launch import Tensor
 from sim.engines.conv.execute import sums
@@ -24,7 +24,7 @@ TOTAL, TOTAL_SCALE = "acc", "acc_scale"
 class NetworkJob:
     """A table of layers: every map that is written is compared."""
 
-    program: Program
+    program: ConvProgram
 
     def integers(self, maps: Mapping[str, Int8]) -> dict[str, Tensor]:
         """Return the maps as they are."""
@@ -43,7 +43,9 @@ class NetworkJob:
 class LayerJob:
     """A layer, and what its numbers mean."""
 
-    program: Program  #: Its steps: the layer, then a step for each byte of its sums, if they are asked for.
+    program: (
+        ConvProgram  #: Its steps: the layer, then a step for each byte of its sums, if they are asked for.
+    )
     bytes: int  #: How many of these.
     #: Fraction bits of the sums: of what samples and masks have, and none where samples are pixels.
     sum_bits: int

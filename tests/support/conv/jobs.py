@@ -3,7 +3,7 @@
 from hw.conv.config import ConvConfig
 from hw.conv.driver.form import MapForm
 from hw.conv.driver.maps import MapPlace
-from hw.conv.driver.plan import Places, plan_job
+from hw.conv.driver.plan import JobPlaces, plan_job
 from hw.conv.driver.route import Rearrangement
 
 
@@ -41,7 +41,7 @@ def plan(config, *layers, source=None, result=None, bypass=None, beat_bits=128, 
         else MapForm(channels=copies * last.outputs, groups=last.offset_group if last is not first else 1)
     )
     bypass = bypass or (place(config, MapForm(channels=last.outputs)) if shuffle else None)
-    places = Places(
+    places = JobPlaces(
         source=source if isinstance(source, MapPlace) else place(config, source),
         result=result if isinstance(result, MapPlace) else place(config, result or given),
         bypass=bypass,

@@ -9,8 +9,8 @@ from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
 from hw.conv.driver.form import MapForm
 from hw.conv.driver.formats import channel_scales
-from hw.conv.driver.layer import ConvLayer, Kind
-from hw.conv.driver.program import LayerTensors, MapName, Program, Step, in_order
+from hw.conv.driver.layer import ConvLayer, LayerKind
+from hw.conv.driver.program import ConvProgram, ConvStep, LayerTensors, MapName, in_order
 from hw.conv.driver.route import Rearrangement, sum_shift
 from hw.conv.driver.weight_streams import ChannelParameters, DotTensors
 from hw.errors import InputError
@@ -64,7 +64,7 @@ class Drawing:
 
     def program(self):
         """Return all jobs."""
-        return Program(config=self.config, inputs=self.inputs, steps=tuple(in_order(self.steps)))
+        return ConvProgram(config=self.config, inputs=self.inputs, steps=tuple(in_order(self.steps)))
 
     def _draw(self):
         for _ in range(_TRIES):
@@ -90,7 +90,7 @@ class Drawing:
         if len(layers) == 1 and leaving == Rearrangement() and rng.random() < 0.1:
             layers = [replace(layers[0], raw=True)]
         last = layers[-1]
-        step = Step(
+        step = ConvStep(
             name=f"{number} {mode}",
             layers=tuple(self._tensors(layer) for layer in layers),
             source=MapName(name=f"x{number}"),
@@ -243,7 +243,7 @@ class Drawing:
     def _scaled(self, tensors, buffer):
         """Scale sums, whose spread grows with the root of the products, to the spread of a map."""
         rng, layer = self.rng, tensors.layer
-        at_taps = layer.kind is not Kind.POINTWISE
+        at_taps = layer.kind is not LayerKind.POINTWISE
         bits = sum_shift(self.config, layer, buffer if at_taps else None)
         if layer.offsets is not Offsets.NONE:
             bits = 2 * self.config.fraction_bits + 8 * layer.masked

@@ -12,7 +12,7 @@ from hw.conv.config import MASK_BITS, TAP_SUM_BITS, ConvConfig
 from hw.conv.core.depthwise.lane_ram import LaneRam
 from hw.conv.core.depthwise.samples import Samples
 from hw.conv.core.depthwise.strip import Strip
-from hw.conv.core.layouts import Point, TapControl, TapRead
+from hw.conv.core.layouts import SamplePoint, TapControl, TapRead
 from hw.conv.core.packets import TapLoad
 from hw.conv.core.scale import BOUNDS_AT, POST_AT, RAW_AT, SCALE_LATENCY, SHIFT_AT, scale
 from hw.lib.delay import delay
@@ -57,7 +57,7 @@ class LaneCell(wiring.Component):
                 "load": In(TapLoad(config)),  #: Weights of layers to come.
                 "read": In(TapRead(config)),  #: Two cycles before ``control``.
                 "control": In(TapControl(config)),
-                "points": In(Point(config)).array(config.taps),
+                "points": In(SamplePoint(config)).array(config.taps),
                 "words": In(lane_bits).array(config.taps, 4),  #: The cell's lanes.
                 "o": Out(lane_bits),  #: A result for each lane, `latency` cycles after ``control.last``.
             }

@@ -9,9 +9,9 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.conv.config import COORDINATE_BITS, SIDE_BITS, WORDS_BITS, ConvConfig
-from hw.conv.core.depthwise.place import Place
+from hw.conv.core.depthwise.place import TapLocator
 from hw.conv.core.depthwise.tap_table import Tap
-from hw.conv.core.layouts import SLOT_BITS, Offset, Point, TapCommand
+from hw.conv.core.layouts import SLOT_BITS, Offset, SamplePoint, TapCommand
 from hw.lib.delay import delay
 
 
@@ -40,8 +40,8 @@ class Coordinates(wiring.Component):
     the columns.  The address of a neighbour outside the map, or outside the rows in the line buffer, is
     undefined.
 
-    Stages: three of `Place`; distance from the first row in the line buffer; slot; rows and columns of the
-    banks; three for their products with strides; sum.
+    Stages: three of `TapLocator`; distance from the first row in the line buffer; slot; rows and columns of
+    the banks; three for their products with strides; sum.
     """
 
     LATENCY = 10
@@ -59,7 +59,7 @@ class Coordinates(wiring.Component):
                 "free": In(1),
                 #: For bank ``2 * odd row + odd column``, `LATENCY` cycles after ``i``.
                 "addresses": Out(range(config.bank_words)).array(4),
-                "point": Out(Point(config)),  #: In the same cycle as ``addresses``.
+                "point": Out(SamplePoint(config)),  #: In the same cycle as ``addresses``.
             }
         )
 
@@ -67,7 +67,7 @@ class Coordinates(wiring.Component):
         """Build the stages; every name ends in the stage of its register."""
         m = Module()
         config, job = self._config, self.job
-        m.submodules.place = place = Place(config)
+        m.submodules.place = place = TapLocator(config)
         m.d.comb += [
             place.job.eq(job),
             place.y.eq(self.i.y),

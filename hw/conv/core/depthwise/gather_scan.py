@@ -9,7 +9,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.conv.config import COORDINATE_BITS, MAX_TAPS, SIDE_BITS, TAP_LAYER_WORDS, WORDS_BITS, ConvConfig
-from hw.conv.core.depthwise.place import Place
+from hw.conv.core.depthwise.place import TapLocator
 from hw.conv.core.depthwise.tap_table import TapTable
 from hw.conv.core.layouts import TapCommand, offset_entry
 from hw.lib.delay import delay
@@ -66,7 +66,7 @@ class GatherScan(wiring.Component):
     An entry a cycle.  A tap is missed if a neighbour with a weight lies in the map and outside the window of
     rows of `TapCommand`.  Whether it happens to be in the line buffer does not matter.
 
-    Stages: look-up; three of `Place`; comparison with map and window; result.
+    Stages: look-up; three of `TapLocator`; comparison with map and window; result.
     """
 
     LATENCY = 6
@@ -170,7 +170,7 @@ class GatherScan(wiring.Component):
 
     def _tap(self, m: Module, t: int, offset: Any, tap: Any, y: Signal, x: Signal, window: Any) -> Signal:
         """Return whether a tap is missed, and drive the neighbours that it needs."""
-        m.submodules[f"place_{t}"] = place = Place(self._config)
+        m.submodules[f"place_{t}"] = place = TapLocator(self._config)
         m.d.comb += [
             place.job.eq(self.job),
             place.y.eq(delay(m, f"y_{t}", y, 1, reset=False)),

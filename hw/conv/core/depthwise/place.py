@@ -14,7 +14,7 @@ from hw.conv.core.layouts import Offset, TapCommand
 from hw.lib.delay import delay
 
 
-class Place(wiring.Component):
+class TapLocator(wiring.Component):
     """Computes the position of a sample, and whether its neighbours are in the map.
 
     Behaviour

@@ -21,7 +21,7 @@ from hw.conv.core.layouts import (
     GatherRequest,
     OffsetCommand,
     Offsets,
-    Point,
+    SamplePoint,
     TapCommand,
     TapControl,
     TapRead,
@@ -78,7 +78,7 @@ class Sampler(wiring.Component):
             #: ``points``.
             "read": Out(TapRead(config)),
             "control": Out(TapControl(config)),
-            "points": Out(Point(config)).array(config.taps, config.generators),
+            "points": Out(SamplePoint(config)).array(config.taps, config.generators),
             #: Words of the four banks, or of the gather buffer, for each tap; in the cycle of ``control``.
             "words": Out(config.word_bits).array(config.taps, 4),
             "busy": Out(1),  #: A layer is active.

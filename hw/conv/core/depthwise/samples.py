@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.conv.config import ConvConfig
-from hw.conv.core.layouts import Point
+from hw.conv.core.layouts import SamplePoint
 from hw.lib.delay import delay
 
 
@@ -28,7 +28,7 @@ class Samples(wiring.Component):
         super().__init__(
             {
                 "words": In(8 * config.cell_lanes).array(4),  #: The lanes of the cell, from each bank.
-                "point": In(Point(config)),
+                "point": In(SamplePoint(config)),
                 "zero": In(signed(8)),
                 #: The upper left neighbour, or the zero point, a cycle later.
                 "pixel": Out(signed(8)).array(config.cell_lanes),

@@ -26,8 +26,8 @@ from dataclasses import dataclass
 
 from hw.board import Board
 from hw.conv.core.layouts import Offsets
-from hw.conv.driver.layer import ConvLayer, Kind
-from sim.engines.conv.baselines.memory import Port
+from hw.conv.driver.layer import ConvLayer, LayerKind
+from sim.engines.conv.baselines.memory import MemoryPort
 from sim.engines.conv.baselines.work import Cost, Work, useful_macs
 
 #: What a loop costs beside its iterations, so that the schedule takes what CoDeNet measured for the
@@ -58,7 +58,7 @@ _BEAT_BYTES, _OUTSTANDING = 16, 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class PipelineRun:
     """One run of the pipeline; either layer may be missing."""
 
     #: ``point``, ``taps``: a 1 x 1 layer, and a 3 x 3 one of its results.
@@ -71,37 +71,37 @@ class Run:
         return [layer for layer in (self.point, self.taps) if layer is not None]
 
 
-def runs(layers: Sequence[ConvLayer]) -> Iterator[Run]:
+def runs(layers: Sequence[ConvLayer]) -> Iterator[PipelineRun]:
     """Group layers into runs, without those that the pipeline cannot do when there are others."""
     waiting: ConvLayer | None = None
     for layer in layers:
-        if layer.kind is Kind.POINTWISE:
+        if layer.kind is LayerKind.POINTWISE:
             if waiting is not None:
-                yield Run(point=waiting)
+                yield PipelineRun(point=waiting)
             waiting = layer
             continue
         follows = (
             waiting is not None
-            and layer.kind is Kind.DEPTHWISE
+            and layer.kind is LayerKind.DEPTHWISE
             and layer.offsets is Offsets.NONE
             and (waiting.outputs, *waiting.out_size) == (layer.channels, layer.rows, layer.columns)
         )
         if waiting is not None and not follows:
-            yield Run(point=waiting)
-        if layer.kind is Kind.DEPTHWISE or len(layers) == 1:
-            yield Run(point=waiting if follows else None, taps=layer)
+            yield PipelineRun(point=waiting)
+        if layer.kind is LayerKind.DEPTHWISE or len(layers) == 1:
+            yield PipelineRun(point=waiting if follows else None, taps=layer)
         waiting = None
     if waiting is not None:
-        yield Run(point=waiting)
+        yield PipelineRun(point=waiting)
 
 
 def codenet(work: Work, board: Board, *, loop_cycles: int = LOOP_CYCLES) -> Cost:
     """Return what the schedule takes."""
     done = list(runs(work.layers))
     layers = [layer for run in done for layer in run.layers]
-    full = any(layer.kind is Kind.SAMPLES for layer in layers)
+    full = any(layer.kind is LayerKind.SAMPLES for layer in layers)
     macs = _FULL_MACS if full else _TAP_MACS
-    if any(layer.kind is Kind.POINTWISE for layer in layers):
+    if any(layer.kind is LayerKind.POINTWISE for layer in layers):
         macs += _POINT_MACS
     return Cost(
         cycles=sum(run_cycles(run, board, loop_cycles) for run in done),
@@ -111,10 +111,10 @@ def codenet(work: Work, board: Board, *, loop_cycles: int = LOOP_CYCLES) -> Cost
     )
 
 
-def run_cycles(run: Run, board: Board, loop_cycles: int) -> float:
+def run_cycles(run: PipelineRun, board: Board, loop_cycles: int) -> float:
     """Return the cycles of a run, from its first read to its last response."""
     first, last = run.layers[0], run.layers[-1]
-    port = Port.of(
+    port = MemoryPort.of(
         board, beat_bytes=_BEAT_BYTES, outstanding=_OUTSTANDING, sharing=-(-2 // board.memory.channels)
     )
     beats = -(-first.channels * first.rows * first.columns // port.beat_bytes)
@@ -128,7 +128,7 @@ def run_cycles(run: Run, board: Board, loop_cycles: int) -> float:
     return _parameter_cycles(run) + port.read_latency + steady + port.write_latency
 
 
-def unit_cycles(run: Run, loop_cycles: int, *, request_cycles: int) -> int:
+def unit_cycles(run: PipelineRun, loop_cycles: int, *, request_cycles: int) -> int:
     """Return the cycles from the first word of the map to the last one of the result.
 
     The slower of two loops: the 1 x 1 unit's, behind whose last pixel `LEAD_ROWS` rows are still to be read;
@@ -136,7 +136,7 @@ def unit_cycles(run: Run, loop_cycles: int, *, request_cycles: int) -> int:
     Where there is no line buffer, a tap takes ``request_cycles`` and its words.
     """
     first, last = run.layers[0], run.layers[-1]
-    full = first.kind is Kind.SAMPLES
+    full = first.kind is LayerKind.SAMPLES
     lanes = _FULL_LANES if full else _LANES
     pixels, results = first.rows * first.columns, last.out_size[0] * last.out_size[1]
     load = -(-first.channels // lanes) + loop_cycles
@@ -165,7 +165,7 @@ def _reads(layer: ConvLayer) -> int:
     return 3 if layer.offsets is Offsets.FREE else 1
 
 
-def _parameter_cycles(run: Run) -> int:
+def _parameter_cycles(run: PipelineRun) -> int:
     """Return the cycles until weights, scales and biases are on chip: the slowest of their ports.
 
     A word of 16 weights a cycle, or a scale or a bias of a channel.
@@ -177,11 +177,11 @@ def _parameter_cycles(run: Run) -> int:
 def _weights(layer: ConvLayer) -> int:
     """Count the weights, filled up to words."""
     inputs = layer.channels // layer.group
-    whole = _LANES if layer.kind is not Kind.DEPTHWISE else 1
+    whole = _LANES if layer.kind is not LayerKind.DEPTHWISE else 1
     return layer.outputs * layer.taps * -(-inputs // whole) * whole
 
 
-def _read_bytes(run: Run) -> int:
+def _read_bytes(run: PipelineRun) -> int:
     """Map, weights of 4 bits, scales and biases of 2 bytes, offsets of a byte a number."""
     first, last = run.layers[0], run.layers[-1]
     results = last.out_size[0] * last.out_size[1]

@@ -16,10 +16,10 @@ from hw.board import Board
 from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
 from hw.conv.driver.form import MapForm
-from hw.conv.driver.layer import ConvLayer, Kind
+from hw.conv.driver.layer import ConvLayer, LayerKind
 from hw.conv.driver.workload import busy_cycles
-from sim.engines.conv.baselines.memory import Port
-from sim.engines.conv.baselines.work import Cost, Offset, Work, useful_macs
+from sim.engines.conv.baselines.memory import MemoryPort
+from sim.engines.conv.baselines.work import Cost, LayerOffsets, Work, useful_macs
 
 #: Requests of a port that may be under way: as many as the engine's.
 OUTSTANDING = 64
@@ -41,11 +41,11 @@ def gather(work: Work, config: ConvConfig, board: Board) -> Cost:
     )
 
 
-def _layer(layer: ConvLayer, offset: Offset | None, config: ConvConfig, board: Board) -> Cost:
+def _layer(layer: ConvLayer, offset: LayerOffsets | None, config: ConvConfig, board: Board) -> Cost:
     pixels = requested_pixels(layer, offset)
     rows, columns = layer.out_size
     out_units = MapForm(channels=layer.outputs).units(config)
-    port = Port.of(
+    port = MemoryPort.of(
         board,
         beat_bytes=config.port_width(board.memory.port_data_width) // 8,
         outstanding=OUTSTANDING,
@@ -69,9 +69,9 @@ def _layer(layer: ConvLayer, offset: Offset | None, config: ConvConfig, board: B
     )
 
 
-def requested_pixels(layer: ConvLayer, offset: Offset | None) -> Counts:
+def requested_pixels(layer: ConvLayer, offset: LayerOffsets | None) -> Counts:
     """Return how many pixels side by side each request is for, in the order of requests within a tap."""
-    if layer.kind is Kind.POINTWISE:
+    if layer.kind is LayerKind.POINTWISE:
         return np.full(layer.rows, layer.columns)
     ys, xs = _taps(layer)
     if offset is None:

@@ -30,7 +30,7 @@ class Cost:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Offset:
+class LayerOffsets:
     """Offsets of a layer in pixels: of each tap up or down and left or right, exact multiples of 2^-F."""
 
     #: ``dy``, ``dx``: float64 ``[K, oH, oW]``
@@ -59,7 +59,7 @@ class Work:
         """Map and result of every layer once, as in `hw.prediction.Prediction`."""
         return sum(_map_bytes(layer) for layer in self.layers)
 
-    def offsets(self, fraction_bits: int, *, seed: int = 0) -> Sequence[Offset | None]:
+    def offsets(self, fraction_bits: int, *, seed: int = 0) -> Sequence[LayerOffsets | None]:
         """Return offsets of all layers; None for those without."""
         rng = np.random.default_rng(seed)
         return [random_offset(layer, fraction_bits, rng, outside=self.outside) for layer in self.layers]
@@ -84,7 +84,7 @@ def _map_bytes(layer: ConvLayer) -> int:
 
 def random_offset(
     layer: ConvLayer, fraction_bits: int, rng: np.random.Generator, *, outside: bool = False
-) -> Offset | None:
+) -> LayerOffsets | None:
     """Return offsets that are spread evenly over what the layer allows."""
     if layer.offsets is Offsets.NONE:
         return None
@@ -99,7 +99,7 @@ def random_offset(
         one = even(*layer.out_size)
         rows, columns = (np.arange(size) - size // 2 for size in layer.kernel)
         i, j = (part.reshape(taps, 1, 1) for part in np.meshgrid(rows, columns, indexing="ij"))
-        return Offset(dy=i * one, dx=j * one)
+        return LayerOffsets(dy=i * one, dx=j * one)
     shape = (taps, *layer.out_size)
     dy, dx = even(*shape), even(*shape)
     if outside:
@@ -111,4 +111,4 @@ def random_offset(
         target = np.round((low + rng.random(shape) * (high - low)) / unit) * unit
         tap = np.repeat(np.arange(layer.kernel[0]), layer.kernel[1]) * layer.dilations[0] - layer.pads[0]
         dy = target - (row + tap.reshape(-1, 1, 1))
-    return Offset(dy=dy, dx=dx)
+    return LayerOffsets(dy=dy, dx=dx)

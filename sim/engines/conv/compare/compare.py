@@ -13,7 +13,7 @@ from hw.board import Board
 from hw.config import config_dict
 from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
-from hw.conv.driver.layer import Kind
+from hw.conv.driver.layer import LayerKind
 from hw.conv.driver.network import build
 from hw.conv.driver.workload import ConvJob, ConvWorkload
 from hw.conv.engine import ConvEngine
@@ -187,7 +187,7 @@ def workload(work: Work, config: ConvConfig) -> ConvWorkload:
 
 def _rounds(work: Work) -> bool:
     """Say whether rounding offsets saves cycles: samples of a full layer are fewer bytes."""
-    return any(layer.kind is Kind.SAMPLES and layer.offsets is not Offsets.NONE for layer in work.layers)
+    return any(layer.kind is LayerKind.SAMPLES and layer.offsets is not Offsets.NONE for layer in work.layers)
 
 
 COLUMNS: Columns[ConvFigures] = (

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from hw.conv.core.core import WAYS
-from hw.conv.core.route import Route
+from hw.conv.core.route import StreamRouter
 from tests.hw.conv.core.plain import small
 from tests.support.gateware.streams import Side, exchange
 
@@ -13,7 +13,7 @@ from tests.support.gateware.streams import Side, exchange
 @pytest.mark.parametrize("stall", [0.0, 0.5, 0.9])
 def test_jobs_take_their_ways(stall):
     rng = random.Random(f"{stall}")
-    unit = Route(small(lanes=8), ways=WAYS, sources=3, sinks=3)
+    unit = StreamRouter(small(lanes=8), ways=WAYS, sources=3, sinks=3)
     sent, expected = [[], [], []], [[], [], []]
     source_turns, sink_turns = [[], [], []], [[], [], []]
 

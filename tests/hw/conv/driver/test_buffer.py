@@ -7,7 +7,7 @@ import pytest
 from hw.conv.core.layouts import Offsets
 from hw.conv.driver.buffer import plan_buffer, sample_digits
 from hw.conv.driver.form import MapForm
-from hw.conv.driver.layer import ConvLayer, Kind
+from hw.conv.driver.layer import ConvLayer, LayerKind
 from hw.errors import InputError
 from tests.support.conv.jobs import small
 
@@ -165,7 +165,7 @@ def test_strips_where_they_are_faster():
 def test_digits_hold_every_sample(fraction, known, digits):
     config = small(fraction_bits=fraction)
     layer = deformable(group=1, **known)
-    assert layer.kind is Kind.SAMPLES
+    assert layer.kind is LayerKind.SAMPLES
     assert sample_digits(config, layer) == digits
     scale = 4**fraction * (255 if layer.masked else 1)
     for sample in ((-128 - layer.zero) * scale, (127 - layer.zero) * scale):

@@ -4,7 +4,7 @@ import pytest
 
 from hw.conv.core.layouts import Offsets
 from hw.conv.driver.form import MapForm
-from hw.conv.driver.layer import ConvLayer, Kind
+from hw.conv.driver.layer import ConvLayer, LayerKind
 from hw.errors import InputError
 from tests.support.conv.jobs import small
 
@@ -14,14 +14,14 @@ SIZES = {"channels": 12, "rows": 9, "columns": 10, "outputs": 24}
 @pytest.mark.parametrize(
     ("known", "kind", "size"),
     [
-        ({}, Kind.POINTWISE, (9, 10)),
-        ({"group": 4}, Kind.POINTWISE, (9, 10)),
-        ({"strides": (2, 1)}, Kind.SAMPLES, (5, 10)),
-        ({"offsets": Offsets.FREE}, Kind.SAMPLES, (9, 10)),
-        ({"kernel": (3, 2), "pads": (1, 0, 2, 3)}, Kind.SAMPLES, (10, 12)),
-        ({"kernel": (3, 3), "outputs": 12, "group": 12, "dilations": (2, 1)}, Kind.DEPTHWISE, (5, 8)),
-        ({"outputs": 12, "group": 12}, Kind.DEPTHWISE, (9, 10)),
-        ({"kernel": (3, 3), "group": 12}, Kind.SAMPLES, (7, 8)),  # two results of each channel
+        ({}, LayerKind.POINTWISE, (9, 10)),
+        ({"group": 4}, LayerKind.POINTWISE, (9, 10)),
+        ({"strides": (2, 1)}, LayerKind.SAMPLES, (5, 10)),
+        ({"offsets": Offsets.FREE}, LayerKind.SAMPLES, (9, 10)),
+        ({"kernel": (3, 2), "pads": (1, 0, 2, 3)}, LayerKind.SAMPLES, (10, 12)),
+        ({"kernel": (3, 3), "outputs": 12, "group": 12, "dilations": (2, 1)}, LayerKind.DEPTHWISE, (5, 8)),
+        ({"outputs": 12, "group": 12}, LayerKind.DEPTHWISE, (9, 10)),
+        ({"kernel": (3, 3), "group": 12}, LayerKind.SAMPLES, (7, 8)),  # two results of each channel
     ],
 )
 def test_kinds_and_sizes(known, kind, size):

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from hw.conv.core.layouts import Offsets
-from hw.conv.driver.blocks import Blocks, PixelWords, block_chunks, plan_blocks
+from hw.conv.driver.blocks import BlockPlan, PixelWords, block_chunks, plan_blocks
 from hw.conv.driver.form import MapForm
 from hw.conv.driver.layer import ConvLayer
 from hw.conv.driver.route import Rearrangement, sum_shift
@@ -216,13 +216,13 @@ def test_chunks_are_the_map_and_tokens_are_blocks(seed):
 
 def test_blocks_are_the_largest():
     config = small(block_pixels=64, block_words=256, bypass_words=64)
-    assert plan_blocks(config, (10, 10), PixelWords(1, 1, 0)) == Blocks(50, 50, 2)
-    assert plan_blocks(config, (10, 10), PixelWords(8, 1, 0)) == Blocks(25, 25, 4)
-    assert plan_blocks(config, (10, 10), PixelWords(1, 16, 0)) == Blocks(15, 10, 7)
-    assert plan_blocks(config, (10, 10), PixelWords(1, 1, 4)) == Blocks(15, 10, 7)
-    assert plan_blocks(config, (3, 30), PixelWords(1, 1, 0), whole_rows=True) == Blocks(60, 30, 2)
-    assert plan_blocks(config, (3, 10), PixelWords(1, 1, 0), pitched=True) == Blocks(30, 30, 1)
-    assert plan_blocks(config, (3, 100), PixelWords(1, 1, 0), pitched=True) == Blocks(50, 50, 6)
+    assert plan_blocks(config, (10, 10), PixelWords(1, 1, 0)) == BlockPlan(50, 50, 2)
+    assert plan_blocks(config, (10, 10), PixelWords(8, 1, 0)) == BlockPlan(25, 25, 4)
+    assert plan_blocks(config, (10, 10), PixelWords(1, 16, 0)) == BlockPlan(15, 10, 7)
+    assert plan_blocks(config, (10, 10), PixelWords(1, 1, 4)) == BlockPlan(15, 10, 7)
+    assert plan_blocks(config, (3, 30), PixelWords(1, 1, 0), whole_rows=True) == BlockPlan(60, 30, 2)
+    assert plan_blocks(config, (3, 10), PixelWords(1, 1, 0), pitched=True) == BlockPlan(30, 30, 1)
+    assert plan_blocks(config, (3, 100), PixelWords(1, 1, 0), pitched=True) == BlockPlan(50, 50, 6)
 
 
 def test_blocks_are_smaller_where_others_wait_for_them():

@@ -9,7 +9,7 @@ from hw.board import load_board
 from hw.conv.config import ConvConfig
 from hw.conv.model.latency import Latency
 from hw.conv.model.maps import Ports
-from hw.conv.model.supply import Tiles, Weights
+from hw.conv.model.supply import TileBeats, Weights
 
 
 def one_by_one(weights, tiles, begin, *, pitch, reload, ready):
@@ -48,7 +48,7 @@ def test_sweeps_of_many_tiles_are_those_of_each(board):
         begin = begins[-1]
         room = pace["pitch"] - pace["reload"] - pace["ready"]
         count = at_once.steady(
-            Tiles(beats), first, free=begin + pace["reload"], pitch=pace["pitch"], room=room
+            TileBeats(beats), first, free=begin + pace["reload"], pitch=pace["pitch"], room=room
         )
         ahead = one_by_one(each, beats[first : first + count], begin, **pace)
         assert ahead == [begin + n * pace["pitch"] for n in range(1, count + 1)]

@@ -14,13 +14,13 @@ from sim.engines.conv.baselines.codenet import (
     CLOCK_MHZ,
     LEAD_ROWS,
     PUBLISHED,
-    Run,
+    PipelineRun,
     codenet,
     runs,
     unit_cycles,
 )
 from sim.engines.conv.baselines.gather import gather, requested_pixels
-from sim.engines.conv.baselines.memory import Port
+from sim.engines.conv.baselines.memory import MemoryPort
 from sim.engines.conv.baselines.work import BUFFERED_ROWS, Cost, Work, random_offset
 from sim.engines.conv.compare.operations import ARRAY, OUTSIDE, operation, works
 
@@ -88,7 +88,7 @@ def played_read(port, lengths):
 @pytest.mark.parametrize("length", [1, 4, 16])
 @pytest.mark.parametrize("bandwidth", [64.0, 20.0])
 def test_reads_take_as_long_as_played(outstanding, length, bandwidth):
-    port = Port(
+    port = MemoryPort(
         beat_bytes=32,
         bytes_per_cycle=bandwidth,
         read_latency=54,
@@ -125,7 +125,7 @@ class Queue:
 
 
 def play(processes):
-    """Run loops that wait for each other; each yields ("put" or "get", queue) or a number of cycles."""
+    """PipelineRun loops that wait for each other; each yields ("put" or "get", queue) or a number of cycles."""
     times = [0] * len(processes)
     waiting = [next(process, None) for process in processes]
     while any(step is not None for step in waiting):
@@ -215,11 +215,11 @@ def depthwise(channels, side, stride=1):
 @pytest.mark.parametrize(
     "run",
     [
-        Run(taps=depthwise(64, 24)),
-        Run(taps=depthwise(40, 24, stride=2)),
-        Run(point=pointwise(64, 48, 24), taps=depthwise(48, 24)),
-        Run(point=pointwise(16, 64, 24), taps=depthwise(64, 24)),
-        Run(point=pointwise(32, 32, 24), taps=depthwise(32, 24, stride=2)),
+        PipelineRun(taps=depthwise(64, 24)),
+        PipelineRun(taps=depthwise(40, 24, stride=2)),
+        PipelineRun(point=pointwise(64, 48, 24), taps=depthwise(48, 24)),
+        PipelineRun(point=pointwise(16, 64, 24), taps=depthwise(64, 24)),
+        PipelineRun(point=pointwise(32, 32, 24), taps=depthwise(32, 24, stride=2)),
     ],
 )
 def test_units_take_as_long_as_their_loops_played(run, loop_cycles):
@@ -229,19 +229,19 @@ def test_units_take_as_long_as_their_loops_played(run, loop_cycles):
 
 def test_depthwise_and_pointwise_by_hand():
     side = depthwise(256, 64)
-    assert unit_cycles(Run(taps=side), 0, request_cycles=50) == 64 * 64 * 2 * 16
-    assert unit_cycles(Run(taps=side), 11, request_cycles=50) == 64 * 64 * 2 * 27
+    assert unit_cycles(PipelineRun(taps=side), 0, request_cycles=50) == 64 * 64 * 2 * 16
+    assert unit_cycles(PipelineRun(taps=side), 11, request_cycles=50) == 64 * 64 * 2 * 27
     point = pointwise(64, 32, 10)
-    assert unit_cycles(Run(point=point), 1, request_cycles=50) == 100 * 5 * 3
+    assert unit_cycles(PipelineRun(point=point), 1, request_cycles=50) == 100 * 5 * 3
     # Without a line buffer a tap is a request, its words, and the loop's entry.
     free = operation("depthwise", Offsets.FREE)
-    assert unit_cycles(Run(taps=free), 2, request_cycles=50) == 4096 * 9 * (50 + 16 + 2)
+    assert unit_cycles(PipelineRun(taps=free), 2, request_cycles=50) == 4096 * 9 * (50 + 16 + 2)
     # The full array: a cycle for each tile of 8 x 8 of each result, behind the first rows.
     full = operation("full")
-    assert unit_cycles(Run(taps=full), 0, request_cycles=50) == 8 * 64 * 32 + 4096 * (32 + 32 * 32)
+    assert unit_cycles(PipelineRun(taps=full), 0, request_cycles=50) == 8 * 64 * 32 + 4096 * (32 + 32 * 32)
     # Nine addresses through three ports.
     bounded = operation("depthwise", Offsets.FREE, 6)
-    assert unit_cycles(Run(taps=bounded), 0, request_cycles=50) == 4096 * (16 + 48)
+    assert unit_cycles(PipelineRun(taps=bounded), 0, request_cycles=50) == 4096 * (16 + 48)
 
 
 def test_layers_that_follow_share_a_run():
@@ -251,11 +251,11 @@ def test_layers_that_follow_share_a_run():
     last = pointwise(32, 4, 8)
     found = list(runs([stem, first, second, last, deformed, depthwise(32, 4), last]))
     assert found == [
-        Run(point=first, taps=second),
-        Run(point=last),
-        Run(taps=deformed),
-        Run(taps=depthwise(32, 4)),
-        Run(point=last),
+        PipelineRun(point=first, taps=second),
+        PipelineRun(point=last),
+        PipelineRun(taps=deformed),
+        PipelineRun(taps=depthwise(32, 4)),
+        PipelineRun(point=last),
     ]
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from hw.conv.core.layouts import Offsets
 from hw.conv.driver.form import MapForm
-from hw.conv.driver.layer import ConvLayer, Kind
+from hw.conv.driver.layer import ConvLayer, LayerKind
 from hw.conv.driver.layout import map_words, offset_entries
 from hw.conv.driver.route import Rearrangement, sum_shift
 from hw.conv.driver.weight_streams import ChannelParameters, DotTensors, tap_stream, tile_stream
@@ -115,7 +115,7 @@ def check(config, jobs, seed):
         for layer in layers:
             drawn = Drawn(rng, config, layer, route.tap and route.tap.buffer)
             y = drawn.result(y)
-            if layer.kind is Kind.DEPTHWISE or layer.dot:
+            if layer.kind is LayerKind.DEPTHWISE or layer.dot:
                 raw = tap_stream(
                     config, route.tap, route.sampled, drawn.w, drawn.parameters,
                     beat_bits=BEAT_BITS, dot=drawn.dot,
@@ -124,7 +124,7 @@ def check(config, jobs, seed):
                 feeds["tap_weights"] += whole(raw.reshape(-1, BEAT_BITS // 8))
             if drawn.offset is not None:
                 feeds["offsets"] += entries(config, route.tap, drawn)
-            if layer.kind is not Kind.DEPTHWISE:
+            if layer.kind is not LayerKind.DEPTHWISE:
                 raw = tile_stream(config, route.point, drawn.w, drawn.parameters, beat_bits=BEAT_BITS)
                 feeds["tile_weights"] += whole(raw.reshape(-1, BEAT_BITS // 8)) * job.fields["tile_repeats"]
         y = rearranged(y, bypass, route.rearrangement)
