@@ -1,1 +1,1 @@
-"""The convolution engine in simulation: what a launch is made of and what its results are held against."""
+"""The convolution engine in simulation: golden runs of launches, and the comparison of their results."""

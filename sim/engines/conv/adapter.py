@@ -1,4 +1,4 @@
-"""The convolution engine's simulation side: layers to a launch, and what it should have given."""
+"""The convolution engine's simulation side: layers to a launch, and its golden results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sim.engines.conv.job import LayerJob, NetworkJob, layer_job
 from sim.run.adapter import UNWRITTEN, Case, Demo, EngineAdapter
 from sim.run.files import TENSOR_FILE, InputFile
 
-#: Name of the array that chooses a network's weights, offsets and first map.
+#: Name of the array with the seed of a network's weights, offsets and first map.
 SEED = "seed"
 
 Job = LayerJob | NetworkJob
@@ -74,14 +74,14 @@ class ConvAdapter(EngineAdapter):
         )
 
     def golden(self, job: Job, config: ConvConfig) -> dict[str, Tensor]:
-        """Run `sim.golden.conv`; beside its maps stands the memory that is not written."""
+        """Run `sim.golden.conv`; the memory that no step writes is compared, too."""
         program = job.program
         return {**job.integers(execute(program)), UNWRITTEN: program.unwritten(program.arenas())}
 
     def outputs(
         self, job: Job, config: ConvConfig, buffers: Mapping[str, NDArray[np.uint8]]
     ) -> dict[str, Tensor]:
-        """Read the maps that were written, and what lies outside of them."""
+        """Read the maps that were written, and the memory outside them."""
         arenas = [buffers[f"maps{port}"] for port in range(config.ports)]
         maps = {step.result: job.program.read(step.result, arenas) for step in job.program.steps}
         return {**job.integers(maps), UNWRITTEN: job.program.unwritten(arenas)}
@@ -112,7 +112,7 @@ class ConvAdapter(EngineAdapter):
         return job.program.workload
 
     def label(self, job: Job, config: ConvConfig) -> str:
-        """Say that a layer is computed again for each byte of its sums, where they were asked for."""
+        """Say how often a layer is computed again for the bytes of its sums."""
         again = job.bytes if isinstance(job, LayerJob) else 0
         return f"a layer, computed {again} more times for the bytes of its sums" if again else ""
 

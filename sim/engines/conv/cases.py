@@ -13,7 +13,8 @@ from hw.conv.driver.table import NETWORK, Row, square
 from hw.launch import Tensor
 from sim.run.adapter import Case
 
-#: Whatever a configuration can switch on, at a size that builds in seconds: one simulator for all launches.
+#: Everything that a configuration can switch on, at a size that builds in seconds: one simulator for all
+#: launches.
 SMALL = ConvConfig(
     lanes=16,
     inputs=8,
@@ -35,8 +36,8 @@ _KINDS = ("depthwise", "deformable", "square", "pointwise", "plain", "dense", "s
 
 #: Random launches of `make test`, beside those of `tests.regression.test_conv_sequences`, and of the soak.
 _IN_TEST, _IN_SOAK = 2, 200
-#: Most rows and columns of a map in `make test`: the line buffer holds all of it, whatever offsets are.
-#: Half of the soak's maps have up to twice as many.
+#: Most rows and columns of a map in `make test`: the line buffer holds all of it, whatever the offsets. Half
+#: of the soak's maps have up to twice as many.
 _SIDE = 10
 
 
@@ -100,8 +101,9 @@ def _network(rows: tuple[Row, ...]) -> Tensor:
 def random_layer(
     rng: np.random.Generator, config: ConvConfig, kind: str, *, side: int = _SIDE
 ) -> Mapping[str, Tensor]:
-    """Return the tensors of a layer of a kind of `_KINDS` and any shape that ``config`` can do, of maps of up
-    to ``side`` rows and columns.
+    """Return the tensors of a layer of a kind of `_KINDS` and any shape that ``config`` can do.
+
+    Maps have up to ``side`` rows and columns.
     """
     rows, columns = (int(n) for n in rng.integers(1, side + 1, 2))
     channels = int(rng.choice([1, int(rng.integers(1, 17)), int(rng.integers(1, 50))]))

@@ -19,9 +19,10 @@ from sim.run.adapter import Demo, Results
 Picture = NDArray[np.uint8]
 #: The launch's name.
 LAUNCH = "photograph"
-#: Degrees that the photograph is turned by, clockwise, and how much larger it gets.
+#: Clockwise turn of the photograph in degrees, and its zoom.
 TURN, ZOOM = 20.0, 1.25
-#: 3 x 3 filters by name, and what is added to their results: those with negative ones are shown around grey.
+#: 3 x 3 filters by name, and a term added to their results: results with negative values are shown around
+#: grey.
 FILTERS: Mapping[str, tuple[tuple[tuple[float, ...], ...], float]] = {
     "as it is": (((0, 0, 0), (0, 1, 0), (0, 0, 0)), 0),
     "Gaussian": (((1 / 16, 1 / 8, 1 / 16), (1 / 8, 1 / 4, 1 / 8), (1 / 16, 1 / 8, 1 / 16)), 0),
@@ -30,14 +31,15 @@ FILTERS: Mapping[str, tuple[tuple[tuple[float, ...], ...], float]] = {
     "Sobel, down": (((-1 / 2, -1, -1 / 2), (0, 0, 0), (1 / 2, 1, 1 / 2)), 128),
 }
 _COLOURS = 3
-#: The regression's engine with a line buffer that holds the photograph: a turn takes each row of results from
-#: a third of its rows, and what the buffer does not hold is fetched pixel by pixel.
+#: The regression's engine with a line buffer that holds the photograph.  A turn takes each row of results
+#: from a third of its rows; pixels that are not in the buffer are fetched one by one.
 CONFIG = replace(SMALL, bank_words=4096)
 
 
 def conv_demo() -> Demo:
-    """Return a photograph through a depthwise layer: a channel for each filter of each colour, offsets of a
-    turn and a zoom about the middle.
+    """Return a photograph through a depthwise layer: a channel for each filter of each colour.
+
+    Its offsets turn and zoom the photograph about the middle.
     """
     picture = read_picture(photograph())
     tensors = layer(picture)
@@ -82,7 +84,7 @@ def read_picture(path: Path) -> Picture:
 
 
 def layer(picture: Picture) -> Mapping[str, Tensor]:
-    """Return the tensors of the layer; zero is black, inside of the photograph and outside."""
+    """Return the tensors of the layer; zero is black, inside the photograph and outside."""
     colours = (picture.transpose(2, 0, 1).astype(np.int16) - 128).astype(np.int8)
     kernels = np.array([kernel for kernel, _ in FILTERS.values()], np.float64)
     w = kernels.repeat(_COLOURS, axis=0)[:, np.newaxis]
@@ -103,9 +105,7 @@ def layer(picture: Picture) -> Mapping[str, Tensor]:
 
 
 def turned(rows: int, columns: int) -> NDArray[np.float64]:
-    """Return offsets ``[2 * 9, rows, columns]`` that turn and zoom a map about its middle, kernels with
-    it.
-    """
+    """Return offsets ``[2 * 9, rows, columns]`` that turn and zoom a map, and the kernels with it."""
     angle = math.radians(TURN)
     turn = np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]]) / ZOOM
     at = np.stack(np.meshgrid(np.arange(rows), np.arange(columns), indexing="ij"))  # [2, rows, columns]
@@ -117,7 +117,7 @@ def turned(rows: int, columns: int) -> NDArray[np.float64]:
 
 
 def pictures(y: Tensor) -> Mapping[str, Picture]:
-    """Return the results, bytes as they are, a picture for each filter."""
+    """Return the results, bytes unchanged, as a picture for each filter."""
     colours = (y.astype(np.int16) + 128).astype(np.uint8)
     by_filter = colours.reshape(len(FILTERS), _COLOURS, *y.shape[1:]).transpose(0, 2, 3, 1)
     return dict(zip(FILTERS, by_filter, strict=True))

@@ -21,7 +21,7 @@ Int8 = NDArray[np.int8]
 
 
 def execute(program: ConvProgram) -> dict[str, Int8]:
-    """Run every step; gives the maps by the names of results, ``[C, H, W]``."""
+    """Run every step; returns the maps by the names of results, ``[C, H, W]``."""
     maps: dict[str, Int8] = dict(program.inputs)
     for step in program.steps:
         maps[step.result] = _run(step, program.route(step), maps, program.config)
@@ -29,7 +29,7 @@ def execute(program: ConvProgram) -> dict[str, Int8]:
 
 
 def sums(tensors: LayerTensors, x: Int8, config: ConvConfig, route: Route) -> Int:
-    """Return the sums of a layer of ``route`` as the gates have them, ``[Cout, oH, oW]``, bias included."""
+    """Return a layer's sums in ``route``, equal to those of the gates: ``[Cout, oH, oW]``, bias included."""
     layer, bias = tensors.layer, tensors.parameters.bias
     if layer.offsets is Offsets.NONE:
         plain = accumulators(x, tensors.w, attributes(layer), zero=layer.zero)
@@ -47,7 +47,7 @@ def sums(tensors: LayerTensors, x: Int8, config: ConvConfig, route: Route) -> In
 
 
 def _offsets(tensors: LayerTensors, x: Int8) -> NDArray[np.int16]:
-    """Return the offsets of a layer that computes them from its map, as `Deformation` takes them."""
+    """Return the offsets of a layer that computes them from its map, in the form of `Deformation`."""
     layer, dot = tensors.layer, tensors.dot
     assert dot is not None
     plain = accumulators(x, dot.w.reshape(*dot.w.shape, 1, 1), zero=layer.zero, bias=dot.bias)
@@ -56,7 +56,7 @@ def _offsets(tensors: LayerTensors, x: Int8) -> NDArray[np.int16]:
 
 
 def attributes(layer: ConvLayer) -> Attributes:
-    """Return the attributes of a layer as the golden model has them."""
+    """Return the attributes of a layer for the golden model."""
     return Attributes(
         strides=layer.strides,
         dilations=layer.dilations,

@@ -1,4 +1,4 @@
-"""What a launch of the convolution engine is asked for: a layer of tensors, or a table of layers."""
+"""A launch of the convolution engine: a layer of tensors, or a table of layers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hw.launch import Tensor
 from sim.engines.conv.execute import sums
 
 Int8 = NDArray[np.int8]
-#: Name of the sums, and of what they are in units of ``w (x - x_zero)``.
+#: Name of the sums, and of their number of units in ``w (x - x_zero)``.
 TOTAL, TOTAL_SCALE = "acc", "acc_scale"
 
 
@@ -27,33 +27,31 @@ class NetworkJob:
     program: ConvProgram
 
     def integers(self, maps: Mapping[str, Int8]) -> dict[str, Tensor]:
-        """Return the maps as they are."""
+        """Return the maps unchanged."""
         return dict(maps)
 
     def results(self, integers: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return the maps as they are."""
+        """Return the maps unchanged."""
         return dict(integers)
 
     def errors(self, integers: Mapping[str, Tensor]) -> dict[str, float]:
-        """Return nothing: seeded weights mean no real numbers."""
+        """Return nothing: seeded weights have no real values."""
         return {}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LayerJob:
-    """A layer, and what its numbers mean."""
+    """A layer, with the real values of its numbers."""
 
-    program: (
-        ConvProgram  #: Its steps: the layer, then a step for each byte of its sums, if they are asked for.
-    )
-    bytes: int  #: How many of these.
-    #: Fraction bits of the sums: of what samples and masks have, and none where samples are pixels.
+    program: ConvProgram  #: The layer, then a step for each byte of its sums, if asked for.
+    bytes: int  #: Number of these bytes.
+    #: Fraction bits of the sums: those of samples and masks; none where samples are pixels.
     sum_bits: int
     #: ``y_scale``, ``y_zero``: ``y_float = (y - y_zero) * y_scale``.
     y_scale: float
     y_zero: int
-    #: float64 ``[Cout, oH, oW]``: what the sums mean: the layer of the quantized map, weights and offsets
-    #: without rounding.
+    #: float64 ``[Cout, oH, oW]``: real values of the sums: the layer of the quantized map, weights and
+    #: offsets without rounding.
     exact: NDArray[np.float64]
 
     def integers(self, maps: Mapping[str, Int8]) -> dict[str, Tensor]:
@@ -64,7 +62,7 @@ class LayerJob:
         return found
 
     def results(self, integers: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return ``y`` and ``acc`` as they are, ``y_float``, and with ``acc`` its ``acc_scale``."""
+        """Return ``y`` and ``acc`` unchanged, ``y_float``, and with ``acc`` its ``acc_scale``."""
         scale = {TOTAL_SCALE: np.array(1 << self.sum_bits)} if self.bytes else {}
         return {**integers, **scale, "y_float": self._reals(integers)}
 
@@ -80,7 +78,7 @@ class LayerJob:
 
 
 def layer_job(tensors: Mapping[str, Tensor], config: ConvConfig) -> LayerJob:
-    """Read a layer; without a ``y_scale`` its golden sums say the range of the result.
+    """Read a layer; without a ``y_scale``, the range of the result is that of its golden sums.
 
     Raises `InputError`, as `read_tensors`.
     """

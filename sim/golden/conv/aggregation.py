@@ -25,10 +25,10 @@ def aggregation(
 ) -> dict[str, Float]:
     """Return the tensors of ONNX DeformConv for those of DCNv3's operator (2211.05778, InternImage's code).
 
-    There, tap (i, j) of the kernel has the number ``j * kH + i``, offsets are pairs (x, y), and
-    ``offset_scale`` counts for the kernel's own grid around its middle as for the offsets.  Strides, pads and
-    dilations are the same; ``group`` of ONNX is C, and ``offset_group`` is DCNv3's group.  DCNv4 (2401.06197)
-    differs in the range of masks alone.
+    There, tap (i, j) of the kernel has the number ``j * kH + i``, and offsets are pairs (x, y).
+    ``offset_scale`` multiplies the kernel's own grid around its middle as well as the offsets.  Strides, pads
+    and dilations are the same; ``group`` of ONNX is C, and ``offset_group`` is DCNv3's group.  DCNv4
+    (2401.06197) differs only in the range of masks.
 
     ``x``: ``[H, W, C]``; the map, not padded. ``offset``, ``mask``: ``[oH, oW, group * K * 2]``, ``[oH, oW,
     group * K]``; K is ``kH * kW``, one less with ``remove_center``. ``kernel``, ``dilations``: of rows and of

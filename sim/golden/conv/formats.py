@@ -31,7 +31,7 @@ def requantized(
 
 
 def computed_offsets(sums: Int, multiplier: Int, shift: Int) -> NDArray[np.int16]:
-    """Return offsets of their sums ``[numbers, ...]``, as `requantized` but in the range of 16 bits."""
+    """Return the offsets of sums ``[numbers, ...]``, as `requantized` but in the range of 16 bits."""
     return np.clip(_scaled(sums, multiplier, shift), -(2**15), 2**15 - 1).astype(np.int16)
 
 

@@ -1,10 +1,10 @@
 """Sums of a convolution, plain or deformable, on integers: no rounding anywhere.
 
-With x the map, z its zero point and F the fraction bits of offsets, tap (i, j) of the result at (oy, ox) is
-taken at ``oy * stride - pad + i * dilation + dy / 2^F``, and likewise of columns.  The sample is the bilinear
-interpolation of the four neighbours, of which one outside the map has the value z (ONNX DeformConv-19: it
-counts nothing), less z, times 4^F: a whole number.  The sum is ``bias + sum(w * mask * sample)``: ONNX's
-result times 4^F, and times 256 with masks.
+Let x be the map, z its zero point and F the fraction bits of offsets.  Tap (i, j) of the result at (oy, ox)
+is taken at ``oy * stride - pad + i * dilation + dy / 2^F``; columns likewise.  The sample is the bilinear
+interpolation of the four neighbours, less z, times 4^F: an integer.  A neighbour outside the map has the
+value z (ONNX DeformConv-19: it counts nothing).  The sum is ``bias + sum(w * mask * sample)``: ONNX's result
+times 4^F, and times 256 with masks.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _PLAIN = Attributes()
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Deformation:
-    """Where taps are sampled besides the regular grid."""
+    """The displacement of taps from the regular grid."""
 
-    #: Whole numbers ``[2 * offset_group * kH * kW, oH, oW]``: in units of 2^-F pixels, (y, x) of each tap, as
-    #: ONNX has them.  If ``square``: ``[oH, oW]``, by which times ``(i - (kH - 1) / 2, j - (kW - 1) / 2)``
-    #: tap (i, j) is moved.
+    #: Integers ``[2 * offset_group * kH * kW, oH, oW]``: in units of 2^-F pixels, (y, x) of each tap, as in
+    #: ONNX.  If ``square``: ``[oH, oW]``; tap (i, j) moves by it times ``(i - (kH - 1) / 2, j - (kW - 1) /
+    #: 2)``.
     offset: Integers
     #: uint8 ``[offset_group * kH * kW, oH, oW]``: weights of samples, in units of 1/256.
     mask: NDArray[np.uint8] | None = None
@@ -66,8 +66,8 @@ def accumulators(
     """Convolve.
 
     ``x``: int8 ``[C, H, W]``; the map. ``w``: int8 ``[Cout, C / group, kH, kW]``; weights. ``deformation``:
-    offsets and masks; without, the fraction bits are 0. ``zero``: zero point of ``x``. ``bias``: whole
-    numbers ``[Cout]``; in the scale of the sums.
+    offsets and masks; without it there are no fraction bits. ``zero``: zero point of ``x``. ``bias``:
+    integers ``[Cout]`` in the scale of the sums.
 
     Returns
     -------
@@ -148,7 +148,7 @@ def _check(x: NDArray[np.int8], w: NDArray[np.int8], attributes: Attributes, zer
 def _shifts(
     deformation: Deformation | None, kernel: tuple[int, int], groups: int, size: tuple[int, int]
 ) -> Int:
-    """Return the offsets that count: ``[offset_group, kH * kW, 2, oH, oW]``."""
+    """Return the displacements: ``[offset_group, kH * kW, 2, oH, oW]``."""
     taps = kernel[0] * kernel[1]
     if deformation is None:
         return np.zeros((groups, taps, 2, *size), np.int64)

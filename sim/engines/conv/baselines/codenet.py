@@ -1,7 +1,7 @@
 """A schedule like CoDeNet's: a pipeline of a 1 x 1 and a depthwise 3 x 3 unit, run layer after layer.
 
 Dong et al., "CoDeNet", FPGA 2021 (arXiv 2006.08357), section 5; loops and sizes are those of its source
-(``hqjenny/CoDeNet``, ``hls/top``: ``deform.cpp``, ``conv.h``, ``dma.h``).  What is assumed:
+(``hqjenny/CoDeNet``, ``hls/top``: ``deform.cpp``, ``conv.h``, ``dma.h``).  Assumptions:
 
 * Words of 16 channels, one a cycle through each unit; 16 x 16 multipliers for 1 x 1, 16 x 9 for 3 x 3.
 * All units run at once (HLS dataflow); a run begins when its weights, scales and biases are on chip.
@@ -12,11 +12,11 @@ Dong et al., "CoDeNet", FPGA 2021 (arXiv 2006.08357), section 5; loops and sizes
 * Map and result have a port each of 16 bytes a beat; offsets of a byte a pixel come from memory.
 * The first layer, a full 3 x 3, is done by the processor: it costs nothing here and counts for nothing.
 
-Its operation table (table 2) has an array of 8 x 8 x 9 multipliers for full 3 x 3 layers, whose source is not
-published: taken is a cycle for each tile of 8 x 8, words of 8 channels.  Offsets that are bounded but not
-square have nine addresses where the buffer has three ports: a word of nine taps is read in three cycles.
-Without a bound there is no line buffer ("deform" of table 2): a pixel is read from memory for each tap, with
-offsets of whole pixels, one request after the other.
+Its operation table (table 2) has an array of 8 x 8 x 9 multipliers for full 3 x 3 layers; its source is not
+published.  The formula assumes a cycle for each tile of 8 x 8, and words of 8 channels.  Offsets that are
+bounded but not square have nine addresses where the buffer has three ports: a word of nine taps is read in
+three cycles. Without a bound there is no line buffer ("deform" of table 2).  A pixel is then read from memory
+for each tap, with offsets of whole pixels, one request after the other.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ from hw.conv.driver.layer import ConvLayer, LayerKind
 from sim.engines.conv.baselines.memory import MemoryPort
 from sim.engines.conv.baselines.work import Cost, Work, useful_macs
 
-#: What a loop costs beside its iterations, so that the schedule takes what CoDeNet measured for the
-#: convolutions of configurations c and d to 2 % (`PUBLISHED`); HLS does not say it in the source.
+#: Cycles of a loop beside its iterations, fitted: with them the schedule is within 2 % of CoDeNet's
+#: measurements of the convolutions of configurations c and d (`PUBLISHED`).  The HLS source does not state
+#: them.
 LOOP_CYCLES = 11
-#: Its clock, and what it published: milliseconds of operations without and with a last-level cache (table 2),
-#: and of the convolutions of networks (its notebook, ``sw/codenet.ipynb``).
+#: Its clock, and its published milliseconds: of operations without and with a last-level cache (table 2), and
+#: of the convolutions of networks (its notebook, ``sw/codenet.ipynb``).
 CLOCK_MHZ = 250.0
 PUBLISHED: dict[str, tuple[float, ...]] = {
     "full": (43.1, 41.6),
@@ -53,7 +54,7 @@ PUBLISHED: dict[str, tuple[float, ...]] = {
 LEAD_ROWS = 8
 _LANES, _FULL_LANES = 16, 8
 _POINT_MACS, _TAP_MACS, _FULL_MACS = 16 * 16, 16 * 9, 8 * 8 * 9
-#: Bytes of a beat, and bursts under way of an HLS port as it is by default.
+#: Bytes of a beat, and bursts under way of an HLS port by default.
 _BEAT_BYTES, _OUTSTANDING = 16, 16
 
 
@@ -67,12 +68,12 @@ class PipelineRun:
 
     @property
     def layers(self) -> Sequence[ConvLayer]:
-        """The layers that there are, in order."""
+        """Its layers, in order."""
         return [layer for layer in (self.point, self.taps) if layer is not None]
 
 
 def runs(layers: Sequence[ConvLayer]) -> Iterator[PipelineRun]:
-    """Group layers into runs, without those that the pipeline cannot do when there are others."""
+    """Group layers into runs; layers that the pipeline cannot do are left out, unless there are no others."""
     waiting: ConvLayer | None = None
     for layer in layers:
         if layer.kind is LayerKind.POINTWISE:
@@ -96,7 +97,7 @@ def runs(layers: Sequence[ConvLayer]) -> Iterator[PipelineRun]:
 
 
 def codenet(work: Work, board: Board, *, loop_cycles: int = LOOP_CYCLES) -> Cost:
-    """Return what the schedule takes."""
+    """Return the cost of the schedule."""
     done = list(runs(work.layers))
     layers = [layer for run in done for layer in run.layers]
     full = any(layer.kind is LayerKind.SAMPLES for layer in layers)
@@ -131,9 +132,9 @@ def run_cycles(run: PipelineRun, board: Board, loop_cycles: int) -> float:
 def unit_cycles(run: PipelineRun, loop_cycles: int, *, request_cycles: int) -> int:
     """Return the cycles from the first word of the map to the last one of the result.
 
-    The slower of two loops: the 1 x 1 unit's, behind whose last pixel `LEAD_ROWS` rows are still to be read;
-    or the line buffer's, which stores and reads in turn.  A full 3 x 3 unit begins behind the first rows.
-    Where there is no line buffer, a tap takes ``request_cycles`` and its words.
+    The slower of two loops: that of the 1 x 1 unit, after whose last pixel `LEAD_ROWS` rows are still to be
+    read; or that of the line buffer, which stores and reads in turn.  A full 3 x 3 unit begins after the
+    first rows. Without a line buffer, a tap takes ``request_cycles`` and its words.
     """
     first, last = run.layers[0], run.layers[-1]
     full = first.kind is LayerKind.SAMPLES
@@ -156,7 +157,7 @@ def unit_cycles(run: PipelineRun, loop_cycles: int, *, request_cycles: int) -> i
 
 
 def _gathers(layer: ConvLayer) -> bool:
-    """Say whether offsets reach farther than any line buffer."""
+    """Return whether offsets reach farther than any line buffer."""
     return layer.offsets is not Offsets.NONE and layer.bound is None
 
 
@@ -175,14 +176,16 @@ def _parameter_cycles(run: PipelineRun) -> int:
 
 
 def _weights(layer: ConvLayer) -> int:
-    """Count the weights, filled up to words."""
+    """Count the weights, padded to words."""
     inputs = layer.channels // layer.group
     whole = _LANES if layer.kind is not LayerKind.DEPTHWISE else 1
     return layer.outputs * layer.taps * -(-inputs // whole) * whole
 
 
 def _read_bytes(run: PipelineRun) -> int:
-    """Map, weights of 4 bits, scales and biases of 2 bytes, offsets of a byte a number."""
+    """Count the bytes read: map, weights of 4 bits, scales and biases of 2 bytes, offsets of a byte
+    a number.
+    """
     first, last = run.layers[0], run.layers[-1]
     results = last.out_size[0] * last.out_size[1]
     pixels = results * last.taps if _gathers(last) else first.rows * first.columns

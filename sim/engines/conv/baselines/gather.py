@@ -1,10 +1,10 @@
 """Gather without a buffer: every neighbour of every tap is read from memory when its result is computed.
 
-The arrays are the engine's own, and so is the way maps lie in memory: pixel by pixel, over as many ports.
-Assumptions, all in its favour: what lies side by side in memory is one request (both neighbours of a row; all
-taps of a row of a plain kernel; the whole map of a 1 x 1 one); a neighbour without weight or outside of the
-map is not read; a pixel's samples are kept for all output channels; weights and offsets cost no time beside.
-Layers follow each other.  It is what "deform" of CoDeNet's table 2 (arXiv 2006.08357) does, at its best.
+The arrays are the engine's own, and so is the layout of maps: pixel by pixel, over as many ports. All
+assumptions favour it.  Neighbours side by side in memory are one request: both of a row; all taps of a row of
+a plain kernel; the whole map of a 1 x 1 kernel.  A neighbour without weight or outside the map is not read.
+A pixel's samples are kept for all output channels, and weights and offsets cost no time. Layers follow each
+other.  It is "deform" of CoDeNet's table 2 (arXiv 2006.08357) at its best.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from hw.conv.driver.workload import busy_cycles
 from sim.engines.conv.baselines.memory import MemoryPort
 from sim.engines.conv.baselines.work import Cost, LayerOffsets, Work, useful_macs
 
-#: Requests of a port that may be under way: as many as the engine's.
+#: Outstanding requests of a port: as many as the engine's.
 OUTSTANDING = 64
 
 Counts = NDArray[np.int64]
 
 
 def gather(work: Work, config: ConvConfig, board: Board) -> Cost:
-    """Return what gathering takes on the arrays and ports of ``config``."""
+    """Return the cost of gathering on the arrays and ports of ``config``."""
     costs = [
         _layer(layer, offset, config, board)
         for layer, offset in zip(work.layers, work.offsets(config.fraction_bits), strict=True)
@@ -70,12 +70,12 @@ def _layer(layer: ConvLayer, offset: LayerOffsets | None, config: ConvConfig, bo
 
 
 def requested_pixels(layer: ConvLayer, offset: LayerOffsets | None) -> Counts:
-    """Return how many pixels side by side each request is for, in the order of requests within a tap."""
+    """Return the pixels side by side of each request, in the order of requests within a tap."""
     if layer.kind is LayerKind.POINTWISE:
         return np.full(layer.rows, layer.columns)
     ys, xs = _taps(layer)
     if offset is None:
-        # A row of the kernel: taps that follow each other are one request, others one each.
+        # A row of the kernel: adjacent taps are one request, others one each.
         inside = (xs >= 0) & (xs < layer.columns)  # [kW, oW]
         beside = layer.dilations[1] == 1
         widths = inside.sum(axis=0) if beside else inside.reshape(-1).astype(np.int64)
@@ -89,7 +89,7 @@ def requested_pixels(layer: ConvLayer, offset: LayerOffsets | None) -> Counts:
 
 
 def _taps(layer: ConvLayer) -> tuple[Counts, Counts]:
-    """Return rows ``[kH, oH]`` and columns ``[kW, oW]`` of taps before they are moved."""
+    """Return rows ``[kH, oH]`` and columns ``[kW, oW]`` of taps without offsets."""
     found = []
     for axis in (0, 1):
         tap = np.arange(layer.kernel[axis]) * layer.dilations[axis] - layer.pads[axis]

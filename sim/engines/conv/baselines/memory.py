@@ -1,4 +1,4 @@
-"""How long a memory port takes, from the constants of the board's memory alone."""
+"""The timing of a memory port, from the constants of the board's memory alone."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from hw.board import Board
 class MemoryPort:
     """A memory port that has a channel of its own."""
 
-    beat_bytes: int  #: Of a beat, one a cycle at the most, in each direction.
-    bytes_per_cycle: float  #: What the channel gives, both directions together.
+    beat_bytes: int  #: Of a beat; at most one a cycle in each direction.
+    bytes_per_cycle: float  #: Bandwidth of the channel, both directions together.
     #: ``read_latency``, ``write_latency``: cycles from an address to its first data, and from the last data
     #: to the response, of an idle channel.
     read_latency: int
     write_latency: int
-    outstanding: int  #: Requests that may be under way.
+    outstanding: int  #: Most outstanding requests.
 
     @classmethod
     def of(cls, board: Board, *, beat_bytes: int, outstanding: int, sharing: int = 1) -> MemoryPort:
@@ -32,13 +32,13 @@ class MemoryPort:
 
     @property
     def beat_cycles(self) -> float:
-        """Cycles of a beat, when beats follow each other."""
+        """Cycles of a beat at full rate."""
         return max(1.0, self.beat_bytes / self.bytes_per_cycle)
 
     def read_cycles(self, requests: int, beats: int) -> float:
         """Return the cycles from the first address to the last of ``beats`` of ``requests``, all much alike.
 
-        Either beats follow each other, or as many requests as may be under way come once in a latency.
+        Either beats arrive at full rate, or the most outstanding requests arrive once in a latency.
         """
         if not requests:
             return 0.0
@@ -49,5 +49,5 @@ class MemoryPort:
         )
 
     def shared_cycles(self, read_beats: int, write_beats: int) -> float:
-        """Return the cycles that the channel takes at least for both directions."""
+        """Return the fewest cycles of the channel for both directions."""
         return (read_beats + write_beats) * self.beat_bytes / self.bytes_per_cycle

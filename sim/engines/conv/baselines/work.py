@@ -1,4 +1,4 @@
-"""What is compared: layers to do with their offsets, and what a schedule takes for them."""
+"""The compared work, layers with their offsets, and its cost under a schedule."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from hw.conv.driver.layer import ConvLayer
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What a schedule takes."""
+    """The cost of a schedule."""
 
     cycles: float  #: From the first operation to the last.
     moved_bytes: int  #: Across the memory ports, both ways.
-    #: Useful multiply-accumulates, and how many there could be in a cycle.
+    #: Useful multiply-accumulates, and the most in a cycle.
     useful_macs: int
     macs: int
 
@@ -42,11 +42,11 @@ class LayerOffsets:
 class Work:
     """Layers one after another."""
 
-    #: ``name``, ``about``: short name, and what it is.
+    #: ``name``, ``about``: short name, and description.
     name: str
     about: str
     layers: tuple[ConvLayer, ...]  #: At least one.
-    #: Samples lie outside of any line buffer of `BUFFERED_ROWS` rows, of maps of three times as many.
+    #: Samples lie outside any line buffer of `BUFFERED_ROWS` rows; maps have three times as many.
     outside: bool = False
 
     @cached_property
@@ -65,9 +65,9 @@ class Work:
         return [random_offset(layer, fraction_bits, rng, outside=self.outside) for layer in self.layers]
 
 
-#: Rows of the line buffer beside which samples are outside.
+#: Rows of the line buffer that samples lie outside.
 BUFFERED_ROWS = 16
-#: Pixels that an offset without a bound reaches, up and down, left and right.
+#: Pixels that an offset without a bound may reach, both ways on both axes.
 _REACH = 16
 
 
@@ -85,7 +85,7 @@ def _map_bytes(layer: ConvLayer) -> int:
 def random_offset(
     layer: ConvLayer, fraction_bits: int, rng: np.random.Generator, *, outside: bool = False
 ) -> LayerOffsets | None:
-    """Return offsets that are spread evenly over what the layer allows."""
+    """Return offsets spread evenly over the range that the layer allows."""
     if layer.offsets is Offsets.NONE:
         return None
     unit, taps = 2.0**-fraction_bits, layer.taps
@@ -103,7 +103,7 @@ def random_offset(
     shape = (taps, *layer.out_size)
     dy, dx = even(*shape), even(*shape)
     if outside:
-        # Any row of the map on the side where there is more of it, farther than the line buffer reaches.
+        # Any row farther than the line buffer reaches, on the side where the map has more rows.
         apart = BUFFERED_ROWS + 4
         row = np.arange(layer.out_size[0]).reshape(1, -1, 1) * layer.strides[0]
         above = row >= layer.rows // 2

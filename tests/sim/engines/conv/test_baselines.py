@@ -125,7 +125,7 @@ class Queue:
 
 
 def play(processes):
-    """PipelineRun loops that wait for each other; each yields ("put" or "get", queue) or a number of cycles."""
+    """Run loops that wait for each other; each yields ("put" or "get", queue) or a number of cycles."""
     times = [0] * len(processes)
     waiting = [next(process, None) for process in processes]
     while any(step is not None for step in waiting):
