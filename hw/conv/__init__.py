@@ -2,7 +2,7 @@
 
 A map lies in memory pixel by pixel; a pixel is ``ceil(C / L)`` **words** of L channels.  The channels of a
 group share offsets, so a word is fetched, sampled and multiplied as one: only addresses are irregular. Number
-formats are in ``docs/conv.md``::
+formats are in ``docs/conv-specification.md``::
 
                         words                                          cycles
     maps ─► cutters ─► Join ─┬────────► Switch ◄───────────────┐

@@ -1,4 +1,4 @@
-"""Shape of the convolution engine, and the widths derived from it (``docs/conv.md``)."""
+"""Shape of the convolution engine, and the widths derived from it (``docs/conv-specification.md``)."""
 
 from __future__ import annotations
 

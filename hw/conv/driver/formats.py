@@ -1,4 +1,4 @@
-"""Number formats of tensors: reals to the engine's integers (``docs/conv.md``)."""
+"""Number formats of tensors: reals to the engine's integers (``docs/conv-specification.md``)."""
 
 from __future__ import annotations
 

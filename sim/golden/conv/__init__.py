@@ -1,1 +1,1 @@
-"""Golden model of the convolution engine, from ONNX's Conv and DeformConv and from ``docs/conv.md``."""
+"""Golden model of the convolution engine, from ONNX's Conv and DeformConv and ``docs/conv-specification.md``."""

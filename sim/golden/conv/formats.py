@@ -1,4 +1,4 @@
-"""Sums to results, as the engine rounds and clamps them (``docs/conv.md``)."""
+"""Sums to results, as the engine rounds and clamps them (``docs/conv-specification.md``)."""
 
 from __future__ import annotations
 
