@@ -1,1 +1,1 @@
-"""Golden model of the convolution engine, from ONNX's Conv and DeformConv and ``docs/conv-specification.md``."""
+"""Golden model of convolution, from ONNX's Conv and DeformConv and ``docs/conv-specification.md``."""
