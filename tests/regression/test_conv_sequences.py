@@ -1,7 +1,7 @@
 """Convolution: random launches of jobs of all kinds, one after the other without a reset, to the last bit.
 
-Predictions are held to launches on a memory of fixed latency, which opens no rows and never refreshes: where
-a read meets a refresh, and waits for it longer than is allowed here, no prediction can know.
+Predictions are compared with launches on a memory of fixed latency, without rows and refreshes.  A read that
+meets a refresh waits longer than is allowed here, which no prediction can know.
 """
 
 import pytest
@@ -12,15 +12,15 @@ from tests.support.boards import of_fixed_latency
 from tests.support.conv.configs import CONFIGS, TESTED, drawn
 from tests.support.conv.launches import run
 
-#: Launches of a simulation in `make test` and in the soak, where each configuration has so many simulations.
+#: Launches of a simulation in `make test` and in the soak; simulations of each configuration in the soak.
 IN_TEST, IN_SOAK, RUNS = 5, 10, 4
-#: Launches of each configuration that predictions are held to in the soak.
+#: Launches of each configuration for predictions in the soak.
 PREDICTED = 45
-#: Random engines that predictions are held to in the soak, and launches of each.
+#: Random engines for predictions in the soak, and launches of each.
 ENGINES, LAUNCHES = 20, 15
-#: How far a prediction may be off, a share of the cycles, or cycles where a launch is shorter than that; how
-#: many launches of a test may be further off, and how far: a map and its bypass that ask their ports at once
-#: come in an order that what ran before has left, and a read waits for a burst of results in its channel.
+#: Most error of a prediction, a share of the cycles, or cycles where a launch is shorter than that; launches
+#: of a test that may exceed it, and by how much.  A map and its bypass that request their ports at once are
+#: served in an order that earlier launches have left, and a read waits for a burst of results in its channel.
 SHARE, SLACK, SELDOM = 0.02, 60, 2
 WORST_SHARE, WORST_SLACK = 0.04, 120
 _MEMORIES = ("model", "fast", "jitter")
@@ -36,7 +36,7 @@ def cases():
 
 
 def off(launch):
-    """Say whether a prediction is further off than most; raises `AssertionError` where it may not be.
+    """Return whether a prediction exceeds the usual error; raises `AssertionError` if it exceeds the most.
 
     Samples that are fetched one by one are not predicted.
     """

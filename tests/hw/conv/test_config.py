@@ -1,4 +1,4 @@
-"""The engine of every board, and configurations that are none."""
+"""The default engine of every board, and refused configurations."""
 
 import pytest
 

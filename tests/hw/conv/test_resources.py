@@ -1,4 +1,4 @@
-"""The estimate of resources against what Yosys counts, and what boards get by it."""
+"""The estimate of resources against counts by Yosys, and the defaults that boards get by it."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def test_the_default_leaves_a_fifth_of_its_board(name):
 @pytest.mark.soak
 @pytest.mark.parametrize(("bits", "columns"), [(8, 2), (4, 3)])
 def test_columns_share_multipliers(bits, columns):
-    """Two products of int8, or three of 4 bits, in a DSP; besides, two for the scale of each column."""
+    """Two products of int8, or three of 4 bits, in a DSP, and two for the scale of each column."""
     config = ConvConfig(weight_bits=bits, inputs=8, outputs=8)
     cell = PointwiseCell(config, columns=columns, beat_bits=256)
     assert synthesize(to_verilog(cell, name="cell"), "cell").total.dsp == 8 + 2 * columns

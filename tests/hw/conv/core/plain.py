@@ -14,7 +14,7 @@ def small(**changes):
 
 
 def row_slots(layer):
-    """Return the rows that the buffer holds: as few as the layer can do with, and what needs them."""
+    """Return the fewest rows of the buffer that the layer can do with, and the rows that it needs."""
     reach = (layer.kernel[0] - 1) * layer.dilation[0]
     if layer.offsets == Offsets.NONE:
         above, below = 0, 0
@@ -27,7 +27,7 @@ def row_slots(layer):
     group = 4 << layer.split if layer.strip else 2
     slots = first_need - min(first_free, 0) + layer.stride[0]
     if layer.gather:
-        # What lies below the last window has to find room, too.
+        # Rows below the last window must fit, too.
         last_free = min(first_free, 0) + (layer.out[0] - 1) * layer.stride[0]
         slots = max(slots, layer.rows - max(0, last_free))
     return -(-slots // group) * group, first_need, min(first_free, 0)
@@ -97,7 +97,7 @@ def packets(sections, beat_bits):
 
 
 def scaled(total, parameters, low=-128, high=127):
-    """Scale a sum as the contract says."""
+    """Scale a sum by the formula of the specification."""
     half = (1 << parameters["shift"]) >> 1
     value = ((total * parameters["multiplier"] + half) >> parameters["shift"]) + parameters["post"]
     return max(low, min(high, value))

@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""The bypass, cut into parts: the words of naive slices, and the cycles that prediction counts."""
+"""The bypass, cut into parts: words equal plain slices, cycles those of the prediction."""
 
 import random
 
@@ -51,7 +51,7 @@ def test_every_part_begins_a_word(stall):
         },
         seed=7,
     )
-    # What lies behind the last channel of a part has no meaning.
+    # Lanes after the last channel of a part are undefined.
     assert [found & (1 << 8 * lanes) - 1 for found, (_, lanes) in zip(o.received, wanted, strict=True)] == [
         part for part, _ in wanted
     ]

@@ -1,4 +1,4 @@
-"""Words of jobs go their ways in order, whatever source runs ahead and whatever sink waits."""
+"""Words of jobs take their paths in order, at any pace of sources and sinks."""
 
 import random
 
@@ -26,7 +26,7 @@ def test_jobs_take_their_ways(stall):
         expected[sink] += words
 
     for _ in range(12):
-        # A job: memory to a unit, perhaps to the other one, then out.
+        # A job: memory to a unit, perhaps to the other unit, then out.
         first = rng.choice([1, 2])
         path = [(0, first - 1)]
         last = first

@@ -40,7 +40,7 @@ def case(rng, bits):
     value = rng.choice([0, most, -most - 1, rng.randint(-most - 1, most), rng.randint(-300, 300)])
     value = rng.choice([value, value >> rng.randrange(bits)])
     multiplier = rng.choice([0, 1, 0xFFFF, rng.randrange(1 << 16)])
-    # Half of all shifts leave a result of about 8 bits.
+    # Half of all shifts produce a result of about 8 bits.
     fitting = max(0, (value * multiplier).bit_length() - rng.randrange(5, 19))
     shift = min(63, rng.choice([rng.randrange(64), fitting]))
     post = rng.choice([0, -(1 << 15), (1 << 15) - 1, rng.randint(-200, 200)])

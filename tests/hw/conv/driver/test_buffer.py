@@ -1,4 +1,4 @@
-"""The line buffer has every row that a tap may read, and no layer waits for itself."""
+"""The line buffer has every row that a tap may read, and no layer deadlocks."""
 
 import random
 
@@ -36,7 +36,7 @@ def draw(rng):
 
 
 def rows_read(layer, row, most):
-    """Rows of the map that a row of results may read, by all taps moved by all whole numbers up to most."""
+    """Rows of the map that a row of results may read, with all taps moved by all integers up to ``most``."""
     found = set()
     for i in range(layer.kernel[0]):
         times = i - layer.kernel[0] // 2 if layer.offsets is Offsets.SQUARE else 1
@@ -89,7 +89,7 @@ def deformable(**known):
 
 
 def test_sixteen_rows_hold_offsets_of_up_to_six():
-    """Issue 9's layer: 2 N + 4 rows."""
+    """3 x 3 with offsets of up to N pixels: 2 N + 4 rows."""
     config = small(lanes=64, bank_words=1024, strip_words=64, fraction_bits=5)
     plan = plan_buffer(config, deformable(bound=6), MapForm(channels=256))
     assert (plan.slots, plan.gather) == (16, False)

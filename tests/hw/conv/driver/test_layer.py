@@ -1,4 +1,4 @@
-"""Layers: what they need, and what is refused."""
+"""Layers: the units that they need, and refused values."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Maps, offsets and streams of weights: read back as the gates read them, they make up the layer."""
+"""Maps, offsets and streams of weights, read back in the order of the gates, make up the layer."""
 
 import numpy as np
 import pytest
@@ -212,7 +212,7 @@ def test_tiles_make_up_a_layer_of_samples(known, fraction):
         shape = Deformation(offset=offset, mask=mask, fraction_bits=fraction)
         shift += 2 * fraction + (8 if layer.masked else 0)
     else:
-        zero = layer.zero  # pixels leave as they are
+        zero = layer.zero  # plain pixels leave
     given = parameters(rng, layer.outputs, shift)
     attributes = Attributes(
         strides=layer.strides, pads=layer.pads, group=layer.group, offset_group=layer.offset_group
@@ -243,7 +243,7 @@ def test_biases_that_sums_have_no_room_for_are_refused():
 
 @pytest.mark.parametrize("zero", [0, -128, 100])
 def test_offsets_whose_sums_some_map_exceeds_are_refused(zero):
-    """At the edge: the map that gives the largest sum, added up, just fits; one more does not."""
+    """At the limit: the sum of the worst map just fits; one more does not."""
     channels = 40
     rng = np.random.default_rng(zero + 128)
     w = rng.integers(-127, 128, (1, channels), dtype=np.int8)

@@ -45,7 +45,7 @@ def test_a_job_waits_for_what_it_reads():
 
 @pytest.mark.parametrize(("size", "kernel", "stride"), [((12, 8), 3, 4), ((9, 10), 2, 2), ((7, 7), 3, 3)])
 def test_a_layer_of_blocks_is_the_layer(size, kernel, stride):
-    """A stem whose windows have no pixel in common is a 1 x 1 convolution of blocks."""
+    """A stem whose windows do not overlap is a 1 x 1 convolution of blocks."""
     rng = np.random.default_rng(kernel)
     x = rng.integers(-128, 128, (3, *size), dtype=np.int8)
     w = rng.integers(-128, 128, (5, 3, kernel, kernel), dtype=np.int8)
@@ -63,7 +63,7 @@ def test_a_layer_of_blocks_is_the_layer(size, kernel, stride):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        # The pointwise layer that computes offsets, and the one behind.
+        # The pointwise layer that computes offsets, and the one after.
         (
             ("off,pw,6,8,3,1,1,1,6", "ddw,ddw,6,8,8,3,1,8,6", "pw,pw,6,8,4,1,1,1,6"),
             r"Cout \(line 2, layer dc0.off",
@@ -116,7 +116,7 @@ def test_shuffles_that_do_not_fit_are_refused(tmp_path, text, message):
 
 
 def test_a_layer_whose_windows_are_apart_takes_the_map_before_it(tmp_path):
-    """Only what the host writes lies in blocks."""
+    """Only maps that the host writes are laid out in blocks."""
     path = tmp_path / "layers.csv"
     path.write_text(HEAD + "u.a,pw,8,4,6,1,1,1,8\nu.b,conv,8,6,5,2,2,1,4\n")
     program = build(read_table(path), SMALL)

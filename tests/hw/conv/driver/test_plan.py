@@ -73,7 +73,7 @@ def test_pointwise_alone():
     has(
         job.fields,
         flags=descriptor.POINTWISE | descriptor.AFTER,
-        # 42 pixels are two blocks: 32 at the most.
+        # 42 pixels are two blocks of at most 32.
         **{"block": 21, "last_block": 21, "blocks": 2, "block_words": 2, "out_words": 2},
         **{"drain_rows": 21, "drain_last_rows": 21, "drain_columns": 1, "drain_words": 2, "drain_parts": 1},
         **{"part_words": 2, "point_low": -1, "point_high": 1, "tile_repeats": 2},
@@ -129,7 +129,7 @@ def test_samples():
 
 
 def test_shuffle_and_split():
-    """Half of a map whose rows are split comes in, another goes by: both parts leave row by row."""
+    """Half of a map whose rows are split is read, the other is the bypass: both parts leave row by row."""
     config = small()
     bypass = place(config, MapForm(channels=18), half=True)
     job = plan(
@@ -226,7 +226,7 @@ def test_blocks_are_the_largest():
 
 
 def test_blocks_are_smaller_where_others_wait_for_them():
-    """The array begins earlier behind a slow unit, unless its weights would take longer then."""
+    """The array begins earlier after a slow unit, unless its weights would take longer then."""
     config = small(block_pixels=64, block_words=2048, inputs=16, outputs=16)
     size = {"rows": 8, "columns": 8}
     slow = depthwise(**size, kernel=(7, 7), pads=(3, 3, 3, 3))

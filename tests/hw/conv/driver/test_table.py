@@ -1,4 +1,4 @@
-"""Layer tables: what is read, and what is refused."""
+"""Layer tables: rows that are read, and tables that are refused."""
 
 import pytest
 

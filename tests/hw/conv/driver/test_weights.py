@@ -1,4 +1,4 @@
-"""Tiles have every product of a layer once, and none that is not there."""
+"""Tiles have every product of a layer once, and no other."""
 
 import random
 from collections import Counter

@@ -1,6 +1,6 @@
-"""The cycles of a launch: what follows from the order of work, whatever the latencies are.
+"""The predicted cycles of a launch, as far as they follow from the order of work, not from latencies.
 
-That they are those of the gates, `tests.regression.test_engines` says.
+`tests.regression.test_engines` compares predictions with the gates.
 """
 
 from dataclasses import replace
@@ -51,7 +51,7 @@ def test_a_depthwise_layer_takes_a_cycle_a_step_and_one_a_row():
     counters = launch(DEPTHWISE).counters
     steps = 40 * 40 * 3 * 13
     assert counters["cycles_busy"] == steps
-    # First rows come, last results go; a row costs a cycle.
+    # First rows are read, last results leave; a row costs a cycle.
     assert steps + 40 <= sum(counters.values()) <= steps + 40 + 700
 
 
@@ -91,7 +91,7 @@ def test_what_waits_for_earlier_results_does_not_overlap_with_them():
 def test_a_shuffle_waits_for_its_bypass_and_writes_twice_as_much():
     shuffled = replace(POINTWISE, rearrangement=Rearrangement(shuffle=True))
     assert launch(shuffled).log[0] >= launch(POINTWISE).log[0]
-    # A pixel of the bypass comes in two words and goes on in two, or comes in one; parts have whole words.
+    # A pixel of the bypass has two words before and after the cut, or one before; parts have whole words.
     for channels, slices in ((24, 4), (16, 2)):
         split = ConvJob(
             layers=(layer(16, 32, outputs=channels),), rearrangement=Rearrangement(shuffle=True, split=True)
@@ -100,7 +100,7 @@ def test_a_shuffle_waits_for_its_bypass_and_writes_twice_as_much():
 
 
 def test_a_bypass_comes_before_its_map_where_a_map_came_last():
-    """Both ask at once: the arbiter gives the map its turn after a reset, and takes turns from there on."""
+    """Both request at once: the arbiter serves the map first after a reset, and takes turns from then on."""
     pixels, words = 8, 3  # a block of each
     shuffled = ConvJob(
         layers=(replace(layer(16, pixels, outputs=16 * words), rows=1),),
@@ -119,7 +119,7 @@ def test_memory_that_answers_later_costs_every_dependent_job_as_much():
     jobs = [replace(POINTWISE, after=True)] * 4
     more = [late - soon for late, soon in zip(launch(*jobs, board=slow).log, launch(*jobs).log, strict=True)]
     cycles = slow.idle_read_cycles - BOARD.idle_read_cycles
-    # Each job reads once before it can begin, and writes once; the first needs its descriptor besides.
+    # Each job reads once before it can begin, and writes once; the first also needs its descriptor.
     assert more[0] >= 3 * cycles
     assert all(2 * cycles <= b - a for a, b in pairwise(more))
 
@@ -135,7 +135,7 @@ def test_jobs_are_all_of_a_launch(after):
 
 
 def test_what_is_written_comes_between_what_is_read():
-    """A map whose bytes all lie at one port: its channel moves them both ways, slower than words go."""
+    """A map whose bytes all lie at one port: its channel moves them both ways, more slowly than words."""
     job = ConvJob(layers=(layer(32, 64, kernel=3, group=32),))
     wide, narrow = (ConvConfig(lanes=64, ports=ports, inputs=16, outputs=16) for ports in (4, 2))
     words = 64 * 64
@@ -153,7 +153,7 @@ def test_offsets_wait_for_the_pixel_before_where_the_store_holds_no_two():
     work = pixels * entries  # as many steps as entries: six words of eight lanes
     job = ConvJob(layers=(given,))
     assert work < sum(launch(job, config=roomy).counters.values()) < work + 800
-    late = 2 * entries - tight.offset_entries  # of a pixel's entries find no place while another is sampled
+    late = 2 * entries - tight.offset_entries  # entries of a pixel have no place while another is sampled
     assert pixels * late < sum(launch(job, config=tight).counters.values()) - work < pixels * (late + 15)
 
 

@@ -1,4 +1,4 @@
-"""Tiles swept many at once are those swept one by one."""
+"""Tiles swept many at once equal those swept one by one."""
 
 import copy
 

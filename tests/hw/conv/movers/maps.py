@@ -1,8 +1,8 @@
-"""Maps as ports have them: which lanes of each word are whose."""
+"""Maps at the ports: the lanes of each word that a port has."""
 
 
 def units(config, channels, port):
-    """Bytes that a port has of a pixel."""
+    """Bytes of a pixel at a port."""
     lanes = config.lanes // config.ports
     rest = channels % config.lanes - port * lanes
     return channels // config.lanes * lanes + max(0, min(lanes, rest))
@@ -27,7 +27,7 @@ def slices(config, pixels):
 
 
 def read_command(config, channels, rows, columns, chunk, pitch_pixels, base):
-    """A map of ``rows`` rows that are ``pitch_pixels`` apart, read in chunks of so many pixels."""
+    """A map of ``rows`` rows that are ``pitch_pixels`` apart, read in chunks of ``chunk`` pixels."""
     chunks = -(-columns // chunk)
     last = columns - (chunks - 1) * chunk
     return {

@@ -1,4 +1,4 @@
-"""Pixels one by one, from all ports' memories, beside a map that is read through the same ports."""
+"""Single pixels from all ports' memories, beside a map that is read through the same ports."""
 
 import random
 

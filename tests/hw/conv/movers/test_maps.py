@@ -1,4 +1,4 @@
-"""Maps of any number of channels come out of all ports' memories as words, and go back into them."""
+"""Maps of any number of channels are read from all ports' memories as words, and written back."""
 
 import random
 
@@ -13,7 +13,7 @@ from tests.support.gateware.streams import get, put, simulate
 
 #: Lanes, ports, bits of a beat: slices narrower than a beat, as wide, and wider.
 SHAPES = [(16, 1, 128), (32, 4, 128), (64, 2, 256), (64, 1, 128), (16, 2, 512)]
-#: With the share of cycles in which sides hold back: in the soak each shape has both.
+#: With the share of cycles in which the sides stall: in the soak each shape has both.
 QUICK = [(32, 4, 128, 0.6), (64, 1, 128, 0.0)]
 POINTS = [
     pytest.param(*shape, stall, marks=[] if (*shape, stall) in QUICK else [pytest.mark.soak])
@@ -34,7 +34,7 @@ def pixels_of(rng, channels, count):
 
 
 def joined(config, pixel):
-    """Words of a pixel, with the lanes that count."""
+    """Words of a pixel, with the valid lanes."""
     for first in range(0, len(pixel), config.lanes):
         part = pixel[first : first + config.lanes]
         yield sum(value << 8 * n for n, value in enumerate(part)), (1 << 8 * len(part)) - 1
@@ -76,7 +76,7 @@ def test_reader(lanes, ports, width, stall):
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.soak)])
 def test_maps_do_not_wait_for_each_other(seed):
-    """Two streams of maps, chunk by chunk, through two ports of which now one and now the other is slow."""
+    """Two streams of maps, chunk by chunk, through two ports that are slow in turn."""
     rng = random.Random(seed)
     config = small(lanes=32, ports=2)
     unit = MapReader(config, data_width=128)
@@ -109,7 +109,7 @@ def test_maps_do_not_wait_for_each_other(seed):
 
 
 def test_maps_and_bypasses_are_asked_for_in_the_order_of_jobs():
-    """A map that waits for tokens, then one with a bypass that waits for some, too, and one behind."""
+    """A map that waits for tokens, then one with a bypass that waits for tokens, too, and one after."""
     config = small(lanes=16, ports=1)
     unit = MapReader(config, data_width=128)
     maps = [
@@ -131,7 +131,7 @@ def test_maps_and_bypasses_are_asked_for_in_the_order_of_jobs():
         for cycle in range(180):
             ctx.set(unit.row_token.valid, cycle >= 60)
             ctx.set(unit.token[1].valid, cycle >= 120)
-            ctx.set(unit.token[0].valid, 1)  # room for blocks, which the first map does not go to
+            ctx.set(unit.token[0].valid, 1)  # tokens of blocks, which the first map does not use
             if ctx.get(unit.axi[0].arvalid):
                 asked.append((cycle, ctx.get(unit.axi[0].araddr)))
             await ctx.tick()

@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""Chunks of a map are asked for as tokens allow, and no sooner."""
+"""Chunks of a map are requested as tokens allow, and no earlier."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Weights come in the order of jobs, tiles once for each block, and each packet goes to its unit."""
+"""Weights arrive in the order of jobs, tiles once for each block, and each packet goes to its unit."""
 
 import random
 

@@ -18,7 +18,7 @@ _TOKENS = ("row_token", "block_token", "bypass_token")
 
 
 class Gates(wiring.Component):
-    """Dispatcher and core; movers that take every command and have every token."""
+    """Dispatcher and core; movers that accept every command and supply every token."""
 
     def __init__(self, config, *, beat_bits):
         self.config, self.beat_bits = config, beat_bits
@@ -51,7 +51,7 @@ class Gates(wiring.Component):
 
 
 def whole(values):
-    """Turn rows of bytes into whole numbers."""
+    """Turn rows of bytes into integers."""
     return [int.from_bytes(row.tobytes(), "little") for row in values]
 
 

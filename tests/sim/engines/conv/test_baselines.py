@@ -72,7 +72,7 @@ def test_gathered_pixels_are_those_counted_one_by_one(given, bits):
 
 
 def played_read(port, lengths):
-    """Play requests in order: an address a cycle, as many under way as may be, data in order."""
+    """Play requests in order: an address a cycle, up to the most outstanding requests, data in order."""
     address, free, last, under_way = 0, 0.0, 0.0, deque()
     for length in lengths:
         if len(under_way) == port.outstanding:
@@ -102,7 +102,7 @@ def test_reads_take_as_long_as_played(outstanding, length, bandwidth):
 
 
 def test_gathering_everything_takes_memory_s_time():
-    """Offsets without a fraction inside of the map: nine reads of a pixel for each result."""
+    """Offsets without a fraction inside the map: nine reads of a pixel for each result."""
     shape = layer(channels=256, outputs=256, group=256, rows=32, columns=32, pads=(0, 0, 0, 0))
     cost = gather(Work(name="", about="", layers=(shape,)), ARRAY, BOARD)
     assert cost.moved_bytes == 30 * 30 * 9 * 256 + 256 * 9 // 2 + 30 * 30 * 256
@@ -110,7 +110,7 @@ def test_gathering_everything_takes_memory_s_time():
     busy = 30 * 30 * 4 * 9
     assert busy + 84 <= cost.cycles <= busy + 150
     assert cost.utilization == pytest.approx(30 * 30 * 256 * 9 / cost.cycles / (256 + 64))
-    # Where a beat takes longer than the arrays, memory is what counts.
+    # Where a beat takes longer than the arrays, memory limits.
     narrow = replace(ARRAY, ports=1)
     beats = 30 * 30 * 3 * 24
     alone = gather(Work(name="", about="", layers=(shape,)), narrow, BOARD)
@@ -118,7 +118,7 @@ def test_gathering_everything_takes_memory_s_time():
 
 
 class Queue:
-    """A queue between two loops, and when its places are taken and free."""
+    """A queue between two loops, and the times when its places are taken and free."""
 
     def __init__(self, depth):
         self.depth, self.written, self.read = depth, [], []
@@ -236,7 +236,7 @@ def test_depthwise_and_pointwise_by_hand():
     # Without a line buffer a tap is a request, its words, and the loop's entry.
     free = operation("depthwise", Offsets.FREE)
     assert unit_cycles(PipelineRun(taps=free), 2, request_cycles=50) == 4096 * 9 * (50 + 16 + 2)
-    # The full array: a cycle for each tile of 8 x 8 of each result, behind the first rows.
+    # The full array: a cycle for each tile of 8 x 8 of each result, after the first rows.
     full = operation("full")
     assert unit_cycles(PipelineRun(taps=full), 0, request_cycles=50) == 8 * 64 * 32 + 4096 * (32 + 32 * 32)
     # Nine addresses through three ports.

@@ -1,4 +1,4 @@
-"""``loomwork sim conv``: a layer in ONNX's names, or a table of layers; what is wrong is refused."""
+"""``loomwork sim conv``: a layer in ONNX's names, or a table of layers; wrong values are refused."""
 
 from pathlib import Path
 
@@ -49,7 +49,7 @@ def test_a_layer_gives_sums_results_and_reals():
     assert found["acc_scale"] == 4**5 * 256
     assert (found["acc"].dtype, found["y"].dtype) == (np.int64, np.int8)
     assert found["acc"].shape == found["y"].shape == found["y_float"].shape == (4, 5, 7)
-    # A result is its sum, scaled and rounded: reals of both differ by half a step at the most.
+    # A result is its sum, scaled and rounded: reals of both differ by at most half a step.
     slope = np.polyfit(found["acc"][0].ravel(), found["y_float"][0].ravel(), 1)
     step = np.diff(np.unique(found["y_float"]))[0]
     assert np.abs(np.polyval(slope, found["acc"][0]) - found["y_float"][0]).max() < 0.75 * step

@@ -62,7 +62,7 @@ def comparison():
 
 @pytest.fixture
 def few(monkeypatch):
-    """Compare what is quickly predicted only."""
+    """Compare only works that are predicted quickly."""
     chosen = tuple(WORKS[name] for name in ("depthwise, bounded", OUTSIDE, "config a"))
     monkeypatch.setattr(suite, "works", lambda: chosen)
 
@@ -159,7 +159,7 @@ def test_terminal_tables(comparison):
 
 
 def test_what_is_simulated_is_the_work():
-    """Offsets, bounds and sizes as in what is predicted; all outside means that none is in the buffer."""
+    """Offsets, bounds and sizes as predicted; "all outside": no sample is in the buffer."""
     for name in ("depthwise, square", "depthwise, bounded"):
         work = WORKS[name]
         job = ADAPTER.job(tensors_of(work, ARRAY, 0), ARRAY)

@@ -1,4 +1,4 @@
-"""The photograph of the demo: how it is read, what its offsets do, what its results look like."""
+"""The photograph of the demo: its file, its offsets, its results."""
 
 import math
 import struct
@@ -30,14 +30,14 @@ from sim.run.result import RunResult
 
 
 def test_the_line_buffer_holds_the_photograph(picture):
-    """Then the samples alone say how long it takes, and the prediction is no bound only."""
+    """Then the samples alone determine the cycles, and the prediction is not only a bound."""
     config = conv_demo().config
     board = load_board("u55c")
     job = ADAPTER.job(layer(picture), config)
     found = predict(ADAPTER.workload(job, config), config, board)
     assert not found.open_ended
     steps = picture.shape[0] * picture.shape[1] * 5
-    # The map comes first: any row of it may be sampled in the first row of results.
+    # The map is read first: any row of it may be sampled in the first row of results.
     assert steps < found.cycles_total < steps + 1.1 * picture.shape[0] * picture.shape[1]
     assert predict(ADAPTER.workload(job, SMALL), SMALL, board).open_ended
 
@@ -50,7 +50,7 @@ def picture():
 def test_pictures_are_read_and_refused(tmp_path, picture):
     assert picture.shape == (96, 128, 3)
     path = tmp_path / "other.ppm"
-    path.write_bytes(b"P6 2 1\n255\n\n\x01\x02 \x04\x05")  # pixels may begin with what looks like space
+    path.write_bytes(b"P6 2 1\n255\n\n\x01\x02 \x04\x05")  # pixels may begin with bytes that are whitespace
     np.testing.assert_array_equal(read_picture(path), [[[10, 1, 2], [32, 4, 5]]])
     path.write_bytes(b"P5 2 1\n255\n12")
     with pytest.raises(InputError, match="a binary PPM"):
@@ -68,7 +68,7 @@ def test_offsets_turn_and_zoom_about_the_middle():
 
 
 def test_results_are_the_filtered_photograph(picture):
-    """The golden model's pictures against samples of the photograph in real numbers, within what is rounded:
+    """The golden model's pictures against samples of the photograph in real numbers, within rounding:
     positions to 1/64 of a pixel, weights to 1/254 of the largest, results to a half.
     """
     job = ADAPTER.job(layer(picture), SMALL)

@@ -1,4 +1,4 @@
-"""Jobs as planned, tensors as laid out: the gates make of them what the golden model says."""
+"""Jobs as planned, tensors as laid out: results of the gates equal the golden model's."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ class Drawn:
         shape = (layer.outputs, layer.channels // layer.group, *layer.kernel)
         self.w = rng.integers(-limit, limit + 1, shape).astype(np.int8)
         self.fraction = config.fraction_bits
-        # Kernels on maps and strips are not scaled; of samples the sums are those of 4^F.
+        # Sums of maps and strips are not scaled; those of samples are times 4^F.
         self.shift = sum_shift(config, layer, buffer)
         self.parameters = parameters(rng, layer.outputs, 24 + self.shift)
         self.offset = self.mask = self.dot = None
@@ -145,7 +145,7 @@ def check(config, jobs, seed):
 
 
 def entries(config, side, drawn):
-    """Return entries as the reader of offsets gives them."""
+    """Return entries in the form of the reader of offsets."""
     raw = offset_entries(config, drawn.layer, drawn.offset, drawn.mask).view("<i2")
     fields = {Offsets.SQUARE: 1}.get(drawn.layer.offsets, 3 if drawn.mask is not None else 2)
     found = []
@@ -211,7 +211,7 @@ SIZE = {"rows": 3, "columns": 4}
 QUICK = [
     {"layers": [depthwise(**SIZE), pointwise(outputs=9, **SIZE)], "most_pixels": 5},
     {"layers": [depthwise(channels=9, **SIZE, **FREE, masked=True)]},
-    # Offsets on chip, for a second layer right behind the first, and before some that are read.
+    # Offsets on chip, for a second layer directly after the first, and before some that are read.
     {"layers": [pointwise(channels=9, outputs=8, **SIZE), depthwise(channels=8, **SIZE, **FREE, dot=True)]},
     {"layers": [depthwise(channels=7, **SIZE, **FREE, dot=True)]},
     {"layers": [pointwise(channels=8, kernel=(2, 2), pads=(1, 1, 0, 0), outputs=9, **SIZE, **FREE)]},

@@ -40,7 +40,7 @@ def test_a_job_is_planned_once(tensors, monkeypatch):
     jobs = {step.job for step in job.program.steps}
     layers = {(tensors.layer,) for step in job.program.steps for tensors in step.layers}
     assert len(planned) == len(jobs)
-    # A layer of a network is planned alone to see what it costs, and with another if they share a job.
+    # Each layer of a network is planned alone for its cost, and again only if it shares a job.
     assert plan_route.cache_info().misses <= len(jobs) + len(layers)
 
 

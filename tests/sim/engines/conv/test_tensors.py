@@ -1,4 +1,4 @@
-"""A user's tensors become a layer whose sums and results mean what ONNX says; what is wrong is refused."""
+"""A user's tensors become a layer whose sums and results are ONNX's; wrong ones are refused."""
 
 from dataclasses import replace
 
@@ -148,7 +148,9 @@ def test_wrong_tensors_are_refused(changes, message):
     ids=lambda known: "x".join(map(str, known["w"])),
 )
 def test_sums_of_plain_layers_have_one_unit(known, strip):
-    """On every way through the engine ``acc`` is ``bias + w (x - zero)``, a real bias rounded to that."""
+    """On every route through the engine ``acc`` is ``bias + w (x - zero)``, with a real bias
+    rounded to that.
+    """
     rng = np.random.default_rng(3)
     config = replace(SMALL, strip=strip)
     x = rng.integers(-128, 128, (6, 5, 7), dtype=np.int8)

@@ -37,7 +37,7 @@ def test_plain_is_that_of_onnxruntime(seed):
 
 
 def test_draws_have_every_kind():
-    """What the seeds of `make test` are to cover."""
+    """The seeds of `make test` cover every kind."""
     seen = [draw(seed, deformable=True) for seed in range(25)]
     forms = [drawn.deformation for drawn in seen]
     assert {form.fraction_bits for form in forms} >= {0, 5, 8}

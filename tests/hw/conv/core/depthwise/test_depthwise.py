@@ -120,7 +120,7 @@ def digits(layer):
                                 sample *= mask if layer.masked else 1
                                 byte = ((sample + 0x80808080) >> 8 * digit & 0xFF) ^ 0x80
                                 if layer.offsets == Offsets.NONE:
-                                    # A pixel as it is: the sample is it, less the zero point, times 4^F.
+                                    # A plain pixel: the sample is the pixel, less the zero point, times 4^F.
                                     byte = (sample >> 2 * config.fraction_bits) + layer.zero & 0xFF
                                 value |= byte << 8 * (g * slice_lanes + lane)
                         yield value
@@ -128,7 +128,7 @@ def digits(layer):
 
 @functools.lru_cache(maxsize=1)
 def unit_of(config, beat_bits):
-    """Return the unit: `simulate` compiles it once for tests one after the other."""
+    """Return the unit: `simulate` compiles it once for consecutive tests."""
     return Depthwise(config, InlinePlacer(), beat_bits=beat_bits)
 
 
@@ -247,7 +247,7 @@ class Dot:
 
 @pytest.mark.parametrize("taps", [2, pytest.param(1, marks=pytest.mark.soak)])
 def test_offsets_on_chip(taps):
-    """Offsets computed while the map comes, square and free, between layers whose offsets are read."""
+    """Offsets computed while the map is read, square and free, between layers whose offsets are read."""
     rng = random.Random(taps)
     config = small(taps=taps, lanes=16, dot_words=64, offset_entries=512)
     shape = {
@@ -296,7 +296,7 @@ def test_layers(changes, beat_bits, stall):
 
 @pytest.mark.parametrize("taps", [2, pytest.param(1, marks=pytest.mark.soak)])
 def test_every_pattern_of_offsets_takes_the_same_cycles(taps):
-    """``ceil(9 / T)`` cycles a word and one a row, for random offsets and those that crowd one bank."""
+    """``ceil(9 / T)`` cycles a word and one a row, for random offsets and for offsets that crowd one bank."""
     config = small(taps=taps, lanes=8, bank_words=64)
     shape = {
         "rows": 5, "columns": 4, "words": 1, "kernel": (3, 3), "stride": (1, 1), "dilation": (1, 1),

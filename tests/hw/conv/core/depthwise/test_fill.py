@@ -1,4 +1,4 @@
-"""Where rows of a map lie in the line buffer, against the formula."""
+"""Places of the rows of a map in the line buffer, against the formula."""
 
 import random
 
@@ -21,7 +21,7 @@ def place(job, row):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_rows_lie_in_turn(seed):
-    """Maps one after the other, of more groups of rows than one, left in the middle of a ring."""
+    """Maps one after the other, of more than one group of rows, that end in the middle of a ring."""
     rng = random.Random(seed)
     dut = RowPlace(small(bank_words=1024))
     jobs = [
@@ -43,7 +43,7 @@ def test_rows_lie_in_turn(seed):
             await ctx.tick()
             ctx.set(dut.start, 0)
             for row in range(job["slots"] * 2 + rng.randint(1, 3)):
-                await ctx.tick().repeat(2)  # what is last is known a cycle late
+                await ctx.tick().repeat(2)  # the last row is known a cycle late
                 bank, base = ctx.get(dut.bank), ctx.get(dut.base)
                 assert (bank if job["strip"] else bank & 1, base) == place(job, row), (job, row)
                 ctx.set(dut.step, 1)
@@ -55,7 +55,7 @@ def test_rows_lie_in_turn(seed):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_tokens_are_for_rows_that_find_room(seed):
-    """One for each row, and none before its row is free, whenever the reader takes them; maps in a row."""
+    """One for each row, and none before its row is free, at any pace of the reader; maps in a row."""
     rng = random.Random(f"tokens {seed}")
     dut = Fill(small(bank_words=64))
 
@@ -83,7 +83,7 @@ def test_tokens_are_for_rows_that_find_room(seed):
                     freed += 1
                 ctx.set(dut.freed, freed)
                 ctx.set(dut.token.ready, rng.random() < (0.3, 1.0)[seed])
-                # Words of a row come behind its token.
+                # Words of a row follow its token.
                 ctx.set(dut.i.valid, taken < tokens * columns and rng.random() < 0.8)
                 taken += ctx.get(dut.i.valid & dut.i.ready)
                 tokens += ctx.get(dut.token.valid & dut.token.ready)

@@ -1,4 +1,4 @@
-"""Samples outside of the line buffer come from memory, each neighbour once, whatever the timing."""
+"""Samples outside the line buffer are read from memory, each neighbour once, at any timing."""
 
 import random
 from collections import deque
@@ -12,7 +12,7 @@ from tests.support.gateware.streams import plain
 
 
 def far(config, rng, **sizes):
-    """A layer whose offsets reach further than its window of rows."""
+    """A layer whose offsets reach beyond its window of rows."""
     bound = rng.randint(2, 9)
     return Layer(
         config,
@@ -33,7 +33,7 @@ def far(config, rng, **sizes):
 
 
 def requests(layer):
-    """Return the neighbours that no row of the window has, as the definition has it, then the end."""
+    """Return the neighbours that no row of the window has, by the definition, then the end."""
     _, need, free = row_slots(layer)
     one = 1 << layer.config.fraction_bits
     for out_row in range(layer.out[0]):
@@ -51,7 +51,7 @@ def requests(layer):
 
 
 class Memory:
-    """Answers the requests of layers in order, after a while."""
+    """Answers the requests of layers in order, after a delay."""
 
     def __init__(self, layers, *, stall=0.0, latency=(1, 20), seed=0):
         self.layers = [layer for layer in layers if layer.gather]
@@ -83,7 +83,7 @@ class Memory:
                     unit.requests.valid, unit.requests.payload, unit.gathered.ready
                 )
                 if offered:
-                    # Words wait for nothing but for the pixels before them to be counted.
+                    # Words wait only until the pixels before them are counted.
                     waited = 0 if taken else waited + 1
                     assert waited < 70
                 if offered and taken:
@@ -115,7 +115,9 @@ def test_random(taps, seed):
         taps=taps, generators=rng.choice([1, 2]), fraction_bits=rng.choice([0, 2, 5]), gather_words=64
     )
     layers = []
-    while not any(len(list(requests(layer))) > 1 for layer in layers):  # one that misses nothing asks once
+    while not any(
+        len(list(requests(layer))) > 1 for layer in layers
+    ):  # a pixel without a miss takes one request
         layers = [far(config, rng) for _ in range(3)]
     layers.insert(rng.randint(0, 2), Layer(config, rng))
     _, memory = run(
@@ -144,7 +146,7 @@ def test_nothing_missing_costs_nothing(taps):
 
 
 def test_a_pixel_may_fill_the_buffer():
-    """Of 49 taps all are in the map and none in the window: the next pixel finds no room in 64 places."""
+    """Of 49 taps all are in the map and none in the window: 64 places have no room for the next pixel."""
     config = small(taps=1, lanes=8, gather_words=64)
     layer = far(config, random.Random(7), rows=7, columns=7, words=1, kernel=(7, 7), stride=(3, 3),
                 pads=[3, 3], dilation=(1, 1), samples=False, reach=-5)  # fmt: skip

@@ -1,6 +1,6 @@
-"""Offsets computed on chip: words keep the stream rule when the entries behind them do not leave.
+"""Offsets computed on chip: words obey the stream's handshake while entries are blocked.
 
-What is computed is compared with sums in ``test_depthwise.py``.
+The values of offsets are compared with sums in ``test_depthwise.py``.
 """
 
 import random
@@ -19,7 +19,7 @@ UNIT = OffsetDot(CONFIG)
 
 @pytest.mark.parametrize(("passes", "stall", "entry_stall"), [(1, 0.5, 0.9), (1, 0.0, 0.9), (9, 0.7, 0.95)])
 def test_an_offered_word_stays(passes, stall, entry_stall):
-    """Entries pile up until no word may begin, and then leave one by one."""
+    """Entries fill the queue until no word may begin, and then leave one by one."""
     rng = random.Random(passes)
     layer = Layer(
         CONFIG, rng, rows=16, columns=16, words=1, kernel=(3, 3), stride=(1, 1), dilation=(1, 1), pads=[1, 1],

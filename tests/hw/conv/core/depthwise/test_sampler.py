@@ -1,4 +1,4 @@
-"""What the sampler gives its lane cells is, tap by tap, what the definition of a deformable layer says."""
+"""The sampler's outputs equal, tap by tap, the definition of a deformable layer."""
 
 import random
 
@@ -13,7 +13,7 @@ SOAK = pytest.mark.soak
 
 
 def bilinear(pixel, y, x, rows, columns, fraction, zero):
-    """Sample S of the contract; ``pixel`` gives a value, ``y`` and ``x`` are in units of 2^-F."""
+    """Sample S of the specification; ``pixel`` returns a value, ``y`` and ``x`` are in units of 2^-F."""
     top, left = y >> fraction, x >> fraction
     ly, lx = y & ((1 << fraction) - 1), x & ((1 << fraction) - 1)
     corners = [
@@ -30,7 +30,7 @@ def bilinear(pixel, y, x, rows, columns, fraction, zero):
 
 
 class Layer:
-    """A random layer and what it should sample."""
+    """A random layer and its expected samples."""
 
     def __init__(self, config, rng, **sizes):
         self.config = config
@@ -59,7 +59,8 @@ class Layer:
         slices = self.words * config.generators
         self.groups = get("groups", rng.choice([g for g in range(1, slices + 1) if slices % g == 0]))
         self.bound = get("bound", rng.randint(0, 3))
-        # Rows above and below the kernel's that are in the line buffer: all that offsets reach, or fewer.
+        # Rows above and below the kernel's that are in the line buffer: all rows that offsets reach, or
+        # fewer.
         self.reach, self.gather = get("reach", self.bound), get("gather", False)
         self.split = 0
         self.strip = get("strip", False)
@@ -111,7 +112,7 @@ class Layer:
         return max(-self.limit, min(self.limit, value))
 
     def place(self, out_row, out_column, tap, group=0):
-        """Return where a tap is sampled, in units of 2^-F, and its mask."""
+        """Return the position of a tap, in units of 2^-F, and its mask."""
         fraction = self.config.fraction_bits
         i, j = divmod(tap, self.kernel[1])
         dy = dx = 0
@@ -146,7 +147,7 @@ class Layer:
 
 
 def check(config, layers, *, stall=0.0, seed=0, serve=None):
-    """Run layers; gives the cycles of their steps.  ``serve`` makes a testbench that answers requests."""
+    """Run layers; returns the cycles of their steps.  ``serve`` makes a testbench that answers requests."""
     unit = Sampler(config)
     rng = random.Random(f"stall {seed}")
     seen, cycles = [], []
@@ -312,7 +313,7 @@ def test_strips(seed):
     layers = []
     for dilation in (1, 2, 3, rng.randint(1, 5)):
         pads, stride = [rng.randint(0, 2 * dilation) for _ in range(2)], rng.randint(1, 2)
-        if len(layers) == 1:  # every column of the kernel is outside now and then
+        if len(layers) == 1:  # every column of the kernel is outside sometimes
             pads, stride = [2 * dilation, 2 * dilation], 1
         layers.append(
             Layer(

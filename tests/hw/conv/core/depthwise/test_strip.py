@@ -1,4 +1,4 @@
-"""The window of a strip: sums of nine, row by row, whatever rows and layers came before."""
+"""The window of a strip: sums of nine, row by row, after any rows and layers."""
 
 import random
 
@@ -13,12 +13,14 @@ LANES, TAPS = 8, 9
 
 @pytest.mark.parametrize("spans", [(12, 2, 5), (4, 7, 1)])
 def test_layers_of_other_spans_one_after_the_other(spans):
-    """A row ends anywhere in the delay lines; the next one, of this layer or of another, begins anew."""
+    """A row ends anywhere in the delay lines; the next one, of this layer or of another, starts at their
+    begin.
+    """
     rng = random.Random(str(spans))
     config = small(strip_words=16)
     dut = Strip(config)
     weights = [[rng.randint(-127, 127) for _ in range(TAPS)] for _ in range(LANES)]
-    steps = []  # what is driven: words of three rows, or None, and the sums that come of it
+    steps = []  # inputs: words of three rows, or None, and their expected sums
     for span in spans:
         for _ in range(3):
             steps.append((span, "begins", None))

@@ -1,4 +1,4 @@
-"""Random layers for the pointwise unit: their commands and streams, and results worked out plainly."""
+"""Random layers for the pointwise unit: their commands and streams, and results by plain loops."""
 
 import random
 from dataclasses import dataclass, field
@@ -222,7 +222,7 @@ def pack(lanes):
 
 
 def random_layer(config, seed, **fixed):
-    """Return a small layer of any kind, with what is ``fixed``."""
+    """Return a small layer of any kind, with the values of ``fixed``."""
     rng = random.Random(f"random {seed}")
     columns = rng.randint(1, 6)
     rows = rng.randint(1, 12 // columns)

@@ -1,4 +1,4 @@
-"""Blocks: words where they belong, tokens only for room that there is, and no cycle lost."""
+"""Blocks: words at their addresses, tokens only when there is room, and no cycle lost."""
 
 import random
 
@@ -31,7 +31,7 @@ def blocks_of(command):
 @pytest.mark.parametrize("seed", seeds(4, 40))
 @pytest.mark.parametrize("patient", [True, False], ids=["waits for tokens", "words at once"])
 def test_blocks(seed, patient):
-    """With patience the words of a block that was asked for come after its token only."""
+    """With patience the words of a block follow its token."""
     rng = random.Random(f"block {seed}")
     maps = [random_map(rng) for _ in range(6)]
     stalls = [rng.choice([0.0, 0.5]) for _ in range(4)]
@@ -49,7 +49,7 @@ def test_blocks(seed, patient):
         for number in asked:
             await get(ctx, unit.token, 1, stall=stalls[1], seed=number)
             done["tokens"] += 1
-            # The block's half is its own: all blocks but one before it are released.
+            # The block has a half of its own: all blocks but the previous one are released.
             assert number <= done["released"] + 1
 
     async def words(ctx):

@@ -1,4 +1,4 @@
-"""A cell against the formula, tiles adopted as soon as they may be, each with parameters of its own."""
+"""A cell against the formula; tiles are adopted as early as allowed, each with its own parameters."""
 
 import random
 
@@ -25,7 +25,7 @@ def random_parameters(rng, config):
 
 
 class Played:
-    """Inputs of each cycle as they are decided, and the results that must come of them."""
+    """The inputs of each cycle, and the results expected of them."""
 
     def __init__(self, unit, config, columns, beat_bits, rng):
         self.unit, self.config, self.columns, self.rng = unit, config, columns, rng

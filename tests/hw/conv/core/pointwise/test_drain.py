@@ -1,4 +1,4 @@
-"""Order in which words leave, against loops written out, and no cycle between the blocks of a layer."""
+"""The order of words that leave, against plain loops; no cycle is lost between the blocks of a layer."""
 
 import itertools
 import random
@@ -56,7 +56,7 @@ def random_layer(rng):
 @pytest.mark.parametrize("stall", [0.0, 0.4])
 @pytest.mark.parametrize("seed", seeds(3, 30))
 def test_order(seed, stall):
-    """Blocks are there at random; each is claimed before its first word and released with its last."""
+    """Blocks are ready at random times; each is claimed before its first word and released with its last."""
     rng = random.Random(f"drain {seed}")
     layers = [random_layer(rng) for _ in range(6)]
     unit, wanted = Drain(small(block_words=WORDS, bypass_words=WORDS)), expected(layers)

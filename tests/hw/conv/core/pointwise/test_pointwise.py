@@ -1,4 +1,4 @@
-"""The whole pointwise unit against the formula, and its cycles against theirs."""
+"""The whole pointwise unit against the formula, and its cycles against their formulas."""
 
 import random
 
@@ -38,7 +38,7 @@ def sides(unit, layers, beat_bits, stalls):
     return given | {name: Side(getattr(unit, name), count=n, stall=stalls()) for name, n in outputs.items()}
 
 
-#: What each layer has for certain.
+#: Fixed features of each layer.
 KINDS = [
     {"double": 0, "words": 1},
     {"parts": 2, "split": 1, "shuffle": 1},
@@ -82,9 +82,9 @@ def test_layers(name, seed):
     ids=["short end", "whole", "least", "one", "weights", "one tile"],
 )
 def test_cycles(changes, beat_bits, columns, rows, last_rows, out_words, load_bound):
-    """No cycle between sweeps, from layer to layer; each takes as long as its formula says.
+    """No cycle between sweeps, from layer to layer; each takes the cycles of its formula.
 
-    Of layers with one tile only one: words would have to enter without a pause between the maps.
+    Layers of one tile are tested alone: their words would have to enter without a gap between maps.
     """
     config = small(**changes)
     sizes = {"columns": columns, "rows": rows, "last_rows": last_rows, "out_words": out_words, "blocks": 4}
@@ -105,7 +105,7 @@ def test_cycles(changes, beat_bits, columns, rows, last_rows, out_words, load_bo
     for layer in layers:
         for pixels in layer.pixels:
             tiles = [header for header, *_ in layer.tiles]
-            for header in [*tiles[1:], tiles[0]]:  # the next one, which loads meanwhile
+            for header in [*tiles[1:], tiles[0]]:  # the next tile, which loads meanwhile
                 beats = 1 + shape.weight_beats + shape.parameter_beats * header["parameters"]
                 cycles = PointwiseUnit.sweep_cycles(config, pixels=pixels, beats=beats)
                 assert (cycles == beats + 4) == load_bound
@@ -118,7 +118,7 @@ def test_cycles(changes, beat_bits, columns, rows, last_rows, out_words, load_bo
 
 @pytest.mark.parametrize(("slow", "cause"), [("i", "input"), ("weights", "weight"), ("o", "output")])
 def test_waits(slow, cause):
-    """What the sweep waits for is whatever is slow, and nothing else for more than a few cycles."""
+    """The sweep stalls for the slow stream, and for others only a few cycles."""
     config, beat_bits = small(), 512
     sizes = {"columns": 5, "rows": 2, "last_rows": 2, "blocks": 6, "words": 1, "out_words": 1}
     layer = Layer(config=config, seed=slow, input_tiles=1, **sizes)

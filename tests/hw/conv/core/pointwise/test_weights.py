@@ -1,4 +1,4 @@
-"""Tiles on their way to the columns: each column is told of its own records and pieces, and only of them."""
+"""Tiles on their way to the columns: each column is written its own records and pieces only."""
 
 import random
 
@@ -60,7 +60,7 @@ def test_tiles(name, stall, seed):
         for index, value in enumerate(data, start=0 if parameters else shape.parameter_beats):
             wanted.append((1 << index, value))
         ends.append(len(wanted))
-    found, taken = [], []  # beats, and how many had come as each tile was taken
+    found, taken = [], []  # beats, and their number as each tile was taken
 
     async def send(ctx):
         await put(ctx, unit.i, beats, stall=stall)
