@@ -61,7 +61,7 @@ class Queue:
     def __init__(self, places: int) -> None:
         self._places = places
         self._left = Departures()
-        self._came = 0  # the last word
+        self._arrived = 0  # the last word
         self._offered = WordSpan(0, 0, 0)
         self._source: Source
 
@@ -80,10 +80,10 @@ class Queue:
         left theirs.
         """
         self._left.add(piece)
-        gone = self._left.words - self._places - 1
-        first = max(self._offered.first, self._left.at(gone - piece.words + 1) + 1, self._came + 1)
-        self._came = max(self._offered.last, self._left.at(gone) + 1, first + piece.words - 1)
-        self._source.accept(WordSpan(piece.words, first, self._came))
+        departed = self._left.words - self._places - 1
+        first = max(self._offered.first, self._left.at(departed - piece.words + 1) + 1, self._arrived + 1)
+        self._arrived = max(self._offered.last, self._left.at(departed) + 1, first + piece.words - 1)
+        self._source.accept(WordSpan(piece.words, first, self._arrived))
 
 
 def paced(piece: WordSpan, first: int, *, pace: float = 1) -> WordSpan:

@@ -42,12 +42,12 @@ def predict_launch(
     config: ConvConfig, board: Board, jobs: Sequence[PlannedJob], *, first: bool = True
 ) -> PredictedLaunch:
     """Predict a launch whose jobs were planned for the ports of ``board``; ``first``: after a reset."""
-    walk = _LaunchModel(config, board, len(jobs), first=first)
+    model = _LaunchModel(config, board, len(jobs), first=first)
     for job in jobs:
-        walk.add(job)
-    cycles = walk.written[-1] + walk.latency.log
+        model.add(job)
+    cycles = model.written[-1] + model.latency.log
     return PredictedLaunch(
-        counters=walk.activity.counts(cycles), log=tuple(cycle - 1 for cycle in walk.written)
+        counters=model.activity.counts(cycles), log=tuple(cycle - 1 for cycle in model.written)
     )
 
 
@@ -124,7 +124,7 @@ class _LaunchModel:
                 last = self._behind_tap.of(tap_job)
         self._write(fields, last)
         if tap_job is not None and fields["flags"] & d.DOT:
-            arrived = tap_job.came + latency.dot
+            arrived = tap_job.map_end + latency.dot
             entries = fields["offset_total_entries"]
             self._offsets.compute(entries, arrived, tap_job.first, tap_job.last)
         self._offsets_left.append(self._offsets.arrived + latency.offset_left)
@@ -175,7 +175,7 @@ class _LaunchModel:
                 self.latency,
                 fields,
                 self._offsets,
-                known=accepted,
+                issued=accepted,
                 free=self._side(),
                 taps=steps,
             )
@@ -204,7 +204,7 @@ class _LaunchModel:
             self._points,
             self._weights,
             fields,
-            known=accepted,
+            issued=accepted,
             words=fields["middle_total_words" if reverse else "out_total_words"],
             tiles=[beats[tile.first] for tile in side.tiles],
             bypass=route.rearrangement.shuffle,
@@ -225,11 +225,11 @@ class _LaunchModel:
     def _write(self, fields: Mapping[str, int], last: Source) -> None:
         """Take all results, and follow the last ones to memory."""
         latency, left, free = self.latency, fields["out_total_words"], self._out
-        way = self._writer.of(_Delayed(last, latency.out))
+        results = self._writer.of(_Delayed(last, latency.out))
         pace = self._write_pace(fields)
         while left:
-            piece = paced(way.offer(left), free, pace=pace)
-            way.accept(piece)
+            piece = paced(results.offer(left), free, pace=pace)
+            results.accept(piece)
             free, left = piece.last + 1, left - piece.words
         self._out = free + math.ceil(pace) - 1
         self._ends.append(free - 1)

@@ -86,7 +86,7 @@ class MapSource:
     ) -> None:
         self._ports, self._latency, self._fields = ports, latency, fields
         self._side = side
-        self._way = latency.cut + into  # from the port's queue
+        self._path = latency.cut + into  # from the port's queue
         self._token = token
         self._words = fields[f"{side}_in_words" if side == "bypass" else "in_words"]
         self._units = [fields[f"{side}_units_{port}"] for port in range(config.ports)]
@@ -123,7 +123,7 @@ class MapSource:
 
     def accept(self, piece: WordSpan) -> None:
         """Accept them; the next offer is of the words after them."""
-        self._ports.left = max(self._ports.left, piece.last - self._way - _WAITING)
+        self._ports.left = max(self._ports.left, piece.last - self._path - _WAITING)
         words, first, last = self._piece
         left = words - piece.words
         if left:
@@ -134,12 +134,13 @@ class MapSource:
         """Return the next chunk, after chunks of either source that are requested before it."""
         while not self._granted:
             asks = {source: source._ask() for source in (self, self.beside) if source is not None}
-            known = {source: asked for source, asked in asks.items() if asked is not None}
+            requests = {source: asked for source, asked in asks.items() if asked is not None}
             # Of two requests at once the source served last gives way; after a reset the map is first.
             source = min(
-                known, key=lambda each: (known[each], each._side == self._ports.side, each._side != "in")
+                requests,
+                key=lambda each: (requests[each], each._side == self._ports.side, each._side != "in"),
             )
-            source._grant(known[source])
+            source._grant(requests[source])
         return self._granted.popleft()
 
     def _ask(self) -> int | None:
@@ -167,9 +168,9 @@ class MapSource:
         ports.free = start + beats * self._beat
         # Words leave the port's queue in order; those of the last beat are in the cutter.
         ports.left = max(ports.free, start + words * (beats - 1) // beats)
-        first = math.ceil(start + (first_beats - 1) * ports.beat) + self._way
+        first = math.ceil(start + (first_beats - 1) * ports.beat) + self._path
         self._granted.append(
-            WordSpan(words, first, max(first + words - 1, math.ceil(ports.free) - 1 + self._way))
+            WordSpan(words, first, max(first + words - 1, math.ceil(ports.free) - 1 + self._path))
         )
 
     def _chunk(self, row: int, n: int) -> _Chunk:

@@ -39,7 +39,7 @@ class Halves:
 class BlockFill:
     """Blocks of a layer, filled into a buffer of two halves.
 
-    ``known``: cycle of the command. ``words``: of each block. ``pace``: fewest cycles of a word.
+    ``issued``: cycle of the command. ``words``: of each block. ``pace``: fewest cycles of a word.
     """
 
     def __init__(
@@ -47,11 +47,11 @@ class BlockFill:
         latency: Latency,
         halves: Halves,
         *,
-        known: int,
+        issued: int,
         words: Callable[[int], int],
         pace: float = 1,
     ) -> None:
-        self._latency, self._halves, self._known = latency, halves, known
+        self._latency, self._halves, self._issued = latency, halves, issued
         self._words, self._pace = words, pace
         self._before = len(halves.released) - 2  # blocks of earlier layers
         self._block = 0
@@ -62,13 +62,13 @@ class BlockFill:
         if self._before + block >= len(self._halves.released):
             return None
         released = self._halves.released[self._before + block]
-        return max(self._known + self._latency.block_token, released + self._latency.block_again)
+        return max(self._issued + self._latency.block_token, released + self._latency.block_again)
 
     def next(self) -> int:
         """Return the last word of the next block."""
         latency, halves = self._latency, self._halves
         free = max(
-            self._known + latency.block_start,
+            self._issued + latency.block_start,
             halves.released[self._before + self._block] + latency.block_room,
             halves.last + 1,
         )
@@ -85,7 +85,7 @@ class BlockFill:
 class PointJob:
     """A pointwise layer; its results in the order in which they leave.
 
-    ``known``: cycle of its commands. ``words``: number of words that leave. ``tiles``: beats of each tile.
+    ``issued``: cycle of its commands. ``words``: number of words that leave. ``tiles``: beats of each tile.
     ``bypass``: another map is shuffled in.
     """
 
@@ -98,7 +98,7 @@ class PointJob:
         weights: Weights,
         fields: Mapping[str, int],
         *,
-        known: int,
+        issued: int,
         words: int,
         tiles: Sequence[int],
         bypass: bool,
@@ -106,12 +106,12 @@ class PointJob:
         self._latency, self._activity, self._state, self._weights = latency, activity, state, weights
         self._fields, self._tiles, self._beats = fields, tiles, TileBeats(tiles)
         self._least = PointwiseCell.least_sweep(config)
-        self._active = known + latency.active
+        self._active = issued + latency.active
         pixels = fields["blocks"] * fields["block"] - fields["block"] + fields["last_block"]
         self._leaving = words // pixels
         #: ``fill``, ``bypass``: of the map, and of its bypass if any; the `source` of each must be set first.
         self.fill = BlockFill(
-            latency, state.blocks, known=known, words=lambda n: self._pixels(n) * fields["block_words"]
+            latency, state.blocks, issued=issued, words=lambda n: self._pixels(n) * fields["block_words"]
         )
         self.bypass: BlockFill | None = None
         if bypass:
@@ -122,7 +122,7 @@ class PointJob:
             self.bypass = BlockFill(
                 latency,
                 state.bypass,
-                known=known,
+                issued=issued,
                 words=lambda n: self._pixels(n) * pixel,
                 pace=cycles / pixel,
             )

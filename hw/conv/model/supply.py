@@ -164,15 +164,15 @@ class OffsetQueue:
 
         All places must be known; entries follow each other cycle by cycle.
         """
-        came, entry = 0, max(first, self._places)
+        entered, entry = 0, max(first, self._places)
         while entry < end:
             # Entries whose places become free together, or at an even pace.
             behind = min(end, self._released.end(entry - self._places) + self._places)
             for each in (entry, behind - 1):
                 free = self._released.at(each - self._places) + self._latency.offset_room
-                came = max(came, free + end - 1 - each)
+                entered = max(entered, free + end - 1 - each)
             entry = behind
-        return came
+        return entered
 
     def release(self, entries: int, first: int, last: int) -> None:
         """Release the places of ``entries`` whose pixels were sampled."""
@@ -190,7 +190,7 @@ class OffsetQueue:
 class OffsetSupply:
     """The offsets of a job's pixels, read from memory.
 
-    ``queue``: the store, after the entries of earlier jobs. ``known``: the earliest request. ``free``: when
+    ``queue``: the store, after the entries of earlier jobs. ``issued``: the earliest request. ``free``: when
     their port has returned the descriptors requested before.
     """
 
@@ -201,7 +201,7 @@ class OffsetSupply:
         fields: Mapping[str, int],
         queue: OffsetQueue,
         *,
-        known: int,
+        issued: int,
         free: int,
         taps: int,
     ) -> None:
@@ -211,9 +211,9 @@ class OffsetSupply:
         self._latency = latency
         self._next = queue.begin(fields["offset_total_entries"])
         # Before the first one.
-        start = max(known + latency.offsets, free + latency.offset_cut)
+        start = max(issued + latency.offsets, free + latency.offset_cut)
         self._fetched = max(start - 1, queue.fetched)
-        self._came = max(start, queue.arrived + latency.offset_turn(taps)) - 1
+        self._entered = max(start, queue.arrived + latency.offset_turn(taps)) - 1
 
     def pixel(self) -> int:
         """Return when the walker can take the next pixel: all of its entries are in the store.
@@ -223,10 +223,10 @@ class OffsetSupply:
         self._fetched += self._pixel
         end = self._next + self._entries
         room = self._queue.room(self._next, end)
-        self._came = max(self._came + self._entries, math.ceil(self._fetched), room)
+        self._entered = max(self._entered + self._entries, math.ceil(self._fetched), room)
         self._next = end
-        self._queue.fetched, self._queue.arrived = self._fetched, self._came
-        return self._came + self._latency.pixel
+        self._queue.fetched, self._queue.arrived = self._fetched, self._entered
+        return self._entered + self._latency.pixel
 
     def sampled(self, last: int) -> None:
         """Release the entries of a pixel after its last step."""

@@ -52,10 +52,10 @@ class TapJob:
         self._known = 0  # words of the row whose offsets have arrived
         self._passed = passed
         self._behind = passed.at(passed.words - 1) + 1
-        #: The earliest begin of the next layer, known after all results were taken. ``came``, ``first``,
+        #: The earliest begin of the next layer, known after all results were taken. ``map_end``, ``first``,
         #: ``last``: cycles of the last word of the map, and of the first and last sampled pixel; known then,
         #: too.
-        self.free = self.came = self.first = self.last = 0
+        self.free = self.map_end = self.first = self.last = 0
 
     def token(self, row: int) -> int | None:
         """Return when a row of the map has room; None if that is not known."""
@@ -171,4 +171,4 @@ class TapJob:
         self._fill(self._fields["rows"])
         done = max(self._ended, self._filled[-1] + self._latency.filled)
         self.free = done + self._latency.drained
-        self.came, self.first, self.last = self._filled[-1], self._begins[0], self._ended
+        self.map_end, self.first, self.last = self._filled[-1], self._begins[0], self._ended

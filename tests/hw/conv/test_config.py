@@ -28,7 +28,7 @@ def test_an_alveo_card_has_the_largest_shape():
 
 
 @pytest.mark.parametrize(
-    ("known", "message"),
+    ("changes", "message"),
     [
         ({"lanes": 48}, "lanes must be a power of two from 8 to 128, not 48"),
         ({"taps": 3}, "taps must be 1 or 2, not 3"),
@@ -54,7 +54,7 @@ def test_an_alveo_card_has_the_largest_shape():
         ({"port_bits": 64}, "port_bits must be 0 or a power of two from 128 to 512, not 64"),
     ],
 )
-def test_illegal_values(known, message):
+def test_illegal_values(changes, message):
     with pytest.raises(InputError) as caught:
-        ConvConfig(**known)
+        ConvConfig(**changes)
     assert str(caught.value) == message

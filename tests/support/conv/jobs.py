@@ -7,7 +7,7 @@ from hw.conv.driver.plan import JobPlaces, plan_job
 from hw.conv.driver.route import Rearrangement
 
 
-def small(**known):
+def small(**changes):
     """An engine with room for small maps only."""
     return ConvConfig(
         **{
@@ -20,7 +20,7 @@ def small(**known):
                 "fraction_bits": 3,
             },
             **{"block_pixels": 32, "block_words": 1024, "bypass_words": 128},
-            **known,
+            **changes,
         }
     )
 
@@ -29,10 +29,10 @@ def place(config, form, *, half=False):
     return MapPlace(form=form, addresses=(0,) * config.ports, half=half)
 
 
-def plan(config, *layers, source=None, result=None, bypass=None, beat_bits=128, **known):
+def plan(config, *layers, source=None, result=None, bypass=None, beat_bits=128, **changes):
     """Plan a job; maps have the forms that layers ask for unless others are given."""
     first, last = layers[0], layers[-1]
-    shuffle = known.get("rearrangement", Rearrangement()).shuffle
+    shuffle = changes.get("rearrangement", Rearrangement()).shuffle
     source = source or MapForm(channels=first.channels, groups=first.offset_group)
     copies = 2 if shuffle else 1
     given = (
@@ -46,4 +46,4 @@ def plan(config, *layers, source=None, result=None, bypass=None, beat_bits=128, 
         result=result if isinstance(result, MapPlace) else place(config, result or given),
         bypass=bypass,
     )
-    return plan_job(config, layers, places, beat_bits=beat_bits, **known)
+    return plan_job(config, layers, places, beat_bits=beat_bits, **changes)

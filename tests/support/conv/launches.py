@@ -39,13 +39,13 @@ class Seen:
         return sum(self.predicted.values())
 
 
-def run(config, board, seed, launches, directory, *, memory="model", control_only=False, **known):
+def run(config, board, seed, launches, directory, *, memory="model", control_only=False, **changes):
     """Simulate ``launches`` drawn by ``seed`` without a reset between them; return the record of each.
 
     ``board`` says how memory behaves; gates, and the simulator, are those of the board that ships. Raises
     `AssertionError` where a map is not the golden model's, or a reset came between two launches.
     """
-    drawing = Drawing(seed, config, **known)
+    drawing = Drawing(seed, config, **changes)
     counts = [drawing.launch() for _ in range(launches)]
     engine, width = find_engine("conv"), config.port_width(board.memory.port_data_width)
     program = drawing.program().at(width)
@@ -80,11 +80,11 @@ def run(config, board, seed, launches, directory, *, memory="model", control_onl
             names=[step.name for step in program.steps[a:b]],
             counters=call.counters,
             log=log[a:b],
-            predicted=dict(told.counters),
-            predicted_log=told.log,
+            predicted=dict(prediction.counters),
+            predicted_log=prediction.log,
             open_ended=any(job.route.tap is not None and job.route.tap.buffer.gather for job in jobs),
         )
-        for (a, b), call, told in zip(pairwise(firsts), answer.calls, predicted, strict=True)
+        for (a, b), call, prediction in zip(pairwise(firsts), answer.calls, predicted, strict=True)
         for jobs in [program.jobs[a:b]]
     ]
 

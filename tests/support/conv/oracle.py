@@ -13,8 +13,8 @@ def deform_conv(x, w, offset, mask, attributes):
         feeds["mask"] = mask[None]
         names += ["", "mask"]
     feeds = {name: tensor.astype(np.float64) for name, tensor in feeds.items()}
-    known = common(attributes) | {"offset_group": attributes.offset_group}
-    return run("DeformConv", names, feeds, TensorProto.DOUBLE, TensorProto.DOUBLE, known)
+    changes = common(attributes) | {"offset_group": attributes.offset_group}
+    return run("DeformConv", names, feeds, TensorProto.DOUBLE, TensorProto.DOUBLE, changes)
 
 
 def conv_integer(x, w, zero, attributes):

@@ -147,28 +147,33 @@ class Drawing:
                 sides = (rng.integers(2 * self.side, 3 * self.side), rng.integers(3, 13))
             taken = tuple(int(n) for n in (rng.integers(1, most + 1), *sides))
         channels, rows, columns = taken
-        known = {"channels": channels, "rows": rows, "columns": columns, "zero": int(rng.integers(-128, 128))}
+        changes = {
+            "channels": channels,
+            "rows": rows,
+            "columns": columns,
+            "zero": int(rng.integers(-128, 128)),
+        }
         if kind in ("pointwise", "shuffle", "double", "split"):
             return ConvLayer(
-                **known, **self._dense(channels, even=kind in ("split", "shuffle")), **self._bounds()
+                **changes, **self._dense(channels, even=kind in ("split", "shuffle")), **self._bounds()
             )
-        known |= self._kernel(kind, rows, columns)
+        changes |= self._kernel(kind, rows, columns)
         if kind.startswith("dense"):
-            known |= self._dense(channels)
+            changes |= self._dense(channels)
         else:
-            known |= {"outputs": channels, "group": channels}
+            changes |= {"outputs": channels, "group": channels}
         if "bent" in kind or kind in ("grouped", "far"):
-            known |= {"offsets": Offsets.FREE, "masked": bool(config.mask and rng.random() < 0.4)}
-            known["bound"] = None if kind == "far" or rng.random() < 0.3 else int(rng.integers(0, 4))
+            changes |= {"offsets": Offsets.FREE, "masked": bool(config.mask and rng.random() < 0.4)}
+            changes["bound"] = None if kind == "far" or rng.random() < 0.3 else int(rng.integers(0, 4))
         if kind == "grouped":
-            known["offset_group"] = int(
+            changes["offset_group"] = int(
                 rng.choice([n for n in range(1, channels + 1) if channels % n == 0][1:4] or [1])
             )
         if kind in ("square", "dot"):
-            known |= {"offsets": Offsets.SQUARE, "bound": int(rng.integers(0, 3)), "dot": kind == "dot"}
+            changes |= {"offsets": Offsets.SQUARE, "bound": int(rng.integers(0, 3)), "dot": kind == "dot"}
             if kind == "dot" and rng.random() < 0.5:
-                known["offsets"] = Offsets.FREE
-        return ConvLayer(**known, **self._bounds())
+                changes["offsets"] = Offsets.FREE
+        return ConvLayer(**changes, **self._bounds())
 
     def _bounds(self):
         low, high = sorted(int(n) for n in self.rng.integers(-128, 128, 2))

@@ -16,7 +16,7 @@ def draw(rng):
     square = rng.random() < 0.3
     offsets = Offsets.SQUARE if square else rng.choice([Offsets.NONE, Offsets.FREE])
     channels = rng.choice([8, 20, 40])
-    known = {
+    changes = {
         "channels": channels,
         "rows": rng.randint(1, 30),
         "columns": rng.randint(1, 20),
@@ -30,7 +30,7 @@ def draw(rng):
         "bound": None if offsets is Offsets.NONE else rng.choice([None, 0, 1, 2, 5]),
     }
     try:
-        return ConvLayer(**known)
+        return ConvLayer(**changes)
     except InputError:
         return draw(rng)
 
@@ -83,9 +83,9 @@ def test_rows_are_there(bank_words):
     assert bank_words == 256 or "kernel" in seen
 
 
-def deformable(**known):
+def deformable(**changes):
     sizes = {"channels": 256, "rows": 64, "columns": 64, "outputs": 256, "group": 256, "kernel": (3, 3)}
-    return ConvLayer(**{**sizes, "pads": (1, 1, 1, 1), "offsets": Offsets.FREE, **known})
+    return ConvLayer(**{**sizes, "pads": (1, 1, 1, 1), "offsets": Offsets.FREE, **changes})
 
 
 def test_sixteen_rows_hold_offsets_of_up_to_six():
@@ -101,7 +101,7 @@ def test_sixteen_rows_hold_offsets_of_up_to_six():
 
 
 @pytest.mark.parametrize(
-    ("field", "known", "form", "options"),
+    ("field", "changes", "form", "options"),
     [
         ("words of neighbours", {"kernel": (7, 7)}, {}, {"gather_words": 64}),
         ("offset_group", {"offset_group": 2}, {"groups": 2}, {}),
@@ -110,10 +110,10 @@ def test_sixteen_rows_hold_offsets_of_up_to_six():
         ("bound", {"offsets": Offsets.SQUARE}, {}, {}),
     ],
 )
-def test_what_cannot_be_gathered(field, known, form, options):
+def test_what_cannot_be_gathered(field, changes, form, options):
     config = small(**{"lanes": 64, "bank_words": 1024, "strip_words": 64, "fraction_bits": 5, **options})
     with pytest.raises(InputError) as caught:
-        plan_buffer(config, deformable(bound=7, **known), MapForm(channels=256, **form))
+        plan_buffer(config, deformable(bound=7, **changes), MapForm(channels=256, **form))
     assert caught.value.field == field
 
 
@@ -134,8 +134,8 @@ def test_strips_where_they_are_faster():
     config = small(lanes=64, strip_words=64)
     form = MapForm(channels=256)
 
-    def strip(**known):
-        layer = deformable(offsets=Offsets.NONE, channels=256, rows=16, columns=16, **known)
+    def strip(**changes):
+        layer = deformable(offsets=Offsets.NONE, channels=256, rows=16, columns=16, **changes)
         return plan_buffer(small(lanes=64, bank_words=1024, strip_words=64), layer, form)
 
     assert strip().strip
@@ -149,7 +149,7 @@ def test_strips_where_they_are_faster():
 
 
 @pytest.mark.parametrize(
-    ("fraction", "known", "digits"),
+    ("fraction", "changes", "digits"),
     [
         (0, {}, 1),
         (0, {"zero": -1}, 2),
@@ -162,9 +162,9 @@ def test_strips_where_they_are_faster():
         (8, {"masked": True}, 4),
     ],
 )
-def test_digits_hold_every_sample(fraction, known, digits):
+def test_digits_hold_every_sample(fraction, changes, digits):
     config = small(fraction_bits=fraction)
-    layer = deformable(group=1, **known)
+    layer = deformable(group=1, **changes)
     assert layer.kind is LayerKind.SAMPLES
     assert sample_digits(config, layer) == digits
     scale = 4**fraction * (255 if layer.masked else 1)
@@ -185,7 +185,7 @@ def test_digits_of_masked_samples_end_at_four():
 
 
 @pytest.mark.parametrize(
-    ("engine", "known", "message"),
+    ("engine", "changes", "message"),
     [
         ({"mask": False}, {"masked": True}, "masked must be False on an engine without it"),
         ({"dot_words": 0}, {"dot": True}, "dot must be False on an engine without it"),
@@ -204,8 +204,8 @@ def test_digits_of_masked_samples_end_at_four():
          "offset_group must be such that a pixel has at most 60 entries of offsets, not 16"),
     ],
 )  # fmt: skip
-def test_what_an_engine_cannot_do_is_refused(engine, known, message):
-    layer = deformable(**known)
+def test_what_an_engine_cannot_do_is_refused(engine, changes, message):
+    layer = deformable(**changes)
     form = MapForm(channels=layer.channels, groups=layer.offset_group)
     with pytest.raises(InputError, match=message):
         plan_buffer(small(**engine), layer, form)

@@ -12,7 +12,7 @@ SIZES = {"channels": 12, "rows": 9, "columns": 10, "outputs": 24}
 
 
 @pytest.mark.parametrize(
-    ("known", "kind", "size"),
+    ("changes", "kind", "size"),
     [
         ({}, LayerKind.POINTWISE, (9, 10)),
         ({"group": 4}, LayerKind.POINTWISE, (9, 10)),
@@ -24,13 +24,13 @@ SIZES = {"channels": 12, "rows": 9, "columns": 10, "outputs": 24}
         ({"kernel": (3, 3), "group": 12}, LayerKind.SAMPLES, (7, 8)),  # two results of each channel
     ],
 )
-def test_kinds_and_sizes(known, kind, size):
-    layer = ConvLayer(**{**SIZES, **known})
+def test_kinds_and_sizes(changes, kind, size):
+    layer = ConvLayer(**{**SIZES, **changes})
     assert (layer.kind, layer.out_size) == (kind, size)
 
 
 @pytest.mark.parametrize(
-    ("known", "message"),
+    ("changes", "message"),
     [
         ({"rows": 4096}, "rows must be from 1 to 4095, not 4096"),
         ({"columns": 0}, "columns must be from 1 to 4095, not 0"),
@@ -60,13 +60,13 @@ def test_kinds_and_sizes(known, kind, size):
         ({"offsets": Offsets.SQUARE, "offset_group": 2}, "offset_group must be 1 with square offsets"),
     ],
 )
-def test_what_is_no_layer_is_refused(known, message):
+def test_what_is_no_layer_is_refused(changes, message):
     with pytest.raises(InputError, match=message):
-        ConvLayer(**{**SIZES, **known})
+        ConvLayer(**{**SIZES, **changes})
 
 
 @pytest.mark.parametrize(
-    ("known", "words", "units", "lanes"),
+    ("changes", "words", "units", "lanes"),
     [
         ({"channels": 20}, 2, [12, 8], {0: 0, 19: 19}),
         ({"channels": 20, "parts": 2}, 2, [8, 2], {0: 0, 9: 9, 10: 16, 19: 25}),
@@ -74,8 +74,8 @@ def test_what_is_no_layer_is_refused(known, message):
         ({"channels": 6, "groups": 2}, 1, [8, 3], {0: 0, 2: 2, 3: 8, 5: 10}),
     ],
 )
-def test_forms(known, words, units, lanes):
-    config, form = small(generators=2), MapForm(**known)  # slices of 8 of 16 lanes
+def test_forms(changes, words, units, lanes):
+    config, form = small(generators=2), MapForm(**changes)  # slices of 8 of 16 lanes
     assert form.words(config) == words
     assert form.units(config) == units
     found = form.lanes(config)
@@ -83,13 +83,13 @@ def test_forms(known, words, units, lanes):
 
 
 @pytest.mark.parametrize(
-    ("known", "message"),
+    ("changes", "message"),
     [
         ({"parts": 3}, "parts must be 1 or 2, and a divisor of 20 channels, not 3"),
         ({"parts": 2, "groups": 2}, "parts must be 1 for a map with groups of offsets, not 2"),
         ({"groups": 3}, "groups must be a divisor of 20 channels, not 3"),
     ],
 )
-def test_what_is_no_form_is_refused(known, message):
+def test_what_is_no_form_is_refused(changes, message):
     with pytest.raises(InputError, match=message):
-        MapForm(channels=20, **known)
+        MapForm(channels=20, **changes)

@@ -26,9 +26,9 @@ FORMS = [
 
 
 @pytest.mark.parametrize("split", [False, True])
-@pytest.mark.parametrize("known", FORMS)
-def test_maps_come_back_from_the_ports(known, split):
-    config, form = small(generators=2), MapForm(**known)
+@pytest.mark.parametrize("changes", FORMS)
+def test_maps_come_back_from_the_ports(changes, split):
+    config, form = small(generators=2), MapForm(**changes)
     x = np.random.default_rng(1).integers(-128, 128, (form.channels, 3, 5)).astype(np.int8)
     ports = spread(config, form, x, split=split)
     assert [port.size for port in ports] == [15 * form.parts * units for units in form.units(config)]
@@ -121,15 +121,15 @@ POINTWISE = [
 
 @pytest.mark.parametrize("beat_bits", [128, 512])
 @pytest.mark.parametrize("bits", [4, 8])
-@pytest.mark.parametrize("known", POINTWISE)
+@pytest.mark.parametrize("changes", POINTWISE)
 @pytest.mark.parametrize("forms", [{}, {"parts": 2}, {"groups": 3}])
-def test_tiles_make_up_a_pointwise_layer(known, bits, beat_bits, forms):
-    if any(known[side] % n for side in ("channels", "outputs") for n in forms.values()):
+def test_tiles_make_up_a_pointwise_layer(changes, bits, beat_bits, forms):
+    if any(changes[side] % n for side in ("channels", "outputs") for n in forms.values()):
         forms = {}
     rng = np.random.default_rng(3)
     config = small(weight_bits=bits, outputs=16, generators=2)
-    layer = ConvLayer(rows=3, columns=5, **known)
-    forms = [MapForm(channels=known[side], **forms) for side in ("channels", "outputs")]
+    layer = ConvLayer(rows=3, columns=5, **changes)
+    forms = [MapForm(channels=changes[side], **forms) for side in ("channels", "outputs")]
     job = plan(config, layer, source=forms[0], result=forms[1], beat_bits=beat_bits)
     x, w = drawn(rng, layer, bits)
     given = parameters(rng, layer.outputs, 24 if bits == 8 else 20)
@@ -146,21 +146,21 @@ def test_tiles_make_up_a_pointwise_layer(known, bits, beat_bits, forms):
 @pytest.mark.parametrize("taps", [1, 2])
 @pytest.mark.parametrize("bits", [4, 8])
 @pytest.mark.parametrize(
-    "known",
+    "changes",
     [
         {"channels": 21, "kernel": (3, 3), "zero": 3},
         {"channels": 9, "kernel": (2, 5), "strides": (2, 1)},
         {"channels": 30, "kernel": (3, 3), "offset_group": 3, "offsets": Offsets.FREE, "masked": True},
     ],
 )
-def test_packets_make_up_a_depthwise_layer(known, bits, taps):
+def test_packets_make_up_a_depthwise_layer(changes, bits, taps):
     rng = np.random.default_rng(4)
     config = small(weight_bits=bits, taps=taps, generators=2)
-    channels = known["channels"]
-    layer = ConvLayer(rows=6, columns=7, outputs=channels, group=channels, pads=(1, 1, 1, 1), **known)
+    channels = changes["channels"]
+    layer = ConvLayer(rows=6, columns=7, outputs=channels, group=channels, pads=(1, 1, 1, 1), **changes)
     job = plan(config, layer, beat_bits=256)
     buffer = job.route.tap.buffer
-    assert buffer.strip == (known["kernel"] == (3, 3) and "offsets" not in known)
+    assert buffer.strip == (changes["kernel"] == (3, 3) and "offsets" not in changes)
     x, w = drawn(rng, layer, bits)
     shape, fraction = None, 0
     if not buffer.strip:
@@ -189,7 +189,7 @@ def test_packets_make_up_a_depthwise_layer(known, bits, taps):
 
 @pytest.mark.parametrize("fraction", [0, 3, 5])
 @pytest.mark.parametrize(
-    "known",
+    "changes",
     [
         {"channels": 20, "outputs": 9, "zero": -3},
         {"channels": 8, "outputs": 16, "group": 2, "strides": (2, 2), "zero": 128 - 1},
@@ -197,10 +197,10 @@ def test_packets_make_up_a_depthwise_layer(known, bits, taps):
         {"channels": 4, "outputs": 8, "group": 4, "offsets": Offsets.FREE, "masked": True},
     ],
 )
-def test_tiles_make_up_a_layer_of_samples(known, fraction):
+def test_tiles_make_up_a_layer_of_samples(changes, fraction):
     rng = np.random.default_rng(5)
     config = small(fraction_bits=fraction, generators=2, block_words=4096)
-    layer = ConvLayer(rows=6, columns=7, kernel=(3, 3), pads=(1, 1, 1, 1), **known)
+    layer = ConvLayer(rows=6, columns=7, kernel=(3, 3), pads=(1, 1, 1, 1), **changes)
     job = plan(config, layer)
     side, form = job.route.point, job.route.source
     x, w = drawn(rng, layer, 8)

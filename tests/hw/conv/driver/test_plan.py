@@ -15,13 +15,13 @@ from hw.errors import InputError
 from tests.support.conv.jobs import place, plan, small
 
 
-def depthwise(channels=20, rows=6, columns=7, **known):
+def depthwise(channels=20, rows=6, columns=7, **changes):
     sizes = {"channels": channels, "rows": rows, "columns": columns, "outputs": channels, "group": channels}
-    return ConvLayer(**{**sizes, "kernel": (3, 3), "pads": (1, 1, 1, 1), **known})
+    return ConvLayer(**{**sizes, "kernel": (3, 3), "pads": (1, 1, 1, 1), **changes})
 
 
-def pointwise(channels=20, outputs=24, rows=6, columns=7, **known):
-    return ConvLayer(channels=channels, rows=rows, columns=columns, outputs=outputs, **known)
+def pointwise(channels=20, outputs=24, rows=6, columns=7, **changes):
+    return ConvLayer(channels=channels, rows=rows, columns=columns, outputs=outputs, **changes)
 
 
 def has(fields, **expected):
@@ -236,7 +236,7 @@ def test_blocks_are_smaller_where_others_wait_for_them():
 
 
 @pytest.mark.parametrize(
-    ("layers", "known", "message"),
+    ("layers", "changes", "message"),
     [
         ([depthwise(), depthwise()], {}, r"layers must be one, or a depthwise and a pointwise one, not"),
         ([pointwise(kernel=(3, 3)), depthwise()], {}, "layers must be one, or"),
@@ -256,25 +256,25 @@ def test_blocks_are_smaller_where_others_wait_for_them():
          "products of a sum must be at most 16448 in 48 bits, not 25600"),
     ],
 )  # fmt: skip
-def test_jobs_that_cannot_be_are_refused(layers, known, message):
+def test_jobs_that_cannot_be_are_refused(layers, changes, message):
     config = small(block_words=128, fraction_bits=5, bank_words=1024)
     with pytest.raises(InputError, match=message):
-        plan(config, *layers, **known)
+        plan(config, *layers, **changes)
 
 
 @pytest.mark.parametrize(
-    ("known", "message"),
+    ("changes", "message"),
     [
         ({"source": (0,)}, r"addresses of the source must be 2, one for each port, not \(0,\)"),
         ({"bypass": (0, 0)}, "bypass must be given with a shuffle, and only then"),
     ],
 )
-def test_places_are_checked(known, message):
+def test_places_are_checked(changes, message):
     config = small()
     forms = {"source": MapForm(channels=20), "bypass": MapForm(channels=24)}
     places = {
         name: place(config, forms[name]).__class__(form=forms[name], addresses=addresses)
-        for name, addresses in known.items()
+        for name, addresses in changes.items()
     }
     with pytest.raises(InputError, match=message):
         plan(config, pointwise(), **places)

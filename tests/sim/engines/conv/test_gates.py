@@ -84,11 +84,11 @@ def parameters(rng, outputs, shift):
     )
 
 
-def rearranged(y, bypass, known):
+def rearranged(y, bypass, changes):
     """ShuffleNet's channel shuffle, then nearest neighbour upsampling."""
-    if known.shuffle:
+    if changes.shuffle:
         y = np.stack([bypass, y], axis=1).reshape(-1, *y.shape[1:])
-    return y.repeat(2, axis=1).repeat(2, axis=2) if known.double else y
+    return y.repeat(2, axis=1).repeat(2, axis=2) if changes.double else y
 
 
 def check(config, jobs, seed):
@@ -96,10 +96,10 @@ def check(config, jobs, seed):
     rng = np.random.default_rng(seed)
     feeds = {name: [] for name in ("jobs", "i", "bypass", "tap_weights", "tile_weights", "offsets")}
     expected = []
-    for known in jobs:
-        known = dict(known)
-        layers = known.pop("layers")
-        job = plan(config, *layers, beat_bits=BEAT_BITS, **known)
+    for changes in jobs:
+        changes = dict(changes)
+        layers = changes.pop("layers")
+        job = plan(config, *layers, beat_bits=BEAT_BITS, **changes)
         route = job.route
         x = rng.integers(-128, 128, (layers[0].channels, layers[0].rows, layers[0].columns)).astype(np.int8)
         feeds["jobs"].append(
@@ -156,13 +156,13 @@ def entries(config, side, drawn):
     return found
 
 
-def depthwise(channels=20, rows=5, columns=6, **known):
+def depthwise(channels=20, rows=5, columns=6, **changes):
     sizes = {"channels": channels, "rows": rows, "columns": columns, "outputs": channels, "group": channels}
-    return ConvLayer(**{**sizes, "kernel": (3, 3), "pads": (1, 1, 1, 1), "zero": -9, **known})
+    return ConvLayer(**{**sizes, "kernel": (3, 3), "pads": (1, 1, 1, 1), "zero": -9, **changes})
 
 
-def pointwise(channels=20, outputs=24, rows=5, columns=6, **known):
-    return ConvLayer(channels=channels, rows=rows, columns=columns, outputs=outputs, zero=3, **known)
+def pointwise(channels=20, outputs=24, rows=5, columns=6, **changes):
+    return ConvLayer(channels=channels, rows=rows, columns=columns, outputs=outputs, zero=3, **changes)
 
 
 FREE = {"offsets": Offsets.FREE, "bound": 2}
@@ -230,7 +230,7 @@ def test_a_job_of_each_kind():
 
 @pytest.mark.soak
 @pytest.mark.parametrize(
-    ("jobs", "known"),
+    ("jobs", "changes"),
     [
         (DEPTHWISE, {"generators": 2}),
         (POINTWISE, {"weight_bits": 4, "taps": 1, "generators": 2}),
@@ -238,5 +238,5 @@ def test_a_job_of_each_kind():
     ],
     ids=["depthwise", "pointwise", "shuffled"],
 )
-def test_jobs_of_a_kind(jobs, known):
-    check(small(**known), jobs, 1)
+def test_jobs_of_a_kind(jobs, changes):
+    check(small(**changes), jobs, 1)

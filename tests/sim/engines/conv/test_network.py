@@ -25,9 +25,9 @@ def test_a_job_is_planned_once(tensors, monkeypatch):
     """Reading, launching, the golden run and the prediction share one plan of each job."""
     planned, plan_job = [], workload.plan_job
 
-    def counted(*args, **known):
+    def counted(*args, **changes):
         planned.append(args)
-        return plan_job(*args, **known)
+        return plan_job(*args, **changes)
 
     monkeypatch.setattr(workload, "plan_job", counted)
     workload.plan_at_zero.cache_clear()

@@ -136,7 +136,7 @@ def test_wrong_tensors_are_refused(changes, message):
 
 @pytest.mark.parametrize("strip", [True, False])
 @pytest.mark.parametrize(
-    "known",
+    "changes",
     [
         {"w": (6, 1, 3, 3), "group": 6},
         {"w": (6, 1, 5, 2), "group": 6},
@@ -145,17 +145,17 @@ def test_wrong_tensors_are_refused(changes, message):
         {"w": (4, 6, 3, 3)},
         {"w": (4, 6, 1, 1), "pads": 0},
     ],
-    ids=lambda known: "x".join(map(str, known["w"])),
+    ids=lambda changes: "x".join(map(str, changes["w"])),
 )
-def test_sums_of_plain_layers_have_one_unit(known, strip):
+def test_sums_of_plain_layers_have_one_unit(changes, strip):
     """On every route through the engine ``acc`` is ``bias + w (x - zero)``, with a real bias
     rounded to that.
     """
     rng = np.random.default_rng(3)
     config = replace(SMALL, strip=strip)
     x = rng.integers(-128, 128, (6, 5, 7), dtype=np.int8)
-    w = rng.integers(-128, 128, known["w"], dtype=np.int8)
-    others = {name: np.array(value) for name, value in known.items() if name != "w"}
+    w = rng.integers(-128, 128, changes["w"], dtype=np.int8)
+    others = {name: np.array(value) for name, value in changes.items() if name != "w"}
     scale = {"x_scale": np.array(0.5), "w_scale": np.array(0.25), "x_zero": np.array(-7)}
     for bias in (rng.integers(-100, 100, len(w)), rng.normal(size=len(w))):
         tensors = layer(x=x, w=w, bias=bias, **scale, **others)
