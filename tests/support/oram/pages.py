@@ -42,7 +42,7 @@ class Record:
     taken: list[int] = field(default_factory=list)
     beats: dict[int, bytes] = field(default_factory=dict)
     lasts: list[int] = field(default_factory=list)
-    there: list[int] = field(default_factory=list)
+    arrived: list[int] = field(default_factory=list)
     verdicts: dict[int, bool] = field(default_factory=dict)
 
     def pages(self, shape):
@@ -98,7 +98,7 @@ def run_pages(unit, shape, key, nonces, pages, *, request_stall=0.0, stall=0.0, 
             if verdicts and verdicts[0]:
                 record.verdicts[cycle] = bool(verdicts[1])
             if verdicts and verdicts[2]:
-                record.there.append(cycle)
+                record.arrived.append(cycle)
             cycle += 1
 
     simulate(unit, requests, data, background=[watch])
