@@ -23,15 +23,15 @@ RECORD_HEADER_BYTES = 32
 VERSION_BITS = 48
 #: AES blocks for the permutation of an operation's key; each draw takes one more.
 PERMUTATION_ROUNDS = 4
-#: Least cycles of an operation in the position map, and of a touch in the stage.
+#: Minimum cycles of an operation in the position map, and of a touch in the stage.
 _POSITION_CYCLES = 4
 _ITEM_CYCLES = 4
-#: `_WRITE_EXTRA`: most cycles from a stage's decision to its last write on the bus, beats of page, record and
-#: value not counted. `_POSITION_EXTRA`: cycles of a bucket's read outside of HBM.
+#: `_WRITE_EXTRA`: maximum cycles from a stage's decision to its last write on the bus, beats of page, record
+#: and value not counted. `_POSITION_EXTRA`: cycles of a bucket's read outside of HBM.
 _WRITE_EXTRA = 50
 _POSITION_EXTRA = 32
-#: Most cycles from a command's acceptance to its issue outside of HBM, and most intervals that it waits on
-#: its path. `hw.oram.movers.timing.PathTiming` computes the exact latency.
+#: Maximum cycles from a command's acceptance to its issue outside of HBM, and maximum intervals of its waits.
+#: `hw.oram.movers.timing.PathTiming` computes the exact latency.
 _ACCEPT_EXTRA = 128
 _ACCEPT_TURNS = 6
 
@@ -71,7 +71,8 @@ class OramConfig:
     #: Operations between issue and admission: a power of two from 4 to 256.
     inflight: int = 128
     overflow_entries: int = 128  #: Items on chip whose list is full: a power of two from 4 to 256.
-    interval_cycles: int = 0  #: Least cycles between operations, or 0 for the least that the engine supports.
+    #: Minimum cycles between operations, or 0 for the least that the engine supports.
+    interval_cycles: int = 0
     #: Cycles for an operation's reads of the position map in HBM: 16 to 4,096.
     position_cycles: int = 288
     #: Cycles for an operation's reads of records in HBM, from its issue: 16 to 4,096. 0 selects the cycles
@@ -270,7 +271,7 @@ class OramConfig:
 
     @cached_property
     def least_interval_cycles(self) -> int:
-        """Least cycles of an operation: those of its slowest part, multiplied by its touches."""
+        """Minimum cycles of an operation: those of its slowest part, multiplied by its touches."""
         least = max(
             self.label_count * self.page_cycles,
             self.items * max(self.record_beats, _ITEM_CYCLES),
@@ -300,47 +301,49 @@ class OramConfig:
 
     @property
     def item_cycles(self) -> int:
-        """Least cycles from a touch of an operation to its next."""
+        """Minimum cycles from a touch of an operation to its next."""
         return -(-self.interval // self.items)
 
     @cached_property
     def accepted(self) -> int:
-        """Most operations between the acceptance of their command and the issue of their first touch."""
+        """Maximum number of operations between the acceptance of their command and the issue of their
+        first touch.
+        """
         return -(-(self.position_cycles + _ACCEPT_EXTRA) // self.interval) + _ACCEPT_TURNS
 
     @property
     def command_records(self) -> int:
-        """Most commands requested and not accepted."""
+        """Maximum number of commands requested and not accepted."""
         return 2 * self.inflight
 
     @property
     def response_records(self) -> int:
-        """Most responses between the admission of their operation and the end of their write."""
+        """Maximum number of responses between the admission of their operation and the end of their write."""
         return 2 * self.inflight
 
     @property
     def read_pages(self) -> int:
-        """Most pages between the issue of their read and their admission."""
+        """Maximum number of pages between the issue of their read and their admission."""
         return self.inflight * self.label_count
 
     @property
     def write_pages(self) -> int:
-        """Most pages between their admission and the last beat of their write."""
+        """Maximum number of pages between their admission and the last beat of their write."""
         return self.inflight * self.label_count
 
     @property
     def scoreboard_pages(self) -> int:
-        """Most pages between the issue of their read and the end of their write."""
+        """Maximum number of pages between the issue of their read and the end of their write."""
         return 2 * self.inflight * self.label_count
 
     @property
     def position_inflight(self) -> int:
-        """Most operations between the request of their buckets and their lookup."""
+        """Maximum number of operations between the request of their buckets and their lookup."""
         return -(-(self.position_cycles + _POSITION_EXTRA) // self.interval)
 
     @property
     def unsettled(self) -> int:
-        """Most operations whose writes to HBM are in flight."""
+        """Maximum number of operations whose writes to HBM are in flight."""
         passing = 2 * self.page_cycles + self.record_beats
         values = 2 * -(-self.value_bytes // RECORD_HEADER_BYTES)
         return -(-(self.settle_deadline + _WRITE_EXTRA + passing + values) // self.interval)

@@ -11,7 +11,7 @@ from amaranth.hdl import Cat, Const, Module, Signal, Value
 
 #: Bits counted together in the first step.
 _GROUP = 6
-#: Most bits for which a carry chain finds the lowest.
+#: Maximum number of bits for which a carry chain finds the lowest.
 _CHAIN = 16
 
 

@@ -13,6 +13,9 @@ _ACTION_COUNTED = 2
 class Admission:
     """Cycles of the host's events, appended by the caller, and cycles of the map's actions, computed.
 
+    Prediction and the golden bus trace both use these recurrences.  Two tests check them: the RTL against
+    them, and the bus trace against a machine that is simulated cycle by cycle.
+
     Operations and touches are numbered in order.  Each action returns its cycle, or None while an event or an
     action that it depends on is not yet known.
 

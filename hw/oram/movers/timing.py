@@ -23,8 +23,8 @@ from hw.oram.movers.hbm.line_reader import LineReader
 _COLLECT = Fifo.DEEP_LATENCY - Fifo.LATENCY + 2
 #: Register cycles between the steps of the key derivation.
 _KEYS_EXTRA = 8
-#: Least cycles without a burst at any port after which none can follow: more than any part needs, except for
-#: sealing long pages.
+#: Minimum cycles without a burst at any port after which none can follow: more than any part needs, except
+#: for sealing long pages.
 _QUIET_CYCLES = 128
 #: Cycles of a page from its sealer to the bus, with a margin.
 _QUIET_EXTRA = 32

@@ -33,12 +33,12 @@ from hw.oram.config import OramConfig
 
 Float = NDArray[np.float64]
 
-#: Most items counted in a list: Poisson(64) has more with a probability below 2^-160.
+#: Maximum number of items counted in a list: Poisson(64) has more with a probability below 2^-160.
 _MOST = 256
 #: Steps of x from 0 until all keys have been accessed.
 _STEPS = 512
-#: With two labels: most load, time steps between draws of a page, and lifetimes of an item until loads are
-#: steady.
+#: With two labels: maximum load, time steps between draws of a page, and lifetimes of an item until
+#: loads are steady.
 _MOST_LOAD = 96
 _LOAD_STEPS = 64
 _LIVES = 12

@@ -50,7 +50,7 @@ class State(NamedTuple):
     moved: Int  #: [entries, 2]: operations that moved an entry's item into a list, and its key.
     #: [4]: operations, LOADs, overflow entries in use, the last operation that moved such an item.
     counters: Int
-    peaks: Int  #: [2]: most items in a list, most overflow entries in use.
+    peaks: Int  #: [2]: peak items in a list, peak overflow entries in use.
 
 
 class FastMap:

@@ -55,10 +55,10 @@ class Latencies:
     #: response.
     seal: int
     response: int
-    response_wait: int = 128  #: Most cycles that a response waits for others.
+    response_wait: int = 128  #: Maximum cycles that a response waits for others.
     command_address: int = 7  #: From a request of commands to its address on the bus.
     command_seen: int = 2  #: From a command's beat on the bus to its comparison.
-    #: ``command_spacing``: least cycles between requests. ``command_return``: from the later of the last
+    #: ``command_spacing``: minimum cycles between requests. ``command_return``: from the later of the last
     #: dropped beat and the end of ``poll`` to the retry.
     command_spacing: int = 3
     command_return: int = 5
@@ -75,7 +75,7 @@ class BusLaunch:
     slots: int  #: Of the rings of commands and responses, a power of two.
     first: int = 0  #: Sequence number of the first operation.
     start: int = 0  #: Cycle of the first request for a command.
-    poll: int = 0  #: Least cycles from the read of an unwritten command to the next.
+    poll: int = 0  #: Minimum cycles from the read of an unwritten command to the next.
     #: The launch ends at a stop record behind the last command, not after a number of operations.
     endless: bool = False
 

@@ -30,7 +30,7 @@ from hw.oram.core.stage.schedule import KEY_BYTES, PAGE_KEYS_OFFSET, StageSchedu
 from hw.oram.core.stage.values import Values
 from hw.oram.core.stage.writer import Writer, record_write_layout
 
-#: Most touches between the loop and their values.
+#: Maximum number of touches between the loop and their values.
 TOUCHES = 8
 
 

@@ -1,4 +1,4 @@
-"""How many of something there are, and whether there is one."""
+"""Credits: a counter, and whether one is available."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from amaranth.lib.wiring import In, Out
 
 
 class Credits(wiring.Component):
-    """Counts up and down.
+    """Counts credits.
 
-    ``limit``: most there can be. ``full``: whether all are there at first; otherwise none.
+    ``limit``: maximum number of credits. ``full``: initially all are available; otherwise none.
     """
 
     def __init__(self, limit: int, *, full: bool = True) -> None:
         self.limit = limit
         super().__init__(
             {
-                "take": In(1),  #: One less; only while ``some``.
-                "give": In(1),  #: One more; never beyond the limit.
-                #: There is one, as of all cycles before this one: a flip-flop.
+                "take": In(1),  #: Takes a credit; only while ``some``.
+                "give": In(1),  #: Returns a credit; never beyond the limit.
+                #: A credit is available, as of the previous cycle: a flip-flop.
                 "some": Out(1, init=int(full)),
             }
         )
-        # Where proofs see it.
+        # A member for proofs.
         self.count = Signal(range(limit + 1), init=limit if full else 0)
 
     def elaborate(self, platform: Any) -> Module:
-        """Keep beside the number whether it is 0: comparing it would begin long paths."""
+        """Register ``some`` beside the count: a comparison would begin long paths."""
         m = Module()
         with m.If(self.give & ~self.take):
             m.d.sync += [self.count.eq(self.count + 1), self.some.eq(1)]

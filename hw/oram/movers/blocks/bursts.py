@@ -30,8 +30,8 @@ def group_layout(*, index_bits: int, group: int) -> data.StructLayout:
 class BlockBursts(wiring.Component):
     """Cuts groups of blocks into bursts.
 
-    ``index_bits``: bits of a block's number. ``blocks``: most groups in the queue. ``group``: most blocks of
-    a group.
+    ``index_bits``: bits of a block's number. ``blocks``: maximum number of groups in the queue. ``group``:
+    maximum number of blocks of a group.
 
     Behaviour
     ---------

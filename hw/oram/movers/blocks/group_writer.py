@@ -17,9 +17,9 @@ from hw.oram.movers.blocks.bursts import BlockBursts, bursts_at_most, group_layo
 class GroupWriter(wiring.Component):
     """Writes groups of consecutive blocks, many at once.
 
-    ``index_bits``: bits of a block's number. ``blocks``: most blocks between their announcement or first beat
-    and their last beat on the bus. ``outstanding``: most announced and unanswered blocks. ``group``: most
-    blocks of a group.
+    ``index_bits``: bits of a block's number. ``blocks``: maximum number of blocks between their announcement
+    or first beat and their last beat on the bus. ``outstanding``: maximum number of announced and unanswered
+    blocks. ``group``: maximum number of blocks of a group.
 
     Behaviour
     ---------

@@ -18,8 +18,8 @@ from hw.oram.movers.blocks.bursts import BlockBursts
 class BlockReader(wiring.Component):
     """Reads whole blocks, many at once.
 
-    ``index_bits``: bits of a block's number. ``blocks``: most blocks requested and not yet taken; the user
-    keeps to it.
+    ``index_bits``: bits of a block's number. ``blocks``: maximum number of blocks requested and not yet
+    taken; the user keeps to it.
 
     Behaviour
     ---------

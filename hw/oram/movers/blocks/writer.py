@@ -17,8 +17,8 @@ from hw.oram.movers.blocks.group_writer import GroupWriter
 class BlockWriter(wiring.Component):
     """Writes whole blocks, many at once.
 
-    ``index_bits``: bits of a block's number. ``blocks``: most announced blocks whose last beat is not sent;
-    the user keeps to it. ``outstanding``: most announced and unanswered blocks.
+    ``index_bits``: bits of a block's number. ``blocks``: maximum number of announced blocks whose last beat
+    is not sent; the user keeps to it. ``outstanding``: maximum number of announced and unanswered blocks.
 
     Behaviour
     ---------

@@ -26,9 +26,9 @@ from hw.oram.movers.hbm.read_port import LineReadPort
 class LineReader(wiring.Component):
     """Random reads of lines.
 
-    ``reads``: kinds of requests. ``outstanding``: most lines of each kind requested and not yet taken, at all
-    ports. ``depth``: the same at one port. ``cell``: name of the port's cell, unique in the design.
-    ``placer``: places the ports; by default as ordinary submodules.
+    ``reads``: kinds of requests. ``outstanding``: maximum number of lines of each kind requested and not yet
+    taken, at all ports. ``depth``: the same at one port. ``cell``: name of the port's cell, unique in the
+    design. ``placer``: places the ports; by default as ordinary submodules.
 
     Behaviour
     ---------

@@ -18,8 +18,8 @@ from hw.oram.movers.hbm.write_port import LineWritePort
 class LineWriter(wiring.Component):
     """Random writes of single beats of lines, with strobes.
 
-    ``deadline``: cycles from ``i`` to the response of a beat. ``depth``: most beats in the queue or
-    unanswered at a port. ``cell``: name of the port's cell, unique in the design. ``placer``: places the
+    ``deadline``: cycles from ``i`` to the response of a beat. ``depth``: maximum number of beats in the queue
+    or unanswered at a port. ``cell``: name of the port's cell, unique in the design. ``placer``: places the
     ports; by default as ordinary submodules.
 
     Behaviour

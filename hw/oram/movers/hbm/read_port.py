@@ -30,7 +30,7 @@ _REQUESTS = 16
 class LineReadPort(wiring.Component):
     """Reads lines through one port, as many ahead as it has room for.
 
-    ``reads``: kinds of requests. ``depth``: most lines of each kind requested and not yet taken.
+    ``reads``: kinds of requests. ``depth``: maximum number of lines of each kind requested and not yet taken.
 
     Behaviour
     ---------

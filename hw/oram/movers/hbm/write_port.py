@@ -29,7 +29,7 @@ def port_write_layout(lines: Lines) -> data.StructLayout:
 class LineWritePort(wiring.Component):
     """Writes single beats through one port.
 
-    ``deadline``: cycles to a beat's response. ``depth``: most beats in the queue or unanswered.
+    ``deadline``: cycles to a beat's response. ``depth``: maximum number of beats in the queue or unanswered.
 
     Behaviour
     ---------

@@ -95,7 +95,7 @@ class CommandReader(wiring.Component):
                 "mask": In(SLOT_BITS),
                 #: Commands of a launch, or 0: until a record with the stop bit.
                 "operations": In(OPERATIONS_BITS),
-                #: Least cycles from the read of an unwritten record to the next.
+                #: Minimum cycles from the read of an unwritten record to the next.
                 "poll": In(POLL_BITS),
                 #: Pulse: a launch begins; ``base``, ``mask``, ``operations`` and ``poll`` are constant until
                 #: its end.

@@ -37,7 +37,7 @@ class ResponseWriter(wiring.Component):
     the largest group within `WAIT`, less than a write's latency. A single operation is answered at once.
     """
 
-    #: Most cycles that a response waits for others.
+    #: Maximum cycles that a response waits for others.
     WAIT: ClassVar = 128
     ADDRESS_LATENCY: ClassVar = 1 + GroupWriter.ADDRESS_LATENCY
     WRITTEN_LATENCY: ClassVar = GroupWriter.WRITTEN_LATENCY + 2

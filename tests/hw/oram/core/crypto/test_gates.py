@@ -50,7 +50,7 @@ def front(interval):
     return lambda placer: Front(key_bits=64, draws=1, interval=interval, placer=placer)
 
 
-#: Most LUTs, and most picoseconds of the longest path.
+#: Maximum LUTs, and maximum picoseconds of the longest path.
 UNITS = {
     "aes_lane": (AesLane, 7248, 1518),
     "gf_multiplier": (GfMultiplier, 5070, 1532),

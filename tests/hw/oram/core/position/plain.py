@@ -66,7 +66,7 @@ class Hbm:
     Parameters
     ----------
     read_cycles, write_cycles
-        Most cycles of a read and a write; 0: at once.
+        Maximum cycles of a read and a write; 0: at once.
     stall
         Share of cycles in which a request or a write is stalled.
     """

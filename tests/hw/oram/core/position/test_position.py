@@ -13,7 +13,7 @@ from sim.golden.oram.image import bucket_images
 from tests.hw.oram.core.position.plain import Hbm, golden, ones, touched
 from tests.support.gateware.streams import get, put, rule_checker, simulate
 
-#: Most cycles of a write beyond ``settle_cycles``, from the decision on; the path takes some of them.
+#: Maximum cycles of a write beyond ``settle_cycles``, from the decision on; the path takes some of them.
 LATE = 48
 
 

@@ -98,7 +98,7 @@ class World:
     dut
         A `Touch`.
     host, response
-        Most cycles of the host for any answer; for the write of a response, if different.
+        Maximum cycles of the host for any answer; for the write of a response, if different.
     count
         Operations.
     pages
