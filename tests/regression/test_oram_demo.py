@@ -89,11 +89,11 @@ def test_the_page_and_the_lines_say_it(looked_up, tmp_path):
     lookups, done = looked_up
     lines = conclusions(lookups, done)
     assert lines[0].startswith("200 rows of 8 bytes loaded by the device, one every ")
-    assert "sentence 1: 4 of 4 rows looked up are those loaded." in lines
+    assert "sentence 1: 4 of 4 rows looked up equal the loaded ones." in lines
     count = len(accesses(read_trace(done.traces["host"])))
-    assert f"{count:,} bursts at the host's memory, each where and when the trace" in "\n".join(lines)
+    assert f"{count:,} bursts at the host's memory, equal to the trace" in "\n".join(lines)
     wrong = replace(done, mismatches=("bus differs at burst 3",))
-    assert "NOT all where and when" in "\n".join(conclusions(lookups, wrong))
+    assert "NOT all equal" in "\n".join(conclusions(lookups, wrong))
     path = tmp_path / "lookups.html"
     write_lookups(lookups, done, lambda row: f"<word {row}>", path)
     page = path.read_text()

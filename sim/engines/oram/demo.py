@@ -75,7 +75,7 @@ def oram_demo() -> Demo:
         conclude=lambda results: conclusions(vocabulary(), results[LAUNCH]),
         documents={
             "lookups.html": (
-                "What the host saw: sentences on the bus, histograms of pages",
+                "The host's view: sentences on the bus, histograms of pages",
                 lambda results, path: write_lookups(vocabulary(), results[LAUNCH], minilm.word_of, path),
             )
         },
@@ -95,10 +95,12 @@ def conclusions(lookups: Lookups, done: RunResult) -> Sequence[str]:
     every = (loading.reads[-1] - loading.reads[0]) / (rows - 1)
     lines = [f"{rows:,} rows of {size} bytes loaded by the device, one every {every:.1f} cycles."]
     for phase, right in zip(lookups.phases, lookups.right(done), strict=True):
-        lines.append(f"{phase.name}: {right:,} of {len(phase.rows):,} rows looked up are those loaded.")
-    what = f"{burst_count(done):,} bursts at the host's memory"
-    exact = "each where and when" if done.bit_exact else "NOT all where and when"
-    lines.append(f"{what}, {exact} the trace simulator has it from the labels, knowing no key and no value.")
+        lines.append(f"{phase.name}: {right:,} of {len(phase.rows):,} rows looked up equal the loaded ones.")
+    equal = "equal" if done.bit_exact else "NOT all equal"
+    lines.append(
+        f"{burst_count(done):,} bursts at the host's memory, {equal} to the trace computed from the labels, "
+        "without keys and values."
+    )
     skewed, uniform = (page_counts(config, touched) for touched in seen[-2:])
     flat = [histogram(np.repeat(np.arange(len(n)), n), len(n), tests=3).p for n in (skewed, uniform)]
     same = same_distribution(seen[-2].pages, seen[-1].pages, tests=3).p

@@ -55,8 +55,8 @@ def write_lookups(lookups: Lookups, done: RunResult, word_of: Callable[[int], st
             )
         ],
         histograms=[
-            *_histograms("Rows that were asked for", names, asked, rows),
-            *_histograms("Pages that the host saw", names, touched, config.host_pages),
+            *_histograms("Rows requested", names, asked, rows),
+            *_histograms("Pages touched", names, touched, config.host_pages),
         ],
     )
 
@@ -65,9 +65,9 @@ def _tiles(lookups: Lookups, done: RunResult) -> list[Tile]:
     right, count = sum(lookups.right(done)), len(lookups.asked)
     return [
         exact_tile([done.bit_exact]),
-        Tile("Rows looked up", f"{right:,} of {count:,}", "as they were loaded", right == count),
+        Tile("Rows looked up", f"{right:,} of {count:,}", "equal to the loaded rows", right == count),
         Tile("Rows loaded", f"{len(lookups.table):,}", f"of {lookups.table.shape[1]} bytes, by the device"),
-        Tile("Bursts at the host", f"{burst_count(done):,}", "all as labels and host say", done.bit_exact),
+        Tile("Bursts at the host", f"{burst_count(done):,}", "equal to the computed trace", done.bit_exact),
     ]
 
 
