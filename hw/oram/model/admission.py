@@ -58,10 +58,10 @@ class Admission:
         if n >= len(self.command_arrived) or holder >= len(self.issued):
             return None
         cycle = self.command_arrived[n] + _COUNTED
-        if n:
-            cycle = max(cycle, self.accepted[-1] + self._interval)
-        if holder >= 0:
-            cycle = max(cycle, self.issued[holder] + _ACTION_COUNTED)
+        if n and (paced := self.accepted[-1] + self._interval) > cycle:
+            cycle = paced
+        if holder >= 0 and (room := self.issued[holder] + _ACTION_COUNTED) > cycle:
+            cycle = room
         self.accepted.append(cycle)
         return cycle
 

@@ -7,7 +7,6 @@ import itertools
 import math
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
 
 from hw.oram.config import BEAT_BYTES, BURST_BYTES
 from hw.oram.model.link import Link
@@ -19,9 +18,8 @@ _LONGEST_BURST_BYTES = 4096
 Done = Callable[[int, int], None]
 
 
-class _Burst(NamedTuple):
-    size: int
-    done: Done | None  # of a block's last burst
+#: Bytes of a burst; of a block's last one, the caller to notify.
+_Burst = tuple[int, Done | None]
 
 
 class HostPort:
@@ -46,10 +44,11 @@ class _HostDirection:
     def room(self, cycle: int) -> int:
         """Return the first cycle in which a burst may begin."""
         bursts, bytes_ = self._limits
-        while self._in_flight and self._in_flight[0][0] <= cycle:
-            self._bytes -= self._in_flight.popleft()[1]
-        before = len(self._in_flight) - (self._begun[1] if self._begun[0] == cycle else 0)
-        return self._in_flight[0][0] if before >= bursts or self._bytes > bytes_ else cycle
+        in_flight = self._in_flight
+        while in_flight and in_flight[0][0] <= cycle:
+            self._bytes -= in_flight.popleft()[1]
+        before = len(in_flight) - (self._begun[1] if self._begun[0] == cycle else 0)
+        return in_flight[0][0] if before >= bursts or self._bytes > bytes_ else cycle
 
     def begin(self, cycle: int, end: int, size: int) -> None:
         """Take a burst whose last handshake is in cycle ``end``."""
@@ -66,9 +65,10 @@ class HostMemory:
 
     def __init__(self, link: Link) -> None:
         timing = link.timing
-        self._link = link
         self._reads = _HostDirection(timing.read_bursts, timing.read_in_flight_bytes - _LONGEST_BURST_BYTES)
         self._writes = _HostDirection(timing.write_bursts, math.inf)
+        self._byte_cycles, self._shared_byte_cycles = link.byte_cycles, link.shared_byte_cycles
+        self._read_cycles, self._write_cycles = link.read_cycles, link.write_cycles
         self._shared_free = 0.0
         self._buffer_cycles = timing.write_buffer_bytes * link.byte_cycles
         self._beat_cycles = BEAT_BYTES * link.byte_cycles
@@ -85,22 +85,26 @@ class HostMemory:
         end = address + size
         while address < end:
             stop = min(end, (address // BURST_BYTES + 1) * BURST_BYTES)
-            self._push(cycle, port, _Burst(stop - address, done if stop == end else None))
+            self._push(cycle, port, (stop - address, done if stop == end else None))
             address, cycle = stop, cycle + 1
 
     def run(self) -> None:
         """Carry all bursts, including those requested meanwhile."""
-        while self._events:
-            cycle, _, port, burst = heapq.heappop(self._events)
+        events, pop = self._events, heapq.heappop
+        while events:
+            cycle, _, port, burst = pop(events)
+            waiting = port.waiting
             if burst is not None:
-                port.waiting.append(burst)
-                if len(port.waiting) > 1:
+                waiting.append(burst)
+                if len(waiting) > 1:
                     continue
-            start = max(port.direction.room(cycle), port.address_free)
+            start = port.direction.room(cycle)
+            if port.address_free > start:
+                start = port.address_free
             if start == cycle:
-                self._carry(port, cycle, *port.waiting.popleft())
+                self._carry(port, cycle, *waiting.popleft())
                 start = port.address_free = cycle + 1
-            if port.waiting:
+            if waiting:
                 self._push(start, port, None)
 
     def _push(self, cycle: int, port: HostPort, burst: _Burst | None) -> None:
@@ -116,15 +120,15 @@ class HostMemory:
 
     def _through(self, direction: _HostDirection, cycle: int, latency: float, size: int) -> float:
         """Send bytes through a direction and through the shared rate; return the end of the last byte."""
-        direction.free = max(direction.free, cycle + latency) + size * self._link.byte_cycles
-        if self._link.shared_byte_cycles:
-            self._shared_free = max(self._shared_free, cycle) + size * self._link.shared_byte_cycles
+        direction.free = max(direction.free, cycle + latency) + size * self._byte_cycles
+        if self._shared_byte_cycles:
+            self._shared_free = max(self._shared_free, cycle) + size * self._shared_byte_cycles
             direction.free = max(direction.free, self._shared_free + latency)
         return direction.free
 
     def _read(self, port: HostPort, cycle: int, size: int) -> tuple[int, int]:
-        end = self._through(port.direction, cycle, self._link.read_cycles, size)
-        first = max(math.ceil(end - size * self._link.byte_cycles) + 1, port.free)
+        end = self._through(port.direction, cycle, self._read_cycles, size)
+        first = max(math.ceil(end - size * self._byte_cycles) + 1, port.free)
         last = max(math.ceil(end - self._beat_cycles) + 1, first + size // BEAT_BYTES - 1)
         port.free = last + 1
         return first, last
@@ -135,4 +139,4 @@ class HostMemory:
         last = max(first + size // BEAT_BYTES - 1, math.ceil(end - self._buffer_cycles))
         port.free = last + 1
         sent = max(end, last + self._beat_cycles)
-        return last, math.ceil(sent + self._link.write_cycles) + 1
+        return last, math.ceil(sent + self._write_cycles) + 1

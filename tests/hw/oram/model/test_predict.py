@@ -99,11 +99,13 @@ def test_pages_that_are_not_known_are_as_likely_as_labels():
 
 def test_many_operations_go_on_as_the_first():
     config, operations = OramConfig(log_n=22), 20_000
-    started = time.perf_counter()
+    started = time.process_time()
     found = predict(OramWorkload(operations=operations, initialize=False), config, BOARD)
-    assert time.perf_counter() - started < 1  # a tenth on an idle machine
+    assert time.process_time() - started < 1  # some 0.06 s
     pages = tuple(random_pages(config, operations))
+    started = time.process_time()
     known = predict(OramWorkload(operations=operations, initialize=False, pages=pages), config, BOARD)
+    assert time.process_time() - started < 2  # some 13 us an operation
     assert found.cycles_total == pytest.approx(known.cycles_total, rel=0.05)
 
 
