@@ -78,7 +78,7 @@ class Machine:
         self.accepts, self.issues, self.turns = deque(), deque(), deque()
         self.accept_from = self.issue_from = self.turn_from = 0
         self.accepted = self.issued = self.turned = 0
-        self.board, self.pages_there, self.unreleased = Counter(), 0, deque()
+        self.board, self.pages_arrived, self.unreleased = Counter(), 0, deque()
         # Requests of commands.
         self.held, self.next, self.known, self.alone = 0, 0, 0, False
         self.resume_from, self.outstanding = 0, 0
@@ -227,12 +227,12 @@ class Machine:
         if self.issues and t >= self.turn_from:
             issued, page, last = self.issues[0]
             may = t >= issued + timing.touch_cycles and self.writing < config.write_pages
-            may = may and (page is None or self.pages_there)
+            may = may and (page is None or self.pages_arrived)
             if may and not (last and self.answering >= config.response_records):
                 self.issues.popleft()
                 self.turn_from = t + config.item_cycles
                 if page is not None:
-                    self.pages_there -= 1
+                    self.pages_arrived -= 1
                     self.writing += 1
                     self.unreleased.append([page, t + config.settle_deadline, False])
                     block = (
