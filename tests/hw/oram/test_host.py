@@ -221,7 +221,7 @@ def test_simulation_and_the_script_read_alike(dialect, script, tmp_path):
     with pytest.raises(SystemExit) as ended:
         read(str(path))
     assert expected in str(refused.value)
-    assert str(ended.value) == str(refused.value)
+    assert str(refused.value).split("; did you mean")[0] == str(ended.value)  # the script has no hint
 
 
 def test_numbers_are_those_of_the_gates():
