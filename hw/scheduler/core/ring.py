@@ -29,7 +29,7 @@ class RingReader(wiring.Signature):
                 "available": In(1),  #: A word was written and not yet acquired.
                 #: The first read of the next word; only while ``available``.
                 "acquired": Out(1),
-                #: The oldest acquired word will not be read again; not before its acquisition.
+                #: The oldest acquired word will not be read again; in the cycle of its acquisition or later.
                 "released": Out(1),
             }
         )
