@@ -52,7 +52,7 @@ class SchedulerBody(wiring.Component):
         m.submodules.writer = writer = WriteEngine(config)
         axi.connect(m, read=reader.axi, write=writer.axi, port=self.gmem0)
         loader = self._loader(m, reader)
-        tables = _Tables(m, config, loader, start=self.start if loader is None else loader.done)
+        tables = _TableBuilder(m, config, loader, start=self.start if loader is None else loader.done)
         tables.place("steps", image.TableNumber.STEPS, step_layout(config), config.max_steps, sequencer.steps)
         m.d.comb += [
             sequencer.start.eq(tables.start),
@@ -97,7 +97,7 @@ class SchedulerBody(wiring.Component):
     def _cores(
         self,
         m: Module,
-        tables: _Tables,
+        tables: _TableBuilder,
         scratchpad: Scratchpad,
         sequencer: StepSequencer,
         reader: ReadEngine,
@@ -173,7 +173,7 @@ class SchedulerBody(wiring.Component):
             m.d.sync += self.counters[f"gmem0_{name}_bytes"].eq(count_since(m, self.start, moved))
 
 
-class _Tables:
+class _TableBuilder:
     """Instantiates tables, each written by the loader or frozen."""
 
     def __init__(self, m: Module, config: SchedulerConfig, loader: Loader | None, *, start: Any) -> None:

@@ -25,7 +25,7 @@ STATE = _HISTORY + READ_LATENCY
 
 @compiled
 def begin(cycle: int, word: Integers, state: Integers, operands: Integers) -> None:
-    """Start an operator in this cycle; its command is a row of `Tables.cores`."""
+    """Start an operator in this cycle; its command is a row of `ProgramArrays.cores`."""
     state[:] = 0
     state[_BEGIN] = cycle
     state[_LEAD] = -word[0]
@@ -54,7 +54,7 @@ def work(
 ) -> tuple[bool, bool, bool]:
     """Advance an operator by a cycle; return whether it is done, moved a word, and waits for a transfer.
 
-    This is the hottest function, so it takes rows: passing `Tables` and `Parts` costs time.
+    This is the hottest function, so it takes rows: passing `ProgramArrays` and `HardwareState` costs time.
     """
     total_in, total_out, least = word[0], word[1], word[2]
     if has_written(word, state):

@@ -27,7 +27,7 @@ from hw.scheduler.program.latency import (
     WALK_CYCLES,
 )
 from hw.scheduler.program.timing.memory import TimingModel
-from hw.scheduler.program.timing.state import IN, MEMORY, NEXT, OUT, Integers, Parts, Tables
+from hw.scheduler.program.timing.state import IN, MEMORY, NEXT, OUT, HardwareState, Integers, ProgramArrays
 
 #: Phases of the sequencer.
 _LOAD, _SLOT, _READS, _COMPUTE, _DRAIN = range(5)
@@ -66,21 +66,21 @@ def _burst(transfer: Integers, at: int) -> int:
 
 
 @compiled
-def _fill(cycle: int, begun: int, tables: Tables, parts: Parts, pace: TimingModel) -> bool:
+def _fill(cycle: int, begun: int, tables: ProgramArrays, hardware: HardwareState, pace: TimingModel) -> bool:
     """Advance the read engine; return whether it is busy."""
-    state, reads = parts.reader, tables.reads
+    state, reads = hardware.reader, tables.reads
     # Into the scratchpad; the held word belongs to the first transfer that is not done.
     fires = state[_HELD] == 1 and state[_ALLOWED] == 1
     if fires:
         row = reads[state[_DONE]]
         if row[2]:
-            parts.changes[IN, row[3], 0] += 1
-            parts.changes[IN, row[3], 1] += 1
+            hardware.changes[IN, row[3], 0] += 1
+            hardware.changes[IN, row[3], 1] += 1
         state[_DONE] += state[_HELD_LEFT] == 0
     joined = (
         state[_BUFFERED] < GATE_WORDS
         and state[_JOINED] < state[_BUS]
-        and parts.ready[state[_JOINED] % WORDS] + FILL_CYCLES <= cycle
+        and hardware.ready[state[_JOINED] % WORDS] + FILL_CYCLES <= cycle
     )
     if fires or not state[_HELD]:
         state[_HELD] = state[_BUFFERED] > 0
@@ -89,7 +89,7 @@ def _fill(cycle: int, begun: int, tables: Tables, parts: Parts, pace: TimingMode
             state[_HELD_LEFT] = (state[_HELD_LEFT] or reads[state[_DONE], 0]) - 1
     if state[_HELD]:
         row = reads[state[_DONE]]
-        state[_ALLOWED] = row[2] == 0 or parts.rings[IN, row[3], 0] + fires < row[2]
+        state[_ALLOWED] = row[2] == 0 or hardware.rings[IN, row[3], 0] + fires < row[2]
     if joined:
         state[_LEFT] = (state[_LEFT] or reads[state[_PLACED], 0]) - 1
         state[_PLACED] += state[_LEFT] == 0
@@ -98,39 +98,45 @@ def _fill(cycle: int, begun: int, tables: Tables, parts: Parts, pace: TimingMode
     # Addresses.
     if (
         state[_SPLIT] < state[_ISSUED]
-        and parts.reading[state[_SPLIT]] + ADDRESS_CYCLES <= cycle
+        and hardware.reading[state[_SPLIT]] + ADDRESS_CYCLES <= cycle
         and DMA_WORDS - (state[_REQUESTED] - state[_JOINED]) >= MAX_BURST_WORDS
     ):
         row = reads[state[_SPLIT]]
         words = _burst(row, state[_SPLIT_AT])
         slot = state[_BURST_IN] % BURSTS
-        parts.burst_words[slot], parts.burst_cycle[slot] = words, cycle
+        hardware.burst_words[slot], hardware.burst_cycle[slot] = words, cycle
         state[_BURST_IN] += 1
         state[_REQUESTED] += words
         state[_SPLIT_AT] += words
         if state[_SPLIT_AT] == row[0]:
             state[_SPLIT] += 1
             state[_SPLIT_AT] = 0
-    _issue(state, reads, parts.reading, begun, begun, cycle)
+    _issue(state, reads, hardware.reading, begun, begun, cycle)
     in_gate = state[_HELD] + state[_BUFFERED] > 0
     return in_gate or state[_SPLIT] < state[_ISSUED] or state[_JOINED] < state[_REQUESTED]
 
 
 @compiled
 def _drain(
-    cycle: int, begun: int, computed: int, tables: Tables, parts: Parts, pace: TimingModel, last: Integers
+    cycle: int,
+    begun: int,
+    computed: int,
+    tables: ProgramArrays,
+    hardware: HardwareState,
+    pace: TimingModel,
+    last: Integers,
 ) -> bool:
     """Advance the write engine up to the bus; return whether it is busy."""
-    state, writes = parts.writer, tables.writes
+    state, writes = hardware.writer, tables.writes
     # Out of the scratchpad.
     if state[_PLACED] < state[_ISSUED] and state[_GRANTED] - state[_SENT] < DMA_WORDS:
         row = writes[state[_PLACED]]
-        if parts.writing[state[_PLACED]] + WALK_CYCLES <= cycle and (
-            row[2] == 0 or parts.rings[OUT, row[3], 1] > 0
+        if hardware.writing[state[_PLACED]] + WALK_CYCLES <= cycle and (
+            row[2] == 0 or hardware.rings[OUT, row[3], 1] > 0
         ):
             if row[2]:
-                parts.changes[OUT, row[3], 0] -= 1
-                parts.changes[OUT, row[3], 1] -= 1
+                hardware.changes[OUT, row[3], 0] -= 1
+                hardware.changes[OUT, row[3], 1] -= 1
             if state[_LEFT] == 0:
                 state[_LEFT] = row[0]
             state[_LEFT] -= 1
@@ -139,39 +145,39 @@ def _drain(
             if ends:
                 # This word completes a burst.
                 slot = state[_BURST_GO] % BURSTS
-                parts.released[slot, 0] = state[_GRANTED]
-                parts.released[slot, 1] = cycle + DRAIN_CYCLES + SEND_CYCLES
+                hardware.released[slot, 0] = state[_GRANTED]
+                hardware.released[slot, 1] = cycle + DRAIN_CYCLES + SEND_CYCLES
                 state[_BURST_GO] += 1
             if state[_LEFT] == 0:
                 last[state[_PLACED]] = state[_GRANTED]
                 state[_PLACED] += 1
     # Onto the bus.
-    while state[_SENDING] < state[_BURST_GO] and parts.released[state[_SENDING] % BURSTS, 1] <= cycle:
-        state[_RELEASED] = parts.released[state[_SENDING] % BURSTS, 0]
+    while state[_SENDING] < state[_BURST_GO] and hardware.released[state[_SENDING] % BURSTS, 1] <= cycle:
+        state[_RELEASED] = hardware.released[state[_SENDING] % BURSTS, 0]
         state[_SENDING] += 1
     if state[_SENT] < state[_RELEASED] and state[_SENT] - state[_ENTERED] < pace.fabric_words:
-        parts.sent[state[_SENT] % WORDS] = cycle
+        hardware.sent[state[_SENT] % WORDS] = cycle
         state[_SENT] += 1
     # Into the channel, which responds.
     for _ in range(2):
         if (
             state[_ENTERED] < state[_SENT]
-            and parts.sent[state[_ENTERED] % WORDS] + pace.write_request_cycles <= cycle
+            and hardware.sent[state[_ENTERED] % WORDS] + pace.write_request_cycles <= cycle
             and state[_ENTERED] - state[_WRITTEN] < pace.write_buffer_words
         ):
             state[_ENTERED] += 1
             number = state[_DONE_OUT]
             if number < state[_PLACED] and last[number] == state[_ENTERED]:
-                parts.writing[number] = cycle + int(np.ceil(pace.write_response_cycles)) + TOKEN_CYCLES
+                hardware.writing[number] = cycle + int(np.ceil(pace.write_response_cycles)) + TOKEN_CYCLES
                 state[_DONE_OUT] += 1
-    _issue(state, writes, parts.writing, begun, computed, cycle)
+    _issue(state, writes, hardware.writing, begun, computed, cycle)
     return state[_PLACED] < state[_ISSUED] or state[_WRITTEN] < state[_GRANTED]
 
 
 @compiled
-def _serve(cycle: int, parts: Parts, pace: TimingModel) -> None:
+def _serve(cycle: int, hardware: HardwareState, pace: TimingModel) -> None:
     """Advance the memory's channel to the end of this cycle: reads first, writes above a watermark."""
-    dram, reader, writer = parts.dram, parts.reader, parts.writer
+    dram, reader, writer = hardware.dram, hardware.reader, hardware.writer
     end = cycle + 1.0
     while dram[0] < end:
         now = dram[0]
@@ -180,7 +186,7 @@ def _serve(cycle: int, parts: Parts, pace: TimingModel) -> None:
             dram[3] += pace.refresh_interval_cycles
             continue
         slot = reader[_BURST_OUT] % BURSTS
-        asked = parts.burst_cycle[slot] + pace.read_request_cycles
+        asked = hardware.burst_cycle[slot] + pace.read_request_cycles
         readable = reader[_BURST_OUT] < reader[_BURST_IN] and asked <= now
         held = writer[_ENTERED] - writer[_WRITTEN]
         ran = dram[2] >= pace.run_words
@@ -196,11 +202,11 @@ def _serve(cycle: int, parts: Parts, pace: TimingModel) -> None:
         if dram[1] > 0 and held > 0:
             writer[_WRITTEN] += 1
         elif dram[1] == 0 and readable:
-            last = parts.ready[(reader[_BUS] - 1) % WORDS] + 1.0 if reader[_BUS] else 0.0
-            parts.ready[reader[_BUS] % WORDS] = max(last, np.ceil(now + pace.read_response_cycles))
+            last = hardware.ready[(reader[_BUS] - 1) % WORDS] + 1.0 if reader[_BUS] else 0.0
+            hardware.ready[reader[_BUS] % WORDS] = max(last, np.ceil(now + pace.read_response_cycles))
             reader[_BUS] += 1
             reader[_SERVED] += 1
-            if reader[_SERVED] == parts.burst_words[slot]:
+            if reader[_SERVED] == hardware.burst_words[slot]:
                 reader[_SERVED] = 0
                 reader[_BURST_OUT] += 1
         else:
@@ -211,9 +217,9 @@ def _serve(cycle: int, parts: Parts, pace: TimingModel) -> None:
 
 
 @compiled
-def _idle(cycle: int, parts: Parts, pace: TimingModel) -> None:
+def _idle(cycle: int, hardware: HardwareState, pace: TimingModel) -> None:
     """Advance the idle channel to a cycle, with the refreshes before it."""
-    dram = parts.dram
+    dram = hardware.dram
     dram[0] = max(dram[0], cycle)
     if dram[3] < dram[0]:
         count = np.ceil((dram[0] - dram[3]) / pace.refresh_interval_cycles)
@@ -231,7 +237,7 @@ def _completed(state: Integers, times: Integers, known: int, cycle: int) -> int:
 
 
 @compiled
-def _streams_nothing(step: int, tables: Tables) -> bool:
+def _streams_nothing(step: int, tables: ProgramArrays) -> bool:
     """Return whether a step streams nothing from or to memory.
 
     Then, once the transfer engines are idle, they stay idle, and the cores are simulated alone.
@@ -245,29 +251,51 @@ def _streams_nothing(step: int, tables: Tables) -> bool:
 
 
 @compiled
-def _compute(step: int, cycle: int, tables: Tables, parts: Parts) -> int:
+def _compute(step: int, cycle: int, tables: ProgramArrays, hardware: HardwareState) -> int:
     """Simulate the cores alone until all have written their last word; return that cycle."""
     count, words = tables.steps[step, 2], tables.cores[step]
     while True:
         written = True
         for core in range(count):
-            written = written and has_written(words[core], parts.cores[core])
+            written = written and has_written(words[core], hardware.cores[core])
         if written:
             return cycle
         for core in range(count - 1):
             for column in range(2):
-                parts.rings[NEXT, core, column] += parts.changes[NEXT, core, column]
-                parts.changes[NEXT, core, column] = 0
+                hardware.rings[NEXT, core, column] += hardware.changes[NEXT, core, column]
+                hardware.changes[NEXT, core, column] = 0
         cycle += 1
         for core in range(count):
-            work(core, cycle, words[core], parts.cores[core], tables.operands, parts.rings, parts.changes)
+            work(
+                core,
+                cycle,
+                words[core],
+                hardware.cores[core],
+                tables.operands,
+                hardware.rings,
+                hardware.changes,
+            )
 
 
 @compiled
-def simulate(tables: Tables, parts: Parts, pace: TimingModel, loads: int, limit: int) -> tuple[int, int, int]:
+def _arithmetic_end(step: int, tables: ProgramArrays, hardware: HardwareState) -> int:
+    """Return the cycle in which a step's arithmetic ends; 0 while a core has words left to write."""
+    end = 0
+    for core in range(tables.steps[step, 2]):
+        word, state = tables.cores[step, core], hardware.cores[core]
+        if not has_written(word, state):
+            return 0
+        end = max(end, computes_until(word, state))
+    return end
+
+
+@compiled
+def simulate(
+    tables: ProgramArrays, hardware: HardwareState, pace: TimingModel, loads: int, limit: int
+) -> tuple[int, int, int]:
     """Simulate a program.
 
-    * ``parts``: the initial state: zero, except for the memory's first refresh.
+    * ``hardware``: the initial state: zero, except for the memory's first refresh.
     * ``loads``: 1 when the first read is the program image, loaded before the first step; else 0.
     * ``limit``: cycles after which the program counts as deadlocked.
 
@@ -283,7 +311,7 @@ def simulate(tables: Tables, parts: Parts, pace: TimingModel, loads: int, limit:
     if loads:
         # The loader's DMA command is as early as that of a transfer issued at the start.
         phase = _LOAD
-        parts.reader[_ISSUED] = 1
+        hardware.reader[_ISSUED] = 1
     done_reads = done_writes = 0
     drained = False
     cycle = TABLE_CYCLES
@@ -295,20 +323,22 @@ def simulate(tables: Tables, parts: Parts, pace: TimingModel, loads: int, limit:
                     core,
                     cycle,
                     tables.cores[step, core],
-                    parts.cores[core],
+                    hardware.cores[core],
                     tables.operands,
-                    parts.rings,
-                    parts.changes,
+                    hardware.rings,
+                    hardware.changes,
                 )
                 done = done and core_done
                 moved = moved or core_moved
                 waits = waits or core_waits
-                computing = computing or cycle < computes_until(tables.cores[step, core], parts.cores[core])
+                computing = computing or cycle < computes_until(
+                    tables.cores[step, core], hardware.cores[core]
+                )
             # Waits behind arithmetic are hidden.
             exposed += waits and not moved and not computing
-        busy = _fill(cycle, begun, tables, parts, pace)
-        busy = _drain(cycle, begun, computed, tables, parts, pace, last) or busy
-        _serve(cycle, parts, pace)
+        busy = _fill(cycle, begun, tables, hardware, pace)
+        busy = _drain(cycle, begun, computed, tables, hardware, pace, last) or busy
+        _serve(cycle, hardware, pace)
         if phase == _LOAD:
             if done_reads == loads:
                 # The loader receives a word two cycles before the scratchpad would.  Its done arrives a cycle
@@ -324,7 +354,7 @@ def simulate(tables: Tables, parts: Parts, pace: TimingModel, loads: int, limit:
         elif phase == _READS:
             if done_reads >= tables.steps[step, 0]:
                 for core in range(tables.steps[step, 2]):
-                    begin(cycle + 1, tables.cores[step, core], parts.cores[core], tables.operands)
+                    begin(cycle + 1, tables.cores[step, core], hardware.cores[core], tables.operands)
                 phase = _COMPUTE
             else:
                 exposed += 1
@@ -335,30 +365,23 @@ def simulate(tables: Tables, parts: Parts, pace: TimingModel, loads: int, limit:
                 phase = _SLOT if step < steps else _DRAIN
             elif not (moved or busy or waits):
                 # Only arithmetic is left: skip to its end.
-                target = 0
-                for core in range(tables.steps[step, 2]):
-                    word, state = tables.cores[step, core], parts.cores[core]
-                    if has_written(word, state):
-                        target = max(target, computes_until(word, state))
-                    else:
-                        target = 0
-                        break
+                target = _arithmetic_end(step, tables, hardware)
                 if target - 1 > cycle:
                     cycle = target - 1
-                    _idle(cycle, parts, pace)
+                    _idle(cycle, hardware, pace)
             elif not busy and _streams_nothing(step, tables):
-                cycle = _compute(step, cycle, tables, parts)
-                _idle(cycle, parts, pace)
+                cycle = _compute(step, cycle, tables, hardware)
+                _idle(cycle, hardware, pace)
         else:
             if drained:
                 return cycle, exposed, loading
             exposed += 1
         # Element by element, for the reason in `hw.scheduler.planner.order.lattice.copy_into`.
-        for place in np.ndindex(parts.changes.shape):
-            parts.rings[place] += parts.changes[place]
-            parts.changes[place] = 0
+        for place in np.ndindex(hardware.changes.shape):
+            hardware.rings[place] += hardware.changes[place]
+            hardware.changes[place] = 0
         drained = done_reads == len(tables.reads) and done_writes == len(tables.writes)
-        done_reads = parts.reader[_DONE]
-        done_writes = _completed(parts.writer, parts.writing, done_writes, cycle)
+        done_reads = hardware.reader[_DONE]
+        done_writes = _completed(hardware.writer, hardware.writing, done_writes, cycle)
         cycle += 1
     return -1, 0, 0

@@ -17,7 +17,7 @@ WHOLE, MEMORY, FIFO = map(int, Via)
 IN, OUT, NEXT = 0, 1, 2
 
 
-class Tables(NamedTuple):
+class ProgramArrays(NamedTuple):
     """A program as arrays."""
 
     steps: Integers  #: ``[steps, 3]``: reads and writes waited for, cores.
@@ -30,7 +30,7 @@ class Tables(NamedTuple):
     writes: Integers
 
 
-class Parts(NamedTuple):
+class HardwareState(NamedTuple):
     """State: cores, rings and their changes in this cycle, engines, queues by transfer and by word."""
 
     cores: Integers

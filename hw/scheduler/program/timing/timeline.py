@@ -12,7 +12,7 @@ from hw.scheduler.operators.timing import STATE
 from hw.scheduler.program.program import MAX_CORES, SchedulerProgram, TransferWord
 from hw.scheduler.program.timing import kernel
 from hw.scheduler.program.timing.memory import TimingModel
-from hw.scheduler.program.timing.state import Integers, Parts, Tables
+from hw.scheduler.program.timing.state import HardwareState, Integers, ProgramArrays
 
 #: Limit for a deadlock: many times the cycles of all words one after the other.
 _LIMIT_FACTOR, _LIMIT_EXTRA_CYCLES = 64, 1_000_000
@@ -48,13 +48,13 @@ def predict(
     least = sum(core.compute_cycles for step in program.steps for core in step.cores)
     limit = _LIMIT_FACTOR * (words + least + 100 * len(program.steps)) + _LIMIT_EXTRA_CYCLES
     loads = int(image_words > 0)
-    total, exposed, load = kernel.simulate(tables, _parts(tables, model), model, loads, limit)
+    total, exposed, load = kernel.simulate(tables, _reset_state(tables, model), model, loads, limit)
     if total < 0:
         raise LoomworkError("the program waits for itself: no step ends any more")
     return ProgramCycles(cycles_total=int(total), exposed_cycles=int(exposed), load_cycles=int(load))
 
 
-def _tables(program: SchedulerProgram, image_words: int) -> Tables:
+def _tables(program: SchedulerProgram, image_words: int) -> ProgramArrays:
     """Return the program as arrays; the image is a read before all others."""
     image = [(image_words, -1, 0, 0, 0)] if image_words else []
     cores = np.zeros((len(program.steps), MAX_CORES, 6), np.int64)
@@ -64,7 +64,7 @@ def _tables(program: SchedulerProgram, image_words: int) -> Tables:
             middle, end = first + len(core.inputs), first + len(core.operands)
             cores[number, index] = core.words_in, core.words_out, core.compute_cycles, first, middle, end
             first = end
-    return Tables(
+    return ProgramArrays(
         steps=np.array(
             [(s.wait_reads + len(image), s.wait_writes, len(s.cores)) for s in program.steps], np.int64
         ),
@@ -80,11 +80,11 @@ def _transfers(transfers: tuple[TransferWord, ...], before: Sequence[tuple[int, 
     return np.array([*before, *rows], np.int64).reshape(-1, 5)
 
 
-def _parts(tables: Tables, model: TimingModel) -> Parts:
+def _reset_state(tables: ProgramArrays, model: TimingModel) -> HardwareState:
     def zeros(*shape: int) -> Integers:
         return np.zeros(shape, np.int64)
 
-    return Parts(
+    return HardwareState(
         cores=zeros(MAX_CORES, STATE),
         rings=zeros(3, MAX_CORES, 2),
         changes=zeros(3, MAX_CORES, 2),
