@@ -175,7 +175,7 @@ class Cutter:
                     reads[name].update(needed)
                 inputs += begins
                 if access is not None:
-                    accesses |= {each: _moved(access, rows[0], begin) for each, begin in begins.items()}
+                    accesses |= {each: _shifted(access, rows[0], begin) for each, begin in begins.items()}
             if cut is None:
                 found.append(replace(operator, inputs=tuple(inputs), accesses=accesses))
                 continue
@@ -205,7 +205,7 @@ def _cut_tensor(tensor: Tensor, cut: Cut | None) -> tuple[Tensor, ...]:
     return tuple(bands)
 
 
-def _moved(access: Access, first: int, begin: int) -> Access:
+def _shifted(access: Access, first: int, begin: int) -> Access:
     """Count an access's rows from output row ``first`` and input row ``begin`` on.
 
     With upsampling (``up``) rounding may need one row more.

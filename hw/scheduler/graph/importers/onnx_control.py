@@ -36,10 +36,10 @@ class ModelWalker(Protocol):
         """Learn a tensor's type and shape."""
 
     def lose(self, names: Sequence[str]) -> None:
-        """Note that tensors are unknown."""
+        """Mark tensors as unknown."""
 
     def name_unsupported(self, node: onnx.NodeProto, name: str, why: str = "") -> None:
-        """Note an operator that cannot be imported."""
+        """Report an operator that cannot be imported."""
 
     def add_parameters(self, graph: onnx.GraphProto, frame: Frame) -> None:
         """Learn the parameters of a body."""
@@ -90,7 +90,7 @@ def expand(learned: ModelWalker, node: onnx.NodeProto, made: onnx.NodeProto, fra
 
 
 def _decided(learned: ModelWalker, node: onnx.NodeProto, name: str, what: str) -> Array | None:
-    """Return a deciding value; without one, report the node as unsupported or lose its results."""
+    """Return a deciding value; without one, report the node or mark its results as unknown."""
     value = learned.constants.get(name)
     if value is not None and value.size == 1:
         return value

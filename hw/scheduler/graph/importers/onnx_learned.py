@@ -129,7 +129,7 @@ class Learned(Tensors):
         self.learn(value.name, element, extents)
 
     def name_unsupported(self, node: onnx.NodeProto, name: str, why: str = "") -> None:
-        """Note an operator that cannot be imported, and lose its results."""
+        """Report an operator that cannot be imported, and mark its results as unknown."""
         called = node.name or next(iter(node.output), "without a name")
         self.unsupported.setdefault(name, f"{name} (node {called}): {why or advice(name)}")
         self.lose(node.output)

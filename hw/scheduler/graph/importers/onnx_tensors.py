@@ -83,7 +83,7 @@ class Tensors:
             self.shapes[name] = tuple(extent for extent in extents if extent is not None)
 
     def lose(self, names: Sequence[str]) -> None:
-        """Note that tensors are unknown."""
+        """Mark tensors as unknown."""
         for name in filter(None, names):
             self.known.add(name)
             self.lost.add(name)

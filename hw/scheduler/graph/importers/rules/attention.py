@@ -102,7 +102,7 @@ def projected_attention(call: NodeCall) -> list[Shape]:
     return [(batch, tokens, widths[2]), (2, batch, heads, past + tokens, width)]
 
 
-def several_heads(call: NodeCall) -> list[Shape]:
+def multi_head_attention(call: NodeCall) -> list[Shape]:
     """onnxruntime's MultiHeadAttention: query (B, S, C), key and value the same or (B, heads, L, D), bias,
     padding mask, attention bias, keys and values of earlier runs.
     """
@@ -127,7 +127,7 @@ def several_heads(call: NodeCall) -> list[Shape]:
     ]  # fmt: skip
 
 
-def grouped_heads(call: NodeCall) -> list[Shape]:
+def grouped_query_attention(call: NodeCall) -> list[Shape]:
     """onnxruntime's GroupQueryAttention, whose heads share keys: query (B, S, C), keys and values of earlier
     runs (B, key heads, P, D).  Omitted keys and values follow the query in its operand.
     """

@@ -7,12 +7,12 @@ import math
 from hw.scheduler.graph.importers.rules.call import MAX_EXTENT, Misfit, NodeCall, Shape, broadcast, fits_into
 
 
-def same(call: NodeCall) -> list[Shape]:
+def unary(call: NodeCall) -> list[Shape]:
     """The shape of the only operand."""
     return [call.shape(0)]
 
 
-def together(call: NodeCall) -> list[Shape]:
+def broadcast_together(call: NodeCall) -> list[Shape]:
     """Operands broadcast together; before version 7 the second into the first, from ``axis`` on."""
     if call.op in _TWO and call.opset < 7:
         return [_broadcast_from(call)]
@@ -43,7 +43,7 @@ def clip(call: NodeCall) -> list[Shape]:
     return [call.shape(0)]
 
 
-def slopes(call: NodeCall) -> list[Shape]:
+def prelu(call: NodeCall) -> list[Shape]:
     """PRelu: slopes are broadcast into the operand; before version 7 one, or one a channel."""
     shape = call.shape(0)
     if call.opset < 7 and call.has(1) and call.shape(1) in ((1,), shape[1:2]):
@@ -60,7 +60,7 @@ def dropout(call: NodeCall) -> list[Shape]:
     return [call.shape(0), call.shape(0)]
 
 
-def triangle(call: NodeCall) -> list[Shape]:
+def trilu(call: NodeCall) -> list[Shape]:
     """Trilu: the last two dimensions are a matrix."""
     shape = call.shape(0)
     if len(shape) < 2:
@@ -87,12 +87,12 @@ def quantization(call: NodeCall) -> list[Shape]:
     return [shape]
 
 
-def measured_quantization(call: NodeCall) -> list[Shape]:
+def dynamic_quantization(call: NodeCall) -> list[Shape]:
     """DynamicQuantizeLinear: numbers, their scale, their zero point."""
     return [call.shape(0), (), ()]
 
 
-def values_like(call: NodeCall) -> list[Shape]:
+def constant_of_shape(call: NodeCall) -> list[Shape]:
     """ConstantOfShape: the operand's values are the shape."""
     sizes = call.whole(0) or []
     if sizes and min(sizes) < 0:
@@ -100,7 +100,7 @@ def values_like(call: NodeCall) -> list[Shape]:
     return [tuple(sizes)]
 
 
-def counting(call: NodeCall) -> list[Shape]:
+def number_range(call: NodeCall) -> list[Shape]:
     """Range: from a start up to a limit in steps."""
     start, limit, step = (call.numbers(position)[0] for position in range(3))
     if not step or not all(map(math.isfinite, (start, limit, step))):
@@ -108,12 +108,12 @@ def counting(call: NodeCall) -> list[Shape]:
     return [(max(0, math.ceil((limit - start) / step)),)]
 
 
-def matrix_like(call: NodeCall) -> list[Shape]:
+def eye_like(call: NodeCall) -> list[Shape]:
     """EyeLike: ones along a diagonal."""
     return [call.shape(0, 2)]
 
 
-def marked(call: NodeCall) -> list[Shape]:
+def one_hot(call: NodeCall) -> list[Shape]:
     """OneHot: an additional dimension of extent ``depth``."""
     indices, depth = call.shape(0), call.numbers(1)
     if len(depth) != 1 or not 0 <= depth[0] <= MAX_EXTENT:

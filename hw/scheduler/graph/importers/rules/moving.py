@@ -19,7 +19,7 @@ from hw.scheduler.graph.importers.rules.call import (
 )  # fmt: skip
 
 
-def joined(call: NodeCall) -> list[Shape]:
+def concatenation(call: NodeCall) -> list[Shape]:
     """Concat: joined along an axis; the other dimensions are equal."""
     first = call.shape(0)
     if call.opset >= 4:
@@ -37,7 +37,7 @@ def joined(call: NodeCall) -> list[Shape]:
     return [(*first[:axis], total, *first[axis + 1 :])]
 
 
-def parted(call: NodeCall) -> list[Shape]:
+def split(call: NodeCall) -> list[Shape]:
     """Split: parts along an axis, of stated sizes, or as equal as possible."""
     shape, count = call.shape(0), call.results
     axis = call.axis(len(shape))
@@ -60,7 +60,7 @@ def parted(call: NodeCall) -> list[Shape]:
     return [(*shape[:axis], size, *shape[axis + 1 :]) for size in sizes]
 
 
-def sliced(call: NodeCall) -> list[Shape]:
+def slicing(call: NodeCall) -> list[Shape]:
     """Slice: from starts to ends in steps along some axes, clipped to the shape."""
     shape = call.shape(0)
     starts, ends = call.whole(1, "starts"), call.whole(2, "ends")
@@ -80,7 +80,7 @@ def sliced(call: NodeCall) -> list[Shape]:
     return [tuple(result)]
 
 
-def padded(call: NodeCall) -> list[Shape]:
+def padding(call: NodeCall) -> list[Shape]:
     """Pad: rows added or removed before and behind each dimension."""
     shape = call.shape(0)
     pads = call.whole(1, "pads" if "pads" in call.attributes else "paddings")
@@ -102,7 +102,7 @@ def padded(call: NodeCall) -> list[Shape]:
     return [bounded(result)]
 
 
-def turned(call: NodeCall) -> list[Shape]:
+def transposition(call: NodeCall) -> list[Shape]:
     """Transpose: the dimensions in another order."""
     shape = call.shape(0)
     order = call.ints("perm", list(reversed(range(len(shape)))))
@@ -111,7 +111,7 @@ def turned(call: NodeCall) -> list[Shape]:
     return [tuple(shape[axis] for axis in order)]
 
 
-def repeated(call: NodeCall) -> list[Shape]:
+def tiling(call: NodeCall) -> list[Shape]:
     """Tile: each dimension is repeated."""
     shape = call.shape(0)
     if call.opset < 6:
@@ -127,7 +127,7 @@ def repeated(call: NodeCall) -> list[Shape]:
     return [bounded([extent * count for extent, count in zip(shape, counts, strict=True)])]
 
 
-def expanded(call: NodeCall) -> list[Shape]:
+def expansion(call: NodeCall) -> list[Shape]:
     """Expand: broadcast together with a shape."""
     sizes = call.whole(1) or []
     if min(sizes, default=0) < 0:
@@ -149,7 +149,7 @@ def _in_range(call: NodeCall, position: int, values: Array | None, extent: int, 
         raise Misfit(f"indices of {call.label(position)}", wrong, legal)
 
 
-def gathered(call: NodeCall) -> list[Shape]:
+def gather(call: NodeCall) -> list[Shape]:
     """Gather: rows along an axis, by index."""
     shape, indices = call.shape(0), call.shape(1)
     axis = call.axis(len(shape))
@@ -157,7 +157,7 @@ def gathered(call: NodeCall) -> list[Shape]:
     return [(*shape[:axis], *indices, *shape[axis + 1 :])]
 
 
-def gathered_by_several(call: NodeCall) -> list[Shape]:
+def gather_nd(call: NodeCall) -> list[Shape]:
     """GatherND: elements or slices at several indices, behind dimensions of a batch."""
     shape, indices, batch = call.shape(0), call.shape(1), call.number("batch_dims", 0, 0)
     if not shape or not indices or batch >= min(len(shape), len(indices)):
@@ -176,7 +176,7 @@ def gathered_by_several(call: NodeCall) -> list[Shape]:
     return [(*indices[:-1], *shape[batch + depth :])]
 
 
-def gathered_elements(call: NodeCall) -> list[Shape]:
+def gather_elements(call: NodeCall) -> list[Shape]:
     """GatherElements: an element for each index."""
     shape = call.shape(0)
     indices, axis = call.shape(1, len(shape)), call.axis(len(shape))
@@ -184,7 +184,7 @@ def gathered_elements(call: NodeCall) -> list[Shape]:
     return [indices]
 
 
-def blocks(call: NodeCall) -> list[Shape]:
+def depth_and_space(call: NodeCall) -> list[Shape]:
     """DepthToSpace, SpaceToDepth: channels become squares of pixels, or the reverse."""
     batch, channels, height, width = call.shape(0, 4)
     block = call.number("blocksize", None, 1)
@@ -197,7 +197,7 @@ def blocks(call: NodeCall) -> list[Shape]:
     return [(batch, channels * block**2, height // block, width // block)]
 
 
-def resized(call: NodeCall) -> list[Shape]:
+def resizing(call: NodeCall) -> list[Shape]:
     """Resize, Upsample: by factors, or to sizes, of all dimensions or of some."""
     shape = call.shape(0)
     old = call.op == "Upsample" or call.opset < 11
@@ -235,7 +235,7 @@ def resized(call: NodeCall) -> list[Shape]:
     return [bounded(result)]
 
 
-def picked(call: NodeCall) -> list[Shape]:
+def nonzero(call: NodeCall) -> list[Shape]:
     """NonZero, of a constant: a column for each element that is not 0."""
     if (value := call.values[0]) is None:
         raise Unknown

@@ -76,7 +76,7 @@ def response_normalization(call: NodeCall) -> list[Shape]:
     return [shape]
 
 
-def along_axis(call: NodeCall) -> list[Shape]:
+def softmax(call: NodeCall) -> list[Shape]:
     """Softmax, LogSoftmax: along an axis; before version 13 over all dimensions from it on."""
     shape = call.shape(0)
     # Before version 13 an operand of one dimension has no axis 1.

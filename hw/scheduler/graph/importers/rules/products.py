@@ -19,7 +19,7 @@ def _batches(call: NodeCall, left: Shape, right: Shape) -> Shape:
     return tuple(result)
 
 
-def product(call: NodeCall) -> list[Shape]:
+def matrix_product(call: NodeCall) -> list[Shape]:
     """MatMul: the last two dimensions are matrices, the others batches; a vector is a row, or a column."""
     left, right = call.shape(0), call.shape(1)
     for position, shape in enumerate((left, right)):
@@ -34,7 +34,7 @@ def product(call: NodeCall) -> list[Shape]:
     return [(*outside, *rows[-2:-1][: len(left) > 1], *columns[-1:][: len(right) > 1])]
 
 
-def general_product(call: NodeCall) -> list[Shape]:
+def gemm(call: NodeCall) -> list[Shape]:
     """Gemm: two matrices, each optionally transposed, and a third that is broadcast into the result."""
     left, right = call.shape(0, 2), call.shape(1, 2)
     rows, inner = left[::-1] if call.number("transA", 0) else left
@@ -48,7 +48,7 @@ def general_product(call: NodeCall) -> list[Shape]:
     return [(rows, columns)]
 
 
-def turned_product(call: NodeCall) -> list[Shape]:
+def fused_product(call: NodeCall) -> list[Shape]:
     """onnxruntime's FusedMatMul: a product whose operands may be transposed."""
     for name in ("transBatchA", "transBatchB"):
         if call.number(name, 0):
@@ -61,10 +61,10 @@ def turned_product(call: NodeCall) -> list[Shape]:
     plain = NodeCall(
         op="MatMul", shapes=tuple(shapes), values=(None, None), attributes={}, opset=13, labels=call.labels
     )
-    return product(plain)
+    return matrix_product(plain)
 
 
-def packed_product(call: NodeCall) -> list[Shape]:
+def few_bit_product(call: NodeCall) -> list[Shape]:
     """onnxruntime's MatMulNBits: the right operand has few bits an element, packed into bytes by blocks."""
     shape, packed = call.shape(0), call.shape(1)
     inner, columns = call.number("K", None, 1), call.number("N", None, 1)
@@ -90,7 +90,7 @@ _TERM = r"[A-Za-z]*(\.\.\.[A-Za-z]*)?"
 _EQUATION = re.compile(_TERM + r"(," + _TERM + r")*(->" + _TERM + r")?")
 
 
-def summation(call: NodeCall) -> list[Shape]:
+def einsum(call: NodeCall) -> list[Shape]:
     """Einsum: a letter for each dimension, "..." for those of the batch."""
     text = call.text("equation", "")
     equation = text.replace(" ", "")

@@ -17,14 +17,14 @@ def reduction(call: NodeCall) -> list[Shape]:
     return [tuple(extent for index, extent in enumerate(kept) if keep or index not in reduced)]
 
 
-def largest(call: NodeCall) -> list[Shape]:
+def arg_max(call: NodeCall) -> list[Shape]:
     """ArgMax, ArgMin: the index along an axis."""
     shape = call.shape(0)
     axis = call.axis(len(shape))
     return [(*shape[:axis], *(1,) * (call.number("keepdims", 1) == 1), *shape[axis + 1 :])]
 
 
-def largest_few(call: NodeCall) -> list[Shape]:
+def top_k(call: NodeCall) -> list[Shape]:
     """TopK: the largest along an axis, and their indices."""
     shape = call.shape(0)
     axis = call.axis(len(shape), -1)

@@ -7,7 +7,7 @@ import math
 from hw.scheduler.graph.importers.rules.call import Misfit, NodeCall, Shape, bounded, counted
 
 
-def reshaped(call: NodeCall) -> list[Shape]:
+def reshape(call: NodeCall) -> list[Shape]:
     """Reshape: 0 keeps an extent unless ``allowzero``, -1 takes the remaining elements."""
     shape, sizes = call.shape(0), call.whole(1, "shape")
     if sizes is None:
@@ -34,7 +34,7 @@ def reshaped(call: NodeCall) -> list[Shape]:
     return [bounded(sizes)]
 
 
-def flattened(call: NodeCall) -> list[Shape]:
+def flatten(call: NodeCall) -> list[Shape]:
     """Flatten: two dimensions, from ``axis`` on the second."""
     shape = call.shape(0)
     axis = call.number("axis", 1)
@@ -45,7 +45,7 @@ def flattened(call: NodeCall) -> list[Shape]:
     return [(math.prod(shape[:axis]), math.prod(shape[axis:]))]
 
 
-def squeezed(call: NodeCall) -> list[Shape]:
+def squeeze(call: NodeCall) -> list[Shape]:
     """Squeeze: removes dimensions of 1, all or those named."""
     shape, named = call.shape(0), call.whole(1, "axes")
     if not named:
@@ -56,7 +56,7 @@ def squeezed(call: NodeCall) -> list[Shape]:
     return [tuple(extent for index, extent in enumerate(shape) if index not in axes)]
 
 
-def unsqueezed(call: NodeCall) -> list[Shape]:
+def unsqueeze(call: NodeCall) -> list[Shape]:
     """Unsqueeze: inserts dimensions of 1 at the axes of the result."""
     shape, named = call.shape(0), call.whole(1, "axes")
     if named is None:
