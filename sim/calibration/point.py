@@ -57,7 +57,7 @@ class CalibrationPoint:
     title: str  #: The pattern.
     published: float
     unit: str
-    source: str  #: Who measured it, on what.
+    source: str  #: Author of the measurement, and the device.
     measure: Literal[
         "rate",
         "rate_a_direction",
