@@ -35,11 +35,14 @@ def write(target: Target, board_file: Path, given: Mapping[str, Path], directory
     print(f"next: python3 host.py {folder}, with the host.py of the package; then loomwork verify {folder}")
 
 
-def run_replay(directory: Path, *, memory_mode: str, seed: int) -> None:
-    """Replay a launch folder, and say where its results are."""
+def run_replay(directory: Path, *, memory_mode: str, seed: int, waves: bool) -> None:
+    """Replay a launch folder and print where its results are; waveforms lie beside it under its name."""
+    folder = directory.absolute()
+    wave_path = folder.with_name(f"{folder.name}.vcd") if waves else None
     with work_directory(f"replay-{directory.absolute().name}") as work:
-        replay(directory, work=work, memory_mode=memory_mode, seed=seed)
-    print(directory / RESULTS)
+        written = replay(directory, work=work, memory_mode=memory_mode, seed=seed, waves=wave_path)
+    for path in filter(None, (directory / RESULTS, written)):
+        print(path)
 
 
 def run_verify(directory: Path, *, output_path: Path | None, report_path: Path | None) -> bool:

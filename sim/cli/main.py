@@ -245,11 +245,16 @@ def launch(
 
 
 @app.command()
-def replay(launch: LaunchArgument, memory: MemoryOption = "model", seed: SeedOption = 0) -> None:
-    """Carry a launch folder out in simulation, as host.py does on a card; its results stay in the folder."""
+def replay(
+    launch: LaunchArgument,
+    memory: MemoryOption = "model",
+    seed: SeedOption = 0,
+    waves: Annotated[bool, typer.Option("--waves", help="Record waveforms beside the folder.")] = False,
+) -> None:
+    """Simulate a launch folder as host.py runs it on a card; the results stay in the folder."""
     from sim.cli.launch import run_replay
 
-    run_replay(launch, memory_mode=memory, seed=seed)
+    run_replay(launch, memory_mode=memory, seed=seed, waves=waves)
 
 
 @app.command()
@@ -384,6 +389,9 @@ def doctor() -> None:
 def demo(
     board: BoardOption = DEFAULT_BOARD,
     output: Annotated[Path, typer.Option("--output", "-o", help="Directory to write.")] = Path("build/demo"),
+    waves: Annotated[
+        bool, typer.Option("--waves", help="Record waveforms of every launch; slow and large.")
+    ] = False,
 ) -> None:
     """Run every engine's real workload through its generated gates."""
     from sim.host.paths import check_directory
@@ -391,7 +399,7 @@ def demo(
     check_directory("--output", output)
     from sim.run.demo import demo as run_demo
 
-    _exit_unless(run_demo(board, output))
+    _exit_unless(run_demo(board, output, waves=waves))
 
 
 @app.command()

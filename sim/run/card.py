@@ -63,14 +63,17 @@ def write_launch(
     return manifest
 
 
-def replay(directory: Path, *, work: Path, memory_mode: str = "model", seed: int = 0) -> None:
-    """Carry a launch folder out in simulation, and leave in it what came of it, as a card's host script does.
+def replay(
+    directory: Path, *, work: Path, memory_mode: str = "model", seed: int = 0, waves: Path | None = None
+) -> Path | None:
+    """Simulate a launch folder and leave the results in it, as a card's host script does.
 
-    ``work`` gets the simulator's log. Raises as `sim.run.run.run` does.
+    ``work`` gets the simulator's log. Returns the waveform file, whose suffix may differ from that of
+    ``waves``. Raises as `sim.run.run.run` does.
     """
     manifest, launch = folder.read_manifest(directory), folder.read_launch(directory)
     prepared = _prepared(directory, manifest)
-    simulated = prepared.simulate(launch, directory=work, memory_mode=memory_mode, seed=seed)
+    simulated = prepared.simulate(launch, directory=work, memory_mode=memory_mode, seed=seed, waves=waves)
     known = measured(simulated, prepared, memory_mode=memory_mode, seed=seed)
     record = Record(
         config_hash=manifest.config_hash,
@@ -80,6 +83,7 @@ def replay(directory: Path, *, work: Path, memory_mode: str = "model", seed: int
         tool_versions=dict(known.tool_versions),
     )
     folder.write_results(directory, simulated.buffers, record)
+    return simulated.waves
 
 
 def verify(directory: Path) -> RunResult:

@@ -33,6 +33,7 @@ def demo(
     *,
     engines: Sequence[str] | None = None,
     console: Console | None = None,
+    waves: bool = False,
 ) -> bool:
     """Run the demo of every registered engine that has one, or of those named, and say whether all was
     bit-exact.
@@ -56,13 +57,15 @@ def demo(
         for name in names:
             if (found := find_adapter(name).demo(on)) is not None:
                 demos[name] = found
+                if waves:
+                    continue  # a simulator that records is another one, and kept parts have no waveforms
                 if found.kept and (part := find_part(name, part_key(name, found.config, on), directory)):
                     kept[name] = part
                 else:
                     build(name, found.config)
         for name, chosen in demos.items():
             console.print(f"[bold]{name}[/bold] on {on.name}: {chosen.title}")
-            part = kept.get(name) or _simulated(name, chosen, on, directory, console)
+            part = kept.get(name) or _simulated(name, chosen, on, directory, console, waves=waves)
             _print(part, directory, console)
             parts.append(part)
     if not parts:
@@ -99,7 +102,7 @@ def _print(part: Part, root: Path, console: Console) -> None:
     console.print()
 
 
-def _simulated(name: str, chosen: Demo, board: Board, root: Path, console: Console) -> Part:
+def _simulated(name: str, chosen: Demo, board: Board, root: Path, console: Console, *, waves: bool) -> Part:
     """Put an engine's launches through its gates."""
     directory = root / name
     verilog = directory / "verilog"
@@ -113,11 +116,14 @@ def _simulated(name: str, chosen: Demo, board: Board, root: Path, console: Conso
         done = run(
             name, chosen.config, board, tensors,
             seed=0, memory_mode="model", directory=folder, traces=traces,
+            waves=directory / f"{_slug(launch)}.vcd" if waves else None,
         )  # fmt: skip
         report = dataclasses.replace(done.report, label=launch)
         file = f"{_slug(launch)}.report.json"
         save(report, directory / file)
         saved[f"{name}/{file}"] = f"Report as data: {launch}"
+        if done.waves is not None:
+            saved[f"{name}/{done.waves.name}"] = f"Waveforms: {launch}"
         results[launch] = dataclasses.replace(done, measured=report)
         for mismatch in done.mismatches:
             console.print(f"{launch}: {mismatch}", style="red", markup=False)

@@ -260,6 +260,17 @@ def test_options_reach_the_run(monkeypatch):
     assert (seen["seed"], seen["memory_mode"], seen["waves"]) == (0, "model", None)
 
 
+def test_a_replay_and_the_demo_record_waveforms_on_request(monkeypatch):
+    asked = []
+    monkeypatch.setattr("sim.cli.launch.replay", lambda folder, *, waves, **_: asked.append(waves) or waves)
+    monkeypatch.setattr("sim.run.demo.demo", lambda *_, waves: asked.append(waves) or True)
+    beside = Path("a card.vcd").absolute()
+    assert call("replay", "a card", "--waves").stdout.splitlines() == ["a card/results", str(beside)]
+    assert call("replay", "a card").stdout.splitlines() == ["a card/results"]
+    call("demo", "--waves")
+    assert asked == [beside, None, True]
+
+
 def test_one_wrong_bit_is_status_1_and_the_outputs_are_there_to_be_looked_at(monkeypatch):
     monkeypatch.setattr("sim.run.run.run", fake_run({}, mismatches=("o differs in 1 of 2 elements",)))
     tensors()

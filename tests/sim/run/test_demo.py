@@ -44,7 +44,7 @@ def stand_in(monkeypatch):
     """Put the golden model in the place of generator and simulator; ``wrong`` launches differ in a bit."""
     made = SimpleNamespace(launches=[], packages=[], ahead=[], wrong=())
 
-    def run(engine, config, board, tensors, *, seed, memory_mode, directory, traces):
+    def run(engine, config, board, tensors, *, seed, memory_mode, directory, traces, waves):
         made.launches.append((engine, config, board.name, memory_mode, tensors))
         chosen = find_adapter(engine)
         job = chosen.job(tensors, config)
@@ -60,6 +60,7 @@ def stand_in(monkeypatch):
             mismatches=mismatches,
             measured=report,
             traces=traces,
+            waves=waves,
         )
 
     @contextlib.contextmanager
@@ -221,7 +222,7 @@ def counted(plan, prediction, *, lost_bytes=0):
 def test_the_scheduler_shows_plan_and_run_side_by_side(bench, tmp_path, monkeypatch):
     made = []
 
-    def run(engine, config, board, tensors, *, seed, memory_mode, directory, traces):
+    def run(engine, config, board, tensors, *, seed, memory_mode, directory, traces, waves):
         adapter = find_adapter(engine)
         job = adapter.job(tensors, config)
         integers = adapter.golden(job, config)
