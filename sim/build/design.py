@@ -16,7 +16,7 @@ from hw.design import Design
 from hw.engine import Engine
 from sim.build.cache import BuildCache
 from sim.host.digest import key_of, source_digest
-from sim.host.progress import Activity
+from sim.host.progress import ProgressLine
 
 _DESIGN = "design.pickle"
 
@@ -44,7 +44,7 @@ def kernel_design(
     def generate_into(folder: Path) -> None:
         from hw.verilog import generate
 
-        with Activity(f"Generating {engine.name} for {board.name}"):
+        with ProgressLine(f"Generating {engine.name} for {board.name}"):
             design = generate(engine, config, board, sources=sources, control_only=control_only)
         (folder / _DESIGN).write_bytes(pickle.dumps(design))
 

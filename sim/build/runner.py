@@ -11,7 +11,7 @@ from cocotb_tools import runner
 
 from sim.build.toolchain import Toolchain
 from sim.host.process import supervise
-from sim.host.progress import Activity
+from sim.host.progress import ProgressLine
 
 #: Settings of glibc's allocator.  Verilator makes millions of small objects: with freed memory kept by the
 #: process, in large pages, it takes 7.1 s instead of 10.1 for attention's small kernel.  Another C library
@@ -33,7 +33,7 @@ class BuildRunner(runner.Verilator):
         tools: Toolchain,
         plain: Callable[[Path], Path],
         provide: Callable[..., list[str]],
-        activity: Activity,
+        activity: ProgressLine,
     ) -> None:
         super().__init__()
         self._make = list(make)

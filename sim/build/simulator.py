@@ -38,7 +38,7 @@ from sim.build.toolchain import (
     processor,
 )
 from sim.host.digest import key_of
-from sim.host.progress import Activity
+from sim.host.progress import ProgressLine
 
 #: Of the compiler on code that runs every cycle and on the run-time library: -O2 unless this variable says
 #: otherwise.  -Os loses a third of the speed; Verilator's own -O3 inlines every placement of a cell, and the
@@ -113,7 +113,7 @@ def build(
     models = models_of("\n".join(sources.values()))
     sources = {**sources, **{path.name: path.read_text() for path in models}}
     job = _Job(sources, top, visible, trace)
-    with Activity("Building the simulator") as activity:
+    with ProgressLine("Building the simulator") as activity:
         path, cached = BuildCache("simulators").get(
             job.key,
             lambda folder: job.make(folder, activity),
@@ -202,7 +202,7 @@ class _Job:
             f'public_flat_{access} -module "{module}" -var "{port}"\n' for access, module, port in ports
         )
 
-    def make(self, entry: Path, activity: Activity) -> None:
+    def make(self, entry: Path, activity: ProgressLine) -> None:
         """Build in ``entry``, which then holds the program, the sources and the log."""
         # They take half a second to import.
         from cocotb_tools.runner import Verilog

@@ -14,7 +14,7 @@ from hw.errors import ToolError
 from sim.build.cache import BuildCache
 from sim.host.digest import key_of
 from sim.host.process import supervise
-from sim.host.progress import Activity
+from sim.host.progress import ProgressLine
 
 _SCRIPT = """
 import sys
@@ -84,7 +84,7 @@ def run_logged(command: Sequence[str], folder: Path, title: str, failure: str, *
 
     Raises `ToolError` when it fails: ``failure`` and the last line of the log.
     """
-    with Activity(title) as activity, (folder / _LOG).open("wb") as log:
+    with ProgressLine(title) as activity, (folder / _LOG).open("wb") as log:
         tick = partial(activity.update, note)
         status = supervise(command, cwd=folder, environ=os.environ, output=log, tick=tick)
     if status:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 EXIT_MISMATCH, EXIT_USER, EXIT_INTERRUPT, EXIT_TERMINATED = 1, 2, 130, 143
 
 
-class _Commands(typer.core.TyperGroup):
+class _CommandGroup(typer.core.TyperGroup):
     """Turns what a user can mend into one line and an exit status, and Ctrl-C or SIGTERM into a clean end."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -68,7 +68,7 @@ class _Commands(typer.core.TyperGroup):
 
 
 app = typer.Typer(
-    cls=_Commands,
+    cls=_CommandGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

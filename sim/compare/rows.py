@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from sim.host.files import write_text
-from sim.host.progress import Activity
+from sim.host.progress import ProgressLine
 
 Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task(Generic[Row]):
+class RowTask(Generic[Row]):
     """A row to be made."""
 
     key: str  #: What the row follows from, see `sim.host.digest.key_of`: rows of one key are equal.
@@ -38,7 +38,7 @@ def read_rows(path: Path, form: str, rows: Callable[[Any], Mapping[str, Row]]) -
 
 
 def make_rows(
-    title: str, tasks: Iterable[Task[Row]], known: dict[str, Row], keep: Callable[[], None]
+    title: str, tasks: Iterable[RowTask[Row]], known: dict[str, Row], keep: Callable[[], None]
 ) -> list[Row]:
     """Make the rows that are not known, show progress, and give the rows of all tasks.
 
@@ -46,7 +46,7 @@ def make_rows(
     interrupted goes on after the last row.
     """
     tasks = list(tasks)
-    with Activity(title) as activity:
+    with ProgressLine(title) as activity:
         for number, task in enumerate(tasks, 1):
             place = f"{number} of {len(tasks)}, {task.title}"
             activity.update(place)
@@ -56,7 +56,7 @@ def make_rows(
     return [known[task.key] for task in tasks]
 
 
-def _show(activity: Activity, place: str, detail: str) -> None:
+def _show(activity: ProgressLine, place: str, detail: str) -> None:
     activity.update(f"{place}: {detail}")
 
 

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from hw.errors import InputError
 from sim.compare.files import DATA_NAME
-from sim.compare.rows import Row, Task, make_rows, read_rows, write_document
+from sim.compare.rows import Row, RowTask, make_rows, read_rows, write_document
 from sim.compare.table import show
 
 Compared = TypeVar("Compared")
@@ -30,7 +30,7 @@ class Comparing(Generic[Compared, Row]):
     write: Callable[[Compared, Path, Rows[Row]], Sequence[Path]]  #: Writes files and page to a directory.
     title: str = "Comparing"  #: Shown while rows are made.
 
-    def run(self, directory: Path, tasks: Iterable[Task[Row]]) -> Compared:
+    def run(self, directory: Path, tasks: Iterable[RowTask[Row]]) -> Compared:
         """Make the rows that the file in the directory does not have, then write and print everything."""
         data = directory / DATA_NAME
         known = read_rows(data, self.form, self.rows_of)

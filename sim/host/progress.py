@@ -13,7 +13,7 @@ from sim.host.plain import plain
 _LOG_INTERVAL_SECONDS = 10.0
 
 
-class Activity:
+class ProgressLine:
     """One thing being done (``"Building the simulator"``), shown until the ``with`` block ends.
 
     On a terminal: a spinner with the time passed, gone at the end.  Elsewhere nothing in the first seconds,
@@ -26,7 +26,7 @@ class Activity:
         self._began = self._said = time.monotonic()
         self._status: Any = None
 
-    def __enter__(self) -> Activity:
+    def __enter__(self) -> ProgressLine:
         if self._stream.isatty():
             # rich takes a fifth of a second to import: only where it shows.
             from rich.console import Console

@@ -19,7 +19,7 @@ from hw.scheduler.graph.networks import network_names
 from hw.scheduler.plan.options import BEST, Techniques, When
 from hw.scheduler.plan_model import load_fused, plan_model
 from hw.scheduler.planner.watch import Watch
-from sim.compare.rows import Task, make_rows, read_rows, write_document
+from sim.compare.rows import RowTask, make_rows, read_rows, write_document
 from sim.compare.table import Column, Columns, show, table
 from sim.host.digest import key_of, source_digest
 from sim.host.paths import check_directory
@@ -63,7 +63,7 @@ def run_ablate(
     )
     code = source_digest(hw.scheduler)
     tasks = [
-        Task(
+        RowTask(
             key=key_of([code, graph_to_json(graph), budget, name, f"{whole},{effort}"]),
             title=f"{graph.name} at {budget} without {name}",
             make=partial(_measure, graph, budget, name, whole, effort),

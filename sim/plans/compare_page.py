@@ -13,7 +13,7 @@ from sim.compare.files import write_files
 from sim.compare.table import cells, titles
 from sim.plans.compare import COMPARE_FORMAT, ROW_COLUMNS, SUMMARY_COLUMNS, PlanComparison
 from sim.plans.rows import COSMA, FULL, GREEDY, IDEAL, WHOLE, PlanRow
-from sim.report.parts import Tile, chart
+from sim.report.parts import Headline, chart
 from sim.report.style import INK, RUNS, beside, hover, menu, styled
 from sim.report.text import percent, sized
 
@@ -60,12 +60,12 @@ def write_comparison(comparison: PlanComparison, directory: Path) -> tuple[Path,
     )
 
 
-def _tiles(comparison: PlanComparison) -> list[Tile]:
+def _tiles(comparison: PlanComparison) -> list[Headline]:
     plans = [plan for row in comparison.rows for plan in row.plans.values()]
     proven, nothing = sum(plan.proven for plan in plans), sum(plan.avoidable_bytes == 0 for plan in plans)
     slowest, total = max(plan.seconds for plan in plans), sum(plan.seconds for plan in plans)
     tiles = [
-        Tile(
+        Headline(
             f"Saved at {summary.budget}",
             percent(summary.mean_reduction, places=1),
             f"{summary.kind}; mean of {summary.compared} networks, against {summary.rival}",
@@ -75,9 +75,9 @@ def _tiles(comparison: PlanComparison) -> list[Tile]:
     ]
     return [
         *tiles,
-        Tile("Proven optimal", f"{proven} of {len(plans)}", "plans, over all orders"),
-        Tile("Nothing avoidable moves", f"{nothing} of {len(plans)}", "plans"),
-        Tile("Slowest plan", f"{slowest:,.1f} s", f"{total:,.0f} s in all"),
+        Headline("Proven optimal", f"{proven} of {len(plans)}", "plans, over all orders"),
+        Headline("Nothing avoidable moves", f"{nothing} of {len(plans)}", "plans"),
+        Headline("Slowest plan", f"{slowest:,.1f} s", f"{total:,.0f} s in all"),
     ]
 
 

@@ -9,7 +9,7 @@ from sim.plans.charts import graph_by_step, traffic_curve
 from sim.plans.curve import Curve
 from sim.plans.facts import PlanFacts, TransferReason
 from sim.plans.map import address_map
-from sim.report.parts import Tile, chart, write_page
+from sim.report.parts import Headline, chart, write_page
 from sim.report.text import percent, sized, whole
 
 _STAGE_COLUMNS = ("stage", "status", "objective", "bound", "gap", "unit", "decided by", "note")
@@ -54,7 +54,7 @@ def render_plan(
     )
 
 
-def _tiles(facts: PlanFacts) -> list[Tile]:
+def _tiles(facts: PlanFacts) -> list[Headline]:
     plan, totals = facts.plan, facts.plan.totals
     proven = plan.certificate.claim == "optimal"
     moved = totals.offchip_read_bytes + totals.offchip_write_bytes
@@ -64,25 +64,25 @@ def _tiles(facts: PlanFacts) -> list[Tile]:
     spilled = f"{_counted(spills, 'spill')}, {_counted(refetches, 'repeated fetch', 'repeated fetches')}"
     early = _counted(facts.early_fetches, "fetch starts", "fetches start")
     return [
-        Tile("Avoidable traffic", sized(totals.avoidable_bytes), spilled, proven or None),
-        Tile(
+        Headline("Avoidable traffic", sized(totals.avoidable_bytes), spilled, proven or None),
+        Headline(
             "Proven",
             "optimal" if proven else sized(plan.certificate.bound_avoidable_bytes),
             "no order moves less" if proven else f"no order moves less; {_order_note(plan)}",
             proven or None,
         ),
-        Tile("Off-chip traffic", sized(moved), f"{sized(totals.compulsory_bytes)} of it compulsory"),
-        Tile(
+        Headline("Off-chip traffic", sized(moved), f"{sized(totals.compulsory_bytes)} of it compulsory"),
+        Headline(
             "Scratchpad in use",
             percent(totals.peak_bytes / plan.scratchpad_bytes, places=1),
             f"at most {sized(totals.peak_bytes)} of {sized(plan.scratchpad_bytes)}",
         ),
-        Tile(
+        Headline(
             "Transfers",
             whole(totals.transfers_total),
             f"{early} early, {_counted(len(plan.streams), 'stream')}",
         ),
-        Tile(
+        Headline(
             "Predicted cycles",
             whole(totals.predicted_cycles),
             f"{whole(hidden)} computing, {whole(totals.exposed_cycles)} waiting for memory",

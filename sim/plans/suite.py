@@ -20,7 +20,7 @@ from hw.scheduler.planner.baselines import baselines
 from hw.scheduler.planner.budget import parse_scratchpad
 from hw.scheduler.planner.order.min_peak import minimum_peak
 from hw.scheduler.planner.watch import Watch
-from sim.compare.rows import Task
+from sim.compare.rows import RowTask
 from sim.compare.runner import Comparing
 from sim.host.digest import key_of, source_digest
 from sim.host.paths import check_directory
@@ -49,10 +49,10 @@ def run_compare(models: Sequence[str], budgets: str, directory: Path, seed: int,
     search: dict[str, Any] = {"seed": seed, "effort": effort}
     code = source_digest(hw.scheduler)
 
-    def task(graph: Graph, name: str) -> Task[PlanRow]:
+    def task(graph: Graph, name: str) -> RowTask[PlanRow]:
         key = key_of([code, f"{seed},{effort}", graph_to_json(graph), name])
         make = partial(_row, Problem(graph=graph), search, name, key)
-        return Task(key=key, title=f"{graph.name} at {name}", make=make)
+        return RowTask(key=key, title=f"{graph.name} at {name}", make=make)
 
     tasks = [task(graph, name) for graph in graphs for name in names]
     asked = [task.key for task in tasks]

@@ -9,7 +9,7 @@ from typing import TypeVar
 from hw.scheduler.compiled import reported_compiling
 from hw.scheduler.planner.watch import Watch
 from sim.host.background import in_background
-from sim.host.progress import Activity
+from sim.host.progress import ProgressLine
 
 Result = TypeVar("Result")
 
@@ -28,7 +28,7 @@ def watched_work(
     status = ["beginning"]
     watch = Watch(partial(status.__setitem__, 0), within_s)
     interrupted = False
-    with reported_compiling(watch.compiling) as compiling, Activity(title) as activity:
+    with reported_compiling(watch.compiling) as compiling, ProgressLine(title) as activity:
         future = in_background(partial(work, watch))
         while True:
             try:

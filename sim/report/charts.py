@@ -7,7 +7,8 @@ from html import escape
 
 import plotly.graph_objects as go
 
-from sim.report.report import ChannelTraffic, Report
+from sim.report.report import Report
+from sim.report.sections import ChannelTraffic
 from sim.report.style import BUSY, IDLE, INK, RUNS, beside, log_axis, menu, styled
 
 STALLS = ("#e07b39", "#c8504b", "#e9b44c", "#8e5572", "#7a8f3c", "#b07f55", "#5f6caf", "#d98cb3")

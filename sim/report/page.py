@@ -11,7 +11,7 @@ from hw.errors import InputError
 from sim.report import charts
 from sim.report.board_share import Share, largest_share, resource_lines, share_of_board
 from sim.report.figures import ORIGIN, TABLE, labels, lines, multiplies
-from sim.report.parts import Tile, chart, exact_tile, write_page
+from sim.report.parts import Headline, chart, exact_tile, write_page
 from sim.report.report import Report
 from sim.report.schema import glossary
 from sim.report.text import percent, scaled, signed_percent, times, whole
@@ -50,7 +50,7 @@ def render(reports: Sequence[Report], path: Path) -> None:
     )
 
 
-def _tiles(reports: Sequence[Report]) -> list[Tile]:
+def _tiles(reports: Sequence[Report]) -> list[Headline]:
     def over_runs(
         figure: Callable[[Report], float], show: Callable[[Any], str], runs: Sequence[Report] = reports
     ) -> str:
@@ -62,17 +62,17 @@ def _tiles(reports: Sequence[Report]) -> list[Tile]:
     counting = [report for report in reports if report.traffic.useful_over_compulsory_ratio is not None]
     tiles = [
         exact_tile(report.bit_exact for report in reports),
-        Tile(
+        Headline(
             "Cycles from start to done",
             over_runs(lambda report: report.cycles.cycles_total, whole),
             over_runs(lambda report: report.cycles.kernel_microseconds, lambda time: f"{time:,.1f} µs"),
         ),
-        Tile(
+        Headline(
             "Distance to the roofline",
             over_runs(lambda report: report.roofline.cycles_over_bound_ratio, hundredths),
             f"the {binding} bound",
         ),
-        Tile(
+        Headline(
             "Analytic prediction",
             over_runs(lambda report: report.prediction.predicted_cycles_error_ratio, signed_percent),
             _predicted(reports),
@@ -82,20 +82,20 @@ def _tiles(reports: Sequence[Report]) -> list[Tile]:
         moved = over_runs(
             lambda report: report.traffic.useful_over_compulsory_ratio or 0.0, hundredths, counting
         )
-        tiles.insert(3, Tile("Bytes moved", moved, f"the compulsory bytes, {_kept(reports)}"))
+        tiles.insert(3, Headline("Bytes moved", moved, f"the compulsory bytes, {_kept(reports)}"))
     if multiplying:
         useful = over_runs(lambda report: report.work.mac_utilization_ratio, tenths, multiplying)
         speed = over_runs(lambda report: report.work.macs_per_second, scaled, multiplying)
-        tiles.insert(2, Tile("Multiplier slots useful", useful, f"{speed} useful MACs a second"))
+        tiles.insert(2, Headline("Multiplier slots useful", useful, f"{speed} useful MACs a second"))
     return tiles
 
 
-def _board_tiles(shares: Sequence[Share | None]) -> list[Tile]:
+def _board_tiles(shares: Sequence[Share | None]) -> list[Headline]:
     found = [largest_share(share) for share in shares if share is not None]
     if not found:
         return []
     share, name = max(found)
-    return [Tile("Of the board", percent(share, places=1), f"of its {name}, the most, estimated")]
+    return [Headline("Of the board", percent(share, places=1), f"of its {name}, the most, estimated")]
 
 
 def _predicted(reports: Sequence[Report]) -> str:

@@ -16,7 +16,7 @@ from sim.report.style import DARK, FAINT, FONT, INK
 
 
 @dataclass(frozen=True)
-class Tile:
+class Headline:
     """A headline figure."""
 
     label: str
@@ -25,7 +25,7 @@ class Tile:
     good: bool | None = None
 
 
-def exact_tile(exact: Iterable[bool | None], engine: str = "") -> Tile:
+def exact_tile(exact: Iterable[bool | None], engine: str = "") -> Headline:
     """Return the headline of runs that were compared with the golden model; None stands for one that was not,
     as it computed nothing.
     """
@@ -33,11 +33,11 @@ def exact_tile(exact: Iterable[bool | None], engine: str = "") -> Tile:
     found = [value for value in given if value is not None]
     label = f"{engine}: equals the golden model" if engine else "Equals the golden model"
     if not found:
-        return Tile(label, "not compared", "control only, without data")
+        return Headline(label, "not compared", "control only, without data")
     note = "runs, bit for bit"
     if len(found) < len(given):
         note += f"; {len(given) - len(found)} of control only, without data"
-    return Tile(label, f"{sum(found)} of {len(found)}", note, all(found))
+    return Headline(label, f"{sum(found)} of {len(found)}", note, all(found))
 
 
 def write_page(template: str, path: Path, *, charts: bool = True, **content: Any) -> None:

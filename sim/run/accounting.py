@@ -1,4 +1,4 @@
-"""From what a run measured to its report: the arithmetic between counters and figures."""
+"""The report of a run from its counters."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 import json
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from pydantic import ValidationError
 
 from hw.errors import InputError
 from hw.prediction import Prediction
-from sim.report.report import ADAPTER, FORMAT, Report, derived, refusal, total
+from sim.report.report import ADAPTER, FORMAT, Report, derived, refusal
+from sim.report.sections import total
 
 _STALL = "cycles_stall_"
 _DIRECTIONS = ("read", "write")
@@ -34,97 +36,45 @@ def build_report(
     """Work out the report of a run.
 
     * ``counters``: the kernel's counters by register name: ``cycles_total``, ``cycles_busy``,
-      ``cycles_stall_<cause>``, ``cycles_idle``, and of each port its ``<port>_read_bytes``,
-      ``<port>_write_bytes`` or both (a port that only reads has no counter of writes).  A port without either
-      moved what the memory model counted, or on hardware nobody knows: its bytes are a secret of the
-      kernel's, and the prediction is not held to them.  Others go to the report's ``details``.
-    * ``job_cycles``: cycles of each job by name, as many as were predicted; none of an engine that has no
-      jobs.
-    * ``simulation``: what the simulator knows: `sim.report.report.Simulation` without its rate; None of a run
-      on hardware.
-    * ``hardware``: what the host knows of a run on hardware: `sim.report.report.Hardware`.
-    * ``memory``: what the memory model counted, an entry for each channel, as
-      `sim.run.memories.channel_traffic` gives them, or of hardware `sim.run.memories.uncounted_traffic`;
-      channels without traffic may be left out.
-    * ``given``: what the report has as it is; `sim.report.report.Report` explains it.
+      ``cycles_stall_<cause>``, ``cycles_idle``, and of each port ``<port>_read_bytes``,
+      ``<port>_write_bytes`` or both (a port that only reads has no counter of writes).  A port without a
+      counter moved the bytes that the memory model counted.  On hardware these are unknown: the kernel keeps
+      them secret, and the prediction is not held to them.  Other counters go to the report's ``details``.
+    * ``job_cycles``: cycles of each job by name, as many as were predicted; empty for an engine without jobs.
+    * ``simulation``: `sim.report.sections.Simulation` without its rate; None of a run on hardware.
+    * ``hardware``: `sim.report.sections.Hardware`; None of a simulation.
+    * ``memory``: the memory model's counts, an entry for each channel, from
+      `sim.run.memories.channel_traffic`, or of hardware from `sim.run.memories.uncounted_traffic`; channels
+      without traffic may be left out.
+    * ``given``: other fields of `sim.report.report.Report`, unchanged.
 
-    Raises `InputError` when a counter is missing or the figures contradict each other.
+    Raises `InputError` when a counter is missing or figures contradict each other.
     """
-    if simulation is not None and not simulation["run_seconds"] > 0:
-        raise InputError("run_seconds", simulation["run_seconds"], "greater than 0")
-    if not clock_mhz > 0:
-        raise InputError("clock_mhz", clock_mhz, "greater than 0")
-    for name in ("cycles_total", "cycles_busy", "cycles_idle"):
-        if name not in counters:
-            raise InputError("counters of the kernel", sorted(counters), f"such that {name} is among them")
-    if not counters["cycles_total"] > 0:
-        raise InputError("cycles_total", counters["cycles_total"], "greater than 0")
-    ports, channels, complete = [], [], True
-    for entry in memory:
-        channel = {name: value for name, value in entry.items() if name != "ports"}
-        found = (_port(name, channel["channel"], moved, counters) for name, moved in entry["ports"].items())
-        here = [port for port in found if port is not None]
-        complete &= len(here) == len(entry["ports"])
-        ports += here
-        channels.append(channel | {name: sum(port[name] for port in here) for name in _MEMORY_BYTES[:2]})
-    taken = {f"{port['port']}_{way}_bytes" for port in ports for way in _DIRECTIONS}
-    read_bytes, write_bytes = (sum(port[name] for port in ports) for name in _MEMORY_BYTES[:2])
-    counted_read_bytes, counted_write_bytes = (
-        sum(counters[name] for name in taken & counters.keys() if name.endswith(f"_{way}_bytes"))
-        for way in _DIRECTIONS
-    )
-    stalls = {name.removeprefix(_STALL): n for name, n in counters.items() if name.startswith(_STALL)}
+    _check_given(clock_mhz, counters, simulation)
+    bytes_moved = _Bytes.of(memory, counters)
     sections: dict[str, Any] = {
-        "cycles": {
-            **{name: counters[name] for name in ("cycles_total", "cycles_busy", "cycles_idle")},
-            "cycles_stall": stalls,
-            "job_cycles": dict(job_cycles),
-            "clock_mhz": clock_mhz,
-        },
+        "cycles": _cycles(clock_mhz, counters, job_cycles),
         "work": {
             "useful_macs": prediction.useful_macs,
             "mac_slots_per_cycle": prediction.mac_slots_per_cycle,
         },
-        "traffic": {
-            "compulsory_bytes": prediction.compulsory_bytes,
-            "useful_bytes": read_bytes + write_bytes,
-            "bus_bytes": total(channel[name] for channel in channels for name in _MEMORY_BYTES[2:]),
-            "useful_over_compulsory_ratio": 0.0 if complete else None,
-            "ports": ports,
-            "channels": [channel for channel in channels if any(channel[name] for name in _MEMORY_BYTES)],
-            "memories": [
-                {"memory": memory_name}
-                | {
-                    name: total(channel[name] for channel in channels if channel["memory"] == memory_name)
-                    for name in _MEMORY_BYTES
-                }
-                for memory_name in dict.fromkeys(channel["memory"] for channel in channels)
-            ],
-        },
+        "traffic": _traffic(bytes_moved, prediction),
         "roofline": {
             "compute_bound_cycles": prediction.compute_bound_cycles,
             "memory_ceiling_bytes_per_cycle": prediction.memory_bytes_per_cycle,
         },
-        "prediction": {
-            "predicted_cycles": prediction.cycles_total,
-            "predicted_lower_bound": prediction.open_ended,
-            "predicted_job_cycles": dict(zip(job_cycles, prediction.job_cycles, strict=True)),
-            "predicted_read_bytes": prediction.read_bytes_total,
-            "predicted_write_bytes": prediction.write_bytes_total,
-            "predicted_read_error_bytes": prediction.read_bytes_total - counted_read_bytes,
-            "predicted_write_error_bytes": prediction.write_bytes_total - counted_write_bytes,
-        },
+        "prediction": _prediction(bytes_moved, counters, job_cycles, prediction),
         "simulation": None if simulation is None else dict(simulation),
     }
     for section, further in derived(sections).items():
         if further:
             sections[section] |= further
-    others = {n: value for n, value in counters.items() if n not in taken and not n.startswith("cycles_")}
-    details = {**prediction.details, **others}
+    counted = bytes_moved.counter_names
+    others = {n: value for n, value in counters.items() if n not in counted and not n.startswith("cycles_")}
     document = {
         "format": FORMAT,
         "git_revision": git_revision(),
-        "details": details,
+        "details": {**prediction.details, **others},
         "measured_on": "simulation" if hardware is None else "hardware",
         "hardware": None if hardware is None else dict(hardware),
         **given,
@@ -136,9 +86,97 @@ def build_report(
         raise InputError("report", given["engine"], f"consistent ({refusal(error)})") from error
 
 
+def _check_given(clock_mhz: float, counters: Mapping[str, int], simulation: Mapping[str, Any] | None) -> None:
+    if simulation is not None and not simulation["run_seconds"] > 0:
+        raise InputError("run_seconds", simulation["run_seconds"], "greater than 0")
+    if not clock_mhz > 0:
+        raise InputError("clock_mhz", clock_mhz, "greater than 0")
+    for name in ("cycles_total", "cycles_busy", "cycles_idle"):
+        if name not in counters:
+            raise InputError("counters of the kernel", sorted(counters), f"such that {name} is among them")
+    if not counters["cycles_total"] > 0:
+        raise InputError("cycles_total", counters["cycles_total"], "greater than 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Bytes:
+    """Bytes of each port and channel."""
+
+    ports: Sequence[Mapping[str, Any]]
+    channels: Sequence[Mapping[str, Any]]
+    complete: bool  #: Whether the bytes of every port are known.
+
+    @classmethod
+    def of(cls, memory: Sequence[Mapping[str, Any]], counters: Mapping[str, int]) -> _Bytes:
+        ports, channels, complete = [], [], True
+        for entry in memory:
+            channel = {name: value for name, value in entry.items() if name != "ports"}
+            found = (
+                _port(name, channel["channel"], moved, counters) for name, moved in entry["ports"].items()
+            )
+            known = [port for port in found if port is not None]
+            complete &= len(known) == len(entry["ports"])
+            ports += known
+            channels.append(channel | {name: sum(port[name] for port in known) for name in _MEMORY_BYTES[:2]})
+        return cls(ports=ports, channels=channels, complete=complete)
+
+    @property
+    def counter_names(self) -> set[str]:
+        """Names that counters of these ports have."""
+        return {f"{port['port']}_{way}_bytes" for port in self.ports for way in _DIRECTIONS}
+
+
+def _cycles(clock_mhz: float, counters: Mapping[str, int], job_cycles: Mapping[str, int]) -> dict[str, Any]:
+    stalls = {name.removeprefix(_STALL): n for name, n in counters.items() if name.startswith(_STALL)}
+    return {
+        **{name: counters[name] for name in ("cycles_total", "cycles_busy", "cycles_idle")},
+        "cycles_stall": stalls,
+        "job_cycles": dict(job_cycles),
+        "clock_mhz": clock_mhz,
+    }
+
+
+def _traffic(moved: _Bytes, prediction: Prediction) -> dict[str, Any]:
+    channels = moved.channels
+    return {
+        "compulsory_bytes": prediction.compulsory_bytes,
+        "useful_bytes": sum(port[name] for name in _MEMORY_BYTES[:2] for port in moved.ports),
+        "bus_bytes": total(channel[name] for channel in channels for name in _MEMORY_BYTES[2:]),
+        "useful_over_compulsory_ratio": 0.0 if moved.complete else None,
+        "ports": moved.ports,
+        "channels": [channel for channel in channels if any(channel[name] for name in _MEMORY_BYTES)],
+        "memories": [
+            {"memory": memory_name}
+            | {
+                name: total(channel[name] for channel in channels if channel["memory"] == memory_name)
+                for name in _MEMORY_BYTES
+            }
+            for memory_name in dict.fromkeys(channel["memory"] for channel in channels)
+        ],
+    }
+
+
+def _prediction(
+    moved: _Bytes, counters: Mapping[str, int], job_cycles: Mapping[str, int], prediction: Prediction
+) -> dict[str, Any]:
+    counted = moved.counter_names & counters.keys()
+    read_bytes, write_bytes = (
+        sum(counters[name] for name in counted if name.endswith(f"_{way}_bytes")) for way in _DIRECTIONS
+    )
+    return {
+        "predicted_cycles": prediction.cycles_total,
+        "predicted_lower_bound": prediction.open_ended,
+        "predicted_job_cycles": dict(zip(job_cycles, prediction.job_cycles, strict=True)),
+        "predicted_read_bytes": prediction.read_bytes_total,
+        "predicted_write_bytes": prediction.write_bytes_total,
+        "predicted_read_error_bytes": prediction.read_bytes_total - read_bytes,
+        "predicted_write_error_bytes": prediction.write_bytes_total - write_bytes,
+    }
+
+
 @functools.cache
 def git_revision() -> str | None:
-    """Return the revision of the checkout this module is in, ``-dirty`` when it has changes, or None."""
+    """Return the revision of this checkout, ``-dirty`` when it has changes; None outside of a checkout."""
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return None
@@ -153,7 +191,9 @@ def git_revision() -> str | None:
 def _port(
     name: str, channel: int, moved: Mapping[str, int] | None, counters: Mapping[str, int]
 ) -> dict[str, Any] | None:
-    """Return a port's useful bytes: as the kernel counted them, else as the memory model did, if one did."""
+    """Return a port's useful bytes by the kernel's counters, else by the memory model; None if both are
+    missing.
+    """
     counted = {way: counters[key] for way in _DIRECTIONS if (key := f"{name}_{way}_bytes") in counters}
     if not counted:
         if moved is None:

@@ -23,7 +23,7 @@ from hw.registry import find_engine
 from hw.verilog import kernel_name
 from sim.run import launch_folder as folder
 from sim.run.adapter import EngineAdapter
-from sim.run.launch_folder import Manifest, Record
+from sim.run.launch_folder import Manifest, RunRecord
 from sim.run.memories import memory_of_port, uncounted_traffic
 from sim.run.result import RunResult
 from sim.run.run import Measured, Prepared, Target, compare, find_adapter, measured
@@ -75,7 +75,7 @@ def replay(
     prepared = _prepared(directory, manifest)
     simulated = prepared.simulate(launch, directory=work, memory_mode=memory_mode, seed=seed, waves=waves)
     known = measured(simulated, prepared, memory_mode=memory_mode, seed=seed)
-    record = Record(
+    record = RunRecord(
         config_hash=manifest.config_hash,
         counters=dict(known.counters),
         simulation=dict(known.simulation or {}),
@@ -125,7 +125,7 @@ def verify(directory: Path) -> RunResult:
         )
 
 
-def _impossible(prepared: Prepared, known: Measured, record: Record) -> Iterator[str]:
+def _impossible(prepared: Prepared, known: Measured, record: RunRecord) -> Iterator[str]:
     """Return a line for each counter of a call that this job cannot have had."""
     prediction = prepared.prediction
     for way, least in (("read", prediction.read_bytes_total), ("write", prediction.write_bytes_total)):

@@ -17,12 +17,12 @@ from sim.build.design import kernel_design
 from sim.host.console import console as default_console
 from sim.report.figures import SUMMARY, labels, lines, summary
 from sim.report.page import render
-from sim.report.parts import Tile, exact_tile, write_page
+from sim.report.parts import Headline, exact_tile, write_page
 from sim.report.pictures import embedded
 from sim.report.report import save
 from sim.run.adapter import Demo
 from sim.run.ahead import built_ahead
-from sim.run.part import Part, find_part, keep, part_key
+from sim.run.part import DemoPart, find_part, keep, part_key
 from sim.run.result import RunResult
 from sim.run.run import find_adapter, run
 
@@ -51,7 +51,7 @@ def demo(
     for name in names:
         find_engine(name)  # an unknown name is refused before any work
     demos: dict[str, Demo] = {}
-    kept: dict[str, Part] = {}
+    kept: dict[str, DemoPart] = {}
     parts = []
     with built_ahead(on) as build:
         for name in names:
@@ -84,14 +84,14 @@ def demo(
     return all(part.bit_exact for part in parts)
 
 
-def _tile(part: Part) -> Tile:
+def _tile(part: DemoPart) -> Headline:
     cycles = [report.cycles for report in part.reports]
     microseconds = sum(each.kernel_microseconds for each in cycles)
     note = f"runs, bit for bit; {microseconds:,.1f} µs in all at {cycles[0].clock_mhz:g} MHz"
     return dataclasses.replace(exact_tile((r.bit_exact for r in part.reports), part.engine), note=note)
 
 
-def _print(part: Part, root: Path, console: Console) -> None:
+def _print(part: DemoPart, root: Path, console: Console) -> None:
     """Print what the page says of one engine."""
     console.print(summary([*part.reports]))
     for line in filter(None, (part.note, *part.outcome)):
@@ -102,7 +102,9 @@ def _print(part: Part, root: Path, console: Console) -> None:
     console.print()
 
 
-def _simulated(name: str, chosen: Demo, board: Board, root: Path, console: Console, *, waves: bool) -> Part:
+def _simulated(
+    name: str, chosen: Demo, board: Board, root: Path, console: Console, *, waves: bool
+) -> DemoPart:
     """Put an engine's launches through its gates."""
     directory = root / name
     verilog = directory / "verilog"
@@ -134,7 +136,7 @@ def _simulated(name: str, chosen: Demo, board: Board, root: Path, console: Conso
         write(results, directory / file)
         made[f"{name}/{file}"] = title
     made |= {**saved, f"{name}/verilog": "Verilog, and what Vitis needs with it"}
-    part = Part(
+    part = DemoPart(
         engine=name,
         title=chosen.title,
         outcome=tuple(chosen.conclude(results)),

@@ -17,7 +17,7 @@ from hw.launch import Launch
 from sim.bench.plan import PROGRESS_FILE, Answer, Plan
 from sim.bench.top import TOP, bench_top
 from sim.build.simulator import Built, SimulationError, build, run
-from sim.host.progress import Activity
+from sim.host.progress import ProgressLine
 from sim.memory.config import CONFIG_VARIABLE, model_sources
 from sim.run.adapter import FaultyLaunch
 from sim.run.layout import linked, place_buffers, register_writes
@@ -115,7 +115,7 @@ def simulate(
         for buffer in launch.buffers:
             if buffer.data is not None:
                 np.save(directory / f"{buffer.argument}.npy", linked(buffer, buffers))
-        with Activity("Simulating") as activity:
+        with ProgressLine("Simulating") as activity:
             run(
                 built,
                 module="sim.bench.kernel",
@@ -144,7 +144,7 @@ def simulate(
     return Simulated(built=built, answer=answer, buffers=results, addresses=addresses, waves=wave_file)
 
 
-def _watch(progress: Path, activity: Activity, expected_cycles: int) -> Callable[[], None]:
+def _watch(progress: Path, activity: ProgressLine, expected_cycles: int) -> Callable[[], None]:
     """Return a function that shows how far the simulation is."""
 
     def show() -> None:

@@ -8,7 +8,7 @@ file                    holds
 ``golden.npz``          the integers that must come out, as the golden model gives them
 ``inputs/``             the user's files that the launch was made of
 ``board.yaml``          the board's file
-``results/run.json``    what came of the call: `Record`; written last
+``results/run.json``    what came of the call: `RunRecord`; written last
 ``results/NAME.bin``    bytes of every buffer that is read back
 ======================  =============================================================================
 
@@ -37,7 +37,7 @@ from hw.edge import read_json, validate
 from hw.errors import InputError
 from hw.launch import Buffer, Launch
 from sim.host.files import write_text
-from sim.report.report import Hardware
+from sim.report.sections import Hardware
 from sim.run.adapter import FaultyLaunch
 
 LAUNCH_FORMAT: Literal["loomwork-launch-1"] = "loomwork-launch-1"
@@ -71,7 +71,7 @@ class Scalar:
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
-class Link:
+class BufferLink:
     """A place in a buffer that another buffer's address belongs to."""
 
     offset: Annotated[Count, _doc("Where in the buffer a 64-bit number lies, little endian, in bytes.")]
@@ -90,7 +90,7 @@ class Pointer:
     size_bytes: Annotated[Count, _doc("Length of the buffer; 0: nothing is there and nobody looks.")]
     given: Annotated[bool, _doc("Whether its bytes before the call are in `buffers`; else they may be any.")]
     output: Annotated[bool, _doc("Whether its bytes after the call belong in `results`.")]
-    links: Annotated[tuple[Link, ...], _doc("Addresses of other buffers within it.")] = ()
+    links: Annotated[tuple[BufferLink, ...], _doc("Addresses of other buffers within it.")] = ()
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
@@ -147,14 +147,14 @@ class Manifest:
                     size_bytes=buffer.size_bytes,
                     given=buffer.data is not None,
                     output=buffer.output,
-                    links=tuple(Link(offset=at, argument=other) for at, other in buffer.links),
+                    links=tuple(BufferLink(offset=at, argument=other) for at, other in buffer.links),
                 )
             )
         return cls(arguments=tuple(entries), **given)
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
-class Record:
+class RunRecord:
     """What came of a call, beside its bytes: ``results/run.json``."""
 
     format: Annotated[Literal["loomwork-run-1"], _doc("Format and its version.")] = RUN_FORMAT
@@ -179,7 +179,7 @@ class Record:
 
 
 MANIFESTS: TypeAdapter[Manifest] = TypeAdapter(Manifest)
-RECORDS: TypeAdapter[Record] = TypeAdapter(Record)
+RECORDS: TypeAdapter[RunRecord] = TypeAdapter(RunRecord)
 
 
 def write_launch(
@@ -250,7 +250,7 @@ def read_launch(directory: Path) -> Launch:
     )
 
 
-def write_results(directory: Path, buffers: Mapping[str, Bytes], record: Record) -> None:
+def write_results(directory: Path, buffers: Mapping[str, Bytes], record: RunRecord) -> None:
     """Write what came of a launch into its folder, in the place of what came of it before."""
     with _fresh(directory / RESULTS) as fresh:
         for name, content in buffers.items():
@@ -258,7 +258,7 @@ def write_results(directory: Path, buffers: Mapping[str, Bytes], record: Record)
         _dump(fresh / RUN, RECORDS, record)
 
 
-def read_results(directory: Path, manifest: Manifest) -> tuple[dict[str, Bytes], Record]:
+def read_results(directory: Path, manifest: Manifest) -> tuple[dict[str, Bytes], RunRecord]:
     """Read what came of a launch: its buffers by argument, and the record.
 
     Raises `InputError` when nothing did yet, it is of another kernel, or not whole.

@@ -24,7 +24,7 @@ _KEPT_NAME = "kept.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class DemoPart:
     """What a page says of one engine."""
 
     #: ``engine``, ``title``: the engine's name, and whose tensors went through it.
@@ -46,7 +46,7 @@ class Part:
 @dataclass(frozen=True)
 class _Kept:
     key: str
-    part: Part
+    part: DemoPart
 
 
 _KEPT = TypeAdapter(_Kept)
@@ -61,13 +61,13 @@ def part_key(engine: str, config: object, board: Board) -> str:
     )
 
 
-def keep(part: Part, key: str, root: Path) -> None:
+def keep(part: DemoPart, key: str, root: Path) -> None:
     """Keep a part for `find_part`, if all in it was right: what was wrong is to be looked at again."""
     if part.bit_exact:
         write_bytes(root / part.engine / _KEPT_NAME, _KEPT.dump_json(_Kept(key, part)))
 
 
-def find_part(engine: str, key: str, root: Path) -> Part | None:
+def find_part(engine: str, key: str, root: Path) -> DemoPart | None:
     """Return the part that was kept, None where it follows from something else or a file of it is gone."""
     file = root / engine / _KEPT_NAME
     try:

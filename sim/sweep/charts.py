@@ -14,7 +14,7 @@ from hw.board import load_board
 from sim.report.style import BUSY, FAINT, IDLE, INK, RUNS, log_axis, menu, styled
 from sim.sweep.figures import pareto_front
 from sim.sweep.points import PointResult, Value
-from sim.sweep.results import Compared, SweepResults, compared, worst_prediction
+from sim.sweep.results import PredictionError, SweepResults, compared, worst_prediction
 from sim.sweep.rows import short_names
 
 PREDICTED, SIMULATED = "#a9d0d6", "#2a7f8e"
@@ -329,7 +329,7 @@ def predictions(results: SweepResults) -> go.Figure:
     return figure.update_yaxes(range=[-most, most], ticksuffix=" %", title="prediction too long by")
 
 
-def _compared_text(each: Compared) -> str:
+def _compared_text(each: PredictionError) -> str:
     return f"<b>point {each.number}</b>, {escape(each.workload)}<br>{each.words}"
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from sim.host.tree import Process, kill, tree
-from sim.sweep.points import Outcome
+from sim.sweep.points import Evaluation
 from sim.sweep.task import Task
 
 #: Seconds between two looks at what workers take.
@@ -29,7 +29,7 @@ class Answered:
     """Questions that are done with: their outcomes, or why whoever worked on them ended without."""
 
     tasks: Sequence[Task]
-    outcomes: Sequence[Outcome] = ()
+    outcomes: Sequence[Evaluation] = ()
     death: str = ""
     #: Whether it would end so again, too.
     final: bool = False

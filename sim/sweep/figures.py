@@ -11,7 +11,7 @@ from hw.errors import InputError
 from hw.prediction import Prediction
 from sim.report.report import Report
 from sim.sweep.expression import Expression
-from sim.sweep.points import ADDED, FIDELITIES, GATES, OF_SYNTHESIS, Outcome, Point
+from sim.sweep.points import ADDED, FIDELITIES, GATES, OF_SYNTHESIS, DesignPoint, Evaluation
 from sim.sweep.spec import SweepSpec
 
 
@@ -65,12 +65,12 @@ class DesignFigures:
     pending: bool = False  #: Whether a prediction is still missing, which ``failure`` says.
 
 
-def point_figures(spec: SweepSpec, outcomes: Iterable[Outcome]) -> DesignFigures:
+def point_figures(spec: SweepSpec, outcomes: Iterable[Evaluation]) -> DesignFigures:
     """Return the figures of a design from all of its outcomes.
 
     The dearest fidelity that succeeded counts.  A design that cannot be built or predicted has no figures.
     """
-    best: dict[tuple[str, str], Outcome] = {}
+    best: dict[tuple[str, str], Evaluation] = {}
     for outcome in outcomes:
         place = (outcome.engine, outcome.workload)
         before = best.get(place)
@@ -112,7 +112,7 @@ def point_figures(spec: SweepSpec, outcomes: Iterable[Outcome]) -> DesignFigures
     return DesignFigures(figures=figures)
 
 
-def judged(spec: SweepSpec, point: Point, outcomes: Iterable[Outcome]) -> DesignFigures:
+def judged(spec: SweepSpec, point: DesignPoint, outcomes: Iterable[Evaluation]) -> DesignFigures:
     """Return the figures of a design; one that breaks a constraint has a failure beside its figures."""
     found = point_figures(spec, outcomes)
     if found.figures and (constraint := violated(spec, point, found.figures)):
@@ -120,7 +120,7 @@ def judged(spec: SweepSpec, point: Point, outcomes: Iterable[Outcome]) -> Design
     return found
 
 
-def violated(spec: SweepSpec, point: Point, figures: Mapping[str, float]) -> str:
+def violated(spec: SweepSpec, point: DesignPoint, figures: Mapping[str, float]) -> str:
     """Return the first constraint that a design does not keep; empty when it keeps all."""
     names = {**spec.scope(point.parameters), **figures, "board": point.board}
     for text in spec.constraints:
@@ -129,7 +129,7 @@ def violated(spec: SweepSpec, point: Point, figures: Mapping[str, float]) -> str
     return ""
 
 
-def objective_values(spec: SweepSpec, point: Point, figures: Mapping[str, float]) -> tuple[float, ...]:
+def objective_values(spec: SweepSpec, point: DesignPoint, figures: Mapping[str, float]) -> tuple[float, ...]:
     """Return the objectives of a design, those to be maximized negated: the less the better."""
     names = {**spec.scope(point.parameters), **figures}
     signs = {"min": 1.0, "max": -1.0}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sim.host.files import write_text
-from sim.report.parts import Tile, chart, write_page
+from sim.report.parts import Headline, chart, write_page
 from sim.report.text import percent, signed_percent, whole
 from sim.sweep import charts
 from sim.sweep.monotone import Slower, slower_though_larger
@@ -77,33 +77,37 @@ def write_sweep_page(results: SweepResults, page: Path, table: Path, document: P
     return [f"larger designs are predicted slower than smaller ones, as {lines[0]}"]
 
 
-def _tiles(results: SweepResults, slower: list[Slower]) -> list[Tile]:
+def _tiles(results: SweepResults, slower: list[Slower]) -> list[Headline]:
     failed = sum(bool(point.failure) for point in results.points)
     known = Counter(point.fidelity for point in results.points if not point.failure)
     simulated = known["control"] + known["full"]
     tiles = [
-        Tile(
+        Headline(
             "Designs",
             whole(len(results.points)),
             f"{failed:,} of them left out" if failed else "none left out",
         ),
-        Tile("Front", whole(len(results.front)), "no other is better in one objective and as good in all"),
-        Tile(
+        Headline(
+            "Front", whole(len(results.front)), "no other is better in one objective and as good in all"
+        ),
+        Headline(
             "Simulated", whole(simulated + known["synthesis"]), f"{known['synthesis']:,} of them synthesized"
         ),
     ]
     if worst := worst_prediction(results):
         count = sum(1 for point in results.points for _ in compared(point))
         note = f"of {count:,}: point {worst.number}, {worst.workload}"
-        tiles.append(Tile("Worst prediction", signed_percent(worst.error), note, abs(worst.error) <= 0.02))
+        tiles.append(
+            Headline("Worst prediction", signed_percent(worst.error), note, abs(worst.error) <= 0.02)
+        )
     useful = [point for point in results.front if point.figures["utilization"] > 0]
     if useful:
         best = max(useful, key=lambda point: point.figures["utilization"])
         note = f"of the multiplier slots of point {best.number}, on the front"
-        tiles.append(Tile("Most useful", percent(best.figures["utilization"], places=1), note))
+        tiles.append(Headline("Most useful", percent(best.figures["utilization"], places=1), note))
     larger = {each.larger for each in slower}
     note = "larger than another, and predicted slower"
-    return [*tiles, Tile("Larger and slower", whole(len(larger)), note, False if larger else None)]
+    return [*tiles, Headline("Larger and slower", whole(len(larger)), note, False if larger else None)]
 
 
 def _slower_lines(results: SweepResults, slower: list[Slower]) -> list[str]:

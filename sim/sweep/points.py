@@ -20,7 +20,7 @@ OF_WORKLOADS = (*ADDED, "utilization", "bound_cycles")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Point:
+class DesignPoint:
     """A design: one configuration of each engine of a sweep, on one board."""
 
     board: str  #: Name of the board, or path of its file, as the sweep's file has it.
@@ -31,7 +31,7 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class Evaluation:
     """What one fidelity says of one engine of a point: of one workload on it, or of its gates."""
 
     #: ``prediction`` (the analytic model and the estimate of resources), ``control`` (RTL without the
@@ -61,14 +61,14 @@ class PointResult:
     """A point and all that is known of it."""
 
     number: int  #: Of the point in its sweep, from 0.
-    point: Point
+    point: DesignPoint
     #: By name, from the dearest fidelity that succeeded: ``cycles``, ``microseconds``, ``bytes``, ...
     #: weighted over all workloads; ``WORKLOAD.cycles`` of one; ``dsp`` ... of all engines, ``ENGINE.dsp`` of
     #: one. Empty where it cannot be built or predicted.
     figures: Mapping[str, float]
     failure: str  #: Why not, or which constraint it does not keep; empty otherwise.
     on_front: bool  #: Whether no other point is better in one objective and as good in all others.
-    outcomes: tuple[Outcome, ...]  #: Of all fidelities, workloads and engines that were looked at.
+    outcomes: tuple[Evaluation, ...]  #: Of all fidelities, workloads and engines that were looked at.
 
     @property
     def fidelity(self) -> Fidelity:
@@ -76,7 +76,7 @@ class PointResult:
         known = [FIDELITIES.index(outcome.fidelity) for outcome in self.outcomes if not outcome.failure]
         return FIDELITIES[max(known, default=0)]
 
-    def outcome(self, fidelity: Fidelity, *, engine: str = "", workload: str = "") -> Outcome | None:
+    def outcome(self, fidelity: Fidelity, *, engine: str = "", workload: str = "") -> Evaluation | None:
         """Return what a fidelity says of a workload or, of a synthesis, of an engine; None if nothing."""
         for outcome in self.outcomes:
             same = workload in ("", outcome.workload) and engine in ("", outcome.engine)

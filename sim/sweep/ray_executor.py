@@ -8,7 +8,7 @@ from typing import Any
 
 from hw.errors import InputError
 from sim.sweep.executor import Answered
-from sim.sweep.points import Outcome
+from sim.sweep.points import Evaluation
 from sim.sweep.task import Task, evaluate
 
 #: Seconds after which a cluster that does not answer is given up.
@@ -71,7 +71,7 @@ class RayExecutor:
         self._ray.shutdown()
 
 
-def _evaluate_all(tasks: Sequence[Task]) -> list[Outcome]:
+def _evaluate_all(tasks: Sequence[Task]) -> list[Evaluation]:
     return [evaluate(task) for task in tasks]
 
 

@@ -69,7 +69,7 @@ def results_of(store: Store) -> SweepResults:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compared:
+class PredictionError:
     """A simulation beside its prediction, both in cycles."""
 
     number: int  #: Of the point.
@@ -88,13 +88,13 @@ class Compared:
         return f"{self.predicted:,.0f} cycles predicted, {self.measured:,.0f} measured, {self.error:+.2%}"
 
 
-def compared(result: PointResult) -> Iterator[Compared]:
+def compared(result: PointResult) -> Iterator[PredictionError]:
     """Return every simulation of a point beside its prediction."""
     for outcome in result.outcomes:
         if outcome.fidelity in ("control", "full") and not outcome.failure:
             predicted = result.outcome("prediction", engine=outcome.engine, workload=outcome.workload)
             if predicted is not None:
-                yield Compared(
+                yield PredictionError(
                     number=result.number,
                     workload=outcome.workload,
                     predicted=predicted.figures["cycles"],
@@ -102,7 +102,7 @@ def compared(result: PointResult) -> Iterator[Compared]:
                 )
 
 
-def worst_prediction(results: SweepResults) -> Compared | None:
+def worst_prediction(results: SweepResults) -> PredictionError | None:
     """Return the simulation that a prediction was farthest from; None where nothing was simulated."""
     found = (each for point in results.points for each in compared(point))
     return max(found, key=lambda each: abs(each.error), default=None)

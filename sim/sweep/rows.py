@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 from pydantic import TypeAdapter
 
-from sim.sweep.points import GATES, Outcome, PointResult
+from sim.sweep.points import GATES, Evaluation, PointResult
 from sim.sweep.results import SweepResults, compared
 
 FORMAT = "loomwork-sweep-points-1"
@@ -93,9 +93,9 @@ def verilog_command(result: PointResult, engine: str) -> str:
     )
 
 
-def reports(result: PointResult) -> dict[str, Outcome]:
+def reports(result: PointResult) -> dict[str, Evaluation]:
     """Return the simulations of a point that have a report, the dearest of each workload, by its name."""
-    found: dict[str, Outcome] = {}
+    found: dict[str, Evaluation] = {}
     for fidelity in ("control", "full"):
         for outcome in result.outcomes:
             if outcome.fidelity == fidelity and outcome.document:

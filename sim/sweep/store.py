@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from hw.errors import InputError
 from sim.host.tree import process
-from sim.sweep.points import Outcome, Point
+from sim.sweep.points import DesignPoint, Evaluation
 
 #: What the file says of itself.
 FORMAT = "loomwork-sweep-1"
@@ -36,7 +36,7 @@ CREATE TABLE IF NOT EXISTS outcomes (key TEXT PRIMARY KEY, document TEXT);
 CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, owner TEXT, beat REAL);
 """
 _T = TypeVar("_T")
-_OUTCOME, _POINT = TypeAdapter(Outcome), TypeAdapter(Point)
+_OUTCOME, _POINT = TypeAdapter(Evaluation), TypeAdapter(DesignPoint)
 
 
 class Store:
@@ -143,7 +143,7 @@ class Store:
         with self._writing() as connection:
             connection.execute("DELETE FROM claims WHERE owner = ?", (self.owner,))
 
-    def add_points(self, points: Iterable[tuple[int, Point]]) -> None:
+    def add_points(self, points: Iterable[tuple[int, DesignPoint]]) -> None:
         """Put points under their numbers; those that are there already stay."""
         with self._writing() as connection:
             rows = ((number, _POINT.dump_json(point).decode()) for number, point in points)
@@ -175,14 +175,14 @@ class Store:
             row = (time.time(), self.owner)
             connection.execute("UPDATE claims SET beat = ? WHERE owner = ?", row)
 
-    def finish(self, outcomes: Mapping[str, Outcome]) -> None:
+    def finish(self, outcomes: Mapping[str, Evaluation]) -> None:
         """Keep outcomes by their keys; what another process found first stays."""
         with self._writing() as connection:
             rows = ((key, _OUTCOME.dump_json(outcome).decode()) for key, outcome in outcomes.items())
             connection.executemany("INSERT OR IGNORE INTO outcomes VALUES (?, ?)", rows)
             connection.executemany("DELETE FROM claims WHERE key = ?", ((key,) for key in outcomes))
 
-    def outcomes(self, keys: Iterable[str]) -> dict[str, Outcome]:
+    def outcomes(self, keys: Iterable[str]) -> dict[str, Evaluation]:
         """Return those outcomes that are known, by key."""
         found = {}
         for key in keys:
@@ -191,13 +191,13 @@ class Store:
                 found[key] = self._read(_OUTCOME, row[0])
         return found
 
-    def points(self) -> Iterator[tuple[int, Point, tuple[Outcome, ...]]]:
+    def points(self) -> Iterator[tuple[int, DesignPoint, tuple[Evaluation, ...]]]:
         """Return all points by number, each with all that is known of it."""
         outcomes = {
             key: self._read(_OUTCOME, document)
             for key, document in self._connection.execute("SELECT key, document FROM outcomes")
         }
-        parts: dict[int, list[Outcome]] = {}
+        parts: dict[int, list[Evaluation]] = {}
         for number, key in self._connection.execute("SELECT point, outcome FROM parts ORDER BY rowid"):
             if key in outcomes:
                 parts.setdefault(number, []).append(outcomes[key])

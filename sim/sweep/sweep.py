@@ -10,10 +10,10 @@ from pathlib import Path
 
 from hw.errors import InputError
 from sim.host.digest import key_of
-from sim.host.progress import Activity
+from sim.host.progress import ProgressLine
 from sim.sweep.executor import Answered, Executor
 from sim.sweep.figures import DesignFigures, judged, objective_values, pareto_front, point_figures
-from sim.sweep.points import Fidelity, Outcome, Point, Value
+from sim.sweep.points import DesignPoint, Evaluation, Fidelity, Value
 from sim.sweep.results import SweepResults, results_of
 from sim.sweep.space import BOARD, Place, Space, near
 from sim.sweep.spec import Selection, SweepSpec, spec_dict
@@ -43,7 +43,7 @@ def run_sweep(
     InputError
         When the database cannot be used, or no design can be built and keeps the constraints.
     """
-    with Store(database, make=True) as store, Activity("Sweeping") as activity:
+    with Store(database, make=True) as store, ProgressLine("Sweeping") as activity:
         store.begin(spec_dict(spec), join=join, code=code_digest())
         try:
             if retry:
@@ -58,15 +58,15 @@ def run_sweep(
 class _Sweep:
     """What one process knows of a sweep that goes on."""
 
-    def __init__(self, spec: SweepSpec, store: Store, executor: Executor, activity: Activity) -> None:
+    def __init__(self, spec: SweepSpec, store: Store, executor: Executor, activity: ProgressLine) -> None:
         self.spec = spec
         self.store = store
         self.executor = executor
         self.activity = activity
         self.places: dict[Place, int] = {}
-        self.points: list[Point] = []
+        self.points: list[DesignPoint] = []
         self.parts: list[list[str]] = []
-        self.outcomes: dict[str, Outcome] = {}
+        self.outcomes: dict[str, Evaluation] = {}
         self.front: list[int] = []
         self._beat = time.monotonic()
 
@@ -100,7 +100,7 @@ class _Sweep:
         """Know the prediction of each design of a batch; what does not fit is not looked at further."""
         first = len(self.points)
         new = [place for place in dict.fromkeys(batch) if place not in self.places]
-        direct: dict[str, Outcome] = {}
+        direct: dict[str, Evaluation] = {}
         fitting: list[int] = []
         for place in new:
             number = self.places[place] = len(self.points)
@@ -116,7 +116,7 @@ class _Sweep:
                 key, found, configs[name] = self._gates(name, board, {**engine.config, **own})
                 direct[key] = found
                 keys.append(key)
-            self.points.append(Point(board=board, parameters=chosen, configs=configs))
+            self.points.append(DesignPoint(board=board, parameters=chosen, configs=configs))
             self.parts.append(keys)
             if point_figures(self.spec, (direct[key] for key in keys)).pending:
                 fitting.append(number)
@@ -132,13 +132,13 @@ class _Sweep:
 
     def _gates(
         self, engine: str, board: str, chosen: Mapping[str, Value]
-    ) -> tuple[str, Outcome, dict[str, Value]]:
+    ) -> tuple[str, Evaluation, dict[str, Value]]:
         """Return what an engine takes of a board, which is known at once, and its configuration."""
         try:
             config = legal_config(engine, board, chosen)
         except InputError as error:
             key = key_of(["illegal", engine, board, json.dumps(chosen, sort_keys=True), str(error)])
-            return key, Outcome(fidelity="prediction", engine=engine, failure=str(error)), {}
+            return key, Evaluation(fidelity="prediction", engine=engine, failure=str(error)), {}
         task = Task(fidelity="prediction", engine=engine, board=board, config=config)
         return task.key, evaluate(task), config
 
@@ -240,7 +240,7 @@ class _Sweep:
                 deaths[task.key] += 1
                 alone = len(answered.tasks) == 1
                 if alone and (answered.final or deaths[task.key] >= _TRIES):
-                    found[task.key] = Outcome(
+                    found[task.key] = Evaluation(
                         fidelity=task.fidelity,
                         engine=task.engine,
                         workload=task.workload,

@@ -33,7 +33,7 @@ from sim.host.digest import key_of, source_digest
 from sim.report.report import ADAPTER as REPORT
 from sim.run.run import find_adapter
 from sim.sweep.figures import measured_figures, predicted_figures
-from sim.sweep.points import OF_SYNTHESIS, Fidelity, Outcome
+from sim.sweep.points import OF_SYNTHESIS, Evaluation, Fidelity
 from sim.sweep.spec import WorkloadSpec
 
 #: What each answer follows from beside its question.
@@ -47,7 +47,7 @@ _SOURCES: Mapping[Fidelity, tuple[ModuleType, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """A question; see `sim.sweep.points.Outcome` for its answer."""
+    """A question; see `sim.sweep.points.Evaluation` for its answer."""
 
     fidelity: Fidelity
     engine: str
@@ -94,7 +94,7 @@ def legal_config(engine_name: str, board: str, chosen: Mapping[str, Any]) -> dic
         return dict(adapter.dump_python(validate(document, adapter), mode="json"))
 
 
-def evaluate(task: Task, directory: Path | None = None) -> Outcome:
+def evaluate(task: Task, directory: Path | None = None) -> Evaluation:
     """Answer a question; what goes wrong is an answer, too.
 
     ``directory`` gets a folder with what speaks of a simulation that failed.
@@ -112,7 +112,7 @@ def evaluate(task: Task, directory: Path | None = None) -> Outcome:
         failure = f"{type(error).__name__}: {error}"
     if not failure or directory is None:
         shutil.rmtree(kept, ignore_errors=True)
-    return Outcome(
+    return Evaluation(
         fidelity=task.fidelity,
         engine=task.engine,
         workload=task.workload,

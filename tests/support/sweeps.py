@@ -11,7 +11,7 @@ from hw.config import config_dict
 from hw.registry import find_engine
 from sim.report.report import ADAPTER
 from sim.sweep.figures import predicted_figures
-from sim.sweep.points import Outcome, Point
+from sim.sweep.points import DesignPoint, Evaluation
 from sim.sweep.spec import spec_dict, spec_of
 from sim.sweep.store import Store
 from tests.support.pages.reports import synthetic
@@ -59,7 +59,7 @@ def attention_sweep(path, *, simulated=(3, 5), parameters=PARAMETERS, constraint
             config = dataclasses.replace(default, **chosen)
             gates = engine.resources(config, board)
             outcomes = [
-                Outcome(
+                Evaluation(
                     fidelity="prediction",
                     engine="attention",
                     figures={} if number == 1 else {name: float(count) for name, count in gates.items()},
@@ -71,13 +71,13 @@ def attention_sweep(path, *, simulated=(3, 5), parameters=PARAMETERS, constraint
                 prediction = engine.predict(workloads.validate_python(shape), config, board)
                 figures = predicted_figures(prediction, board.clock_mhz)
                 outcomes.append(
-                    Outcome(fidelity="prediction", engine="attention", workload=name, figures=figures)
+                    Evaluation(fidelity="prediction", engine="attention", workload=name, figures=figures)
                 )
                 if number in simulated:
                     report = ADAPTER.dump_python(synthetic(), mode="json")
                     measured = figures | {"cycles": round(figures["cycles"] * off)}
                     outcomes.append(
-                        Outcome(
+                        Evaluation(
                             fidelity="control",
                             engine="attention",
                             workload=name,
@@ -85,7 +85,7 @@ def attention_sweep(path, *, simulated=(3, 5), parameters=PARAMETERS, constraint
                             document=report,
                         )
                     )
-            point = Point(
+            point = DesignPoint(
                 board="u55c",
                 parameters={f"attention.{name}": value for name, value in chosen.items()},
                 configs={"attention": config_dict(config)},

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from hw.oram.config import OramConfig
 from sim.engines.oram.lookups import HostView, Int, Lookups, burst_count
-from sim.report.parts import Tile, chart, exact_tile, write_page
+from sim.report.parts import Headline, chart, exact_tile, write_page
 from sim.report.style import RUNS, styled
 from sim.run.result import RunResult
 
@@ -61,13 +61,17 @@ def write_lookups(lookups: Lookups, done: RunResult, word_of: Callable[[int], st
     )
 
 
-def _tiles(lookups: Lookups, done: RunResult) -> list[Tile]:
+def _tiles(lookups: Lookups, done: RunResult) -> list[Headline]:
     right, count = sum(lookups.right(done)), len(lookups.asked)
     return [
         exact_tile([done.bit_exact]),
-        Tile("Rows looked up", f"{right:,} of {count:,}", "equal to the loaded rows", right == count),
-        Tile("Rows loaded", f"{len(lookups.table):,}", f"of {lookups.table.shape[1]} bytes, by the device"),
-        Tile("Bursts at the host", f"{burst_count(done):,}", "equal to the computed trace", done.bit_exact),
+        Headline("Rows looked up", f"{right:,} of {count:,}", "equal to the loaded rows", right == count),
+        Headline(
+            "Rows loaded", f"{len(lookups.table):,}", f"of {lookups.table.shape[1]} bytes, by the device"
+        ),
+        Headline(
+            "Bursts at the host", f"{burst_count(done):,}", "equal to the computed trace", done.bit_exact
+        ),
     ]
 
 

@@ -15,7 +15,7 @@ from hw.scheduler.plan_model import plan_model
 from hw.scheduler.planner.watch import Watch
 from hw.scheduler.program.lower import lower
 from sim.host.files import write_text
-from sim.host.progress import Activity
+from sim.host.progress import ProgressLine
 from sim.plans.commands import PLAN
 from sim.plans.page import render_plan
 from sim.run.adapter import Demo, Results
@@ -32,7 +32,7 @@ def scheduler_demo(board: Board) -> Demo:
     config = SchedulerEngine().default_config(board)
     plans: dict[str, Plan] = {}
     for network, scratchpad in _PLANS:
-        with Activity(f"Planning {network}") as activity:
+        with ProgressLine(f"Planning {network}") as activity:
             plan = plan_model(network, scratchpad, board=board, watch=Watch(activity.update))
         config.check_program(lower(plan))
         plans[f"{network} in {plan.scratchpad_bytes / 1024:,.5g} KiB"] = plan

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sim.compare.rows import Task, make_rows, read_rows, write_document
+from sim.compare.rows import RowTask, make_rows, read_rows, write_document
 from sim.compare.table import Column, cells, csv_text, table, titles
 from sim.host.console import console
 
@@ -26,7 +26,7 @@ class Suite:
             self.made.append(number)
             return number
 
-        return Task(key=str(number), title=f"number {number}", make=make)
+        return RowTask(key=str(number), title=f"number {number}", make=make)
 
     def run(self, numbers):
         return make_rows("Counting", map(self.task, numbers), self.known, self.keep)

@@ -4,7 +4,7 @@ import pytest
 
 from sim.sweep.expression import Expression
 from sim.sweep.figures import pareto_front
-from sim.sweep.points import Outcome
+from sim.sweep.points import Evaluation
 
 
 @pytest.mark.parametrize(
@@ -61,5 +61,5 @@ def test_the_front_is_what_nothing_dominates():
     "failure", ["rows must be at most 64, not 65", "attention: rows must be at most 64, not 65"]
 )
 def test_a_complaint_names_once_what_it_is_of(failure):
-    outcome = Outcome(fidelity="prediction", engine="attention", failure=failure)
+    outcome = Evaluation(fidelity="prediction", engine="attention", failure=failure)
     assert outcome.complaint == "attention: rows must be at most 64, not 65"

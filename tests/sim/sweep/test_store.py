@@ -9,14 +9,14 @@ from contextlib import closing
 import pytest
 
 from hw.errors import InputError
-from sim.sweep.points import Outcome, Point
+from sim.sweep.points import DesignPoint, Evaluation
 from sim.sweep.store import Store
 
-POINT = Point(board="u55c", parameters={"attention.rows": 4}, configs={"attention": {"rows": 4}})
+POINT = DesignPoint(board="u55c", parameters={"attention.rows": 4}, configs={"attention": {"rows": 4}})
 
 
 def outcome(cycles):
-    return Outcome(fidelity="prediction", engine="attention", workload="a", figures={"cycles": cycles})
+    return Evaluation(fidelity="prediction", engine="attention", workload="a", figures={"cycles": cycles})
 
 
 def test_what_is_put_in_comes_out(tmp_path):

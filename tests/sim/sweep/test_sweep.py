@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from hw.errors import InputError
-from sim.sweep.points import Outcome
+from sim.sweep.points import Evaluation
 from sim.sweep.results import compared, load_sweep, worst_prediction
 from sim.sweep.spec import read_spec
 from sim.sweep.sweep import run_sweep
@@ -22,7 +22,7 @@ def slower(task):
     if task.fidelity == "prediction":
         return evaluate(task)
     if task.config["rows"] == 2:
-        return Outcome(fidelity=task.fidelity, engine=task.engine, workload=task.workload, failure="hangs")
+        return Evaluation(fidelity=task.fidelity, engine=task.engine, workload=task.workload, failure="hangs")
     predicted = evaluate(dataclasses.replace(task, fidelity="prediction"))
     figures = {**predicted.figures, "cycles": round(predicted.figures["cycles"] * 1.01)}
     return dataclasses.replace(predicted, fidelity=task.fidelity, figures=figures)

@@ -23,7 +23,7 @@ from sim.engines.attention.compare.compare import (
     AttentionFigures,
     prediction_error,
 )
-from sim.report.parts import Tile, chart
+from sim.report.parts import Headline, chart
 from sim.report.style import INK, RUNS, beside, styled
 from sim.report.text import percent, signed_percent, sized, times
 
@@ -61,7 +61,7 @@ def write_comparison(
     )
 
 
-def _tiles(comparison: AttentionComparison) -> list[Tile]:
+def _tiles(comparison: AttentionComparison) -> list[Headline]:
     rows = comparison.rows
     row = min(rows, key=lambda row: abs(row.tokens - _HEADLINE))
     ours = comparison.of(row, OURS)
@@ -70,14 +70,16 @@ def _tiles(comparison: AttentionComparison) -> list[Tile]:
     spilled = min((comparison.of(row, method) for method in SPILLING), key=lambda found: found.moved_bytes)
     there = f"at {row.tokens:,} tokens"
     tiles = [
-        Tile(f"Useful MACs {there}", percent(ours.utilization), f"{ours.source}; start to done", True),
-        Tile(f"{best.method} there", percent(best.utilization), "the best of those that keep scores on chip"),
-        Tile(
+        Headline(f"Useful MACs {there}", percent(ours.utilization), f"{ours.source}; start to done", True),
+        Headline(
+            f"{best.method} there", percent(best.utilization), "the best of those that keep scores on chip"
+        ),
+        Headline(
             f"Bytes {there}",
             times(ours.over_compulsory, places=2),
             "of the compulsory ones: every input and result once",
         ),
-        Tile(
+        Headline(
             f"{spilled.method} there",
             times(spilled.over_compulsory, places=2),
             "the least of those that keep scores in memory",
@@ -89,8 +91,8 @@ def _tiles(comparison: AttentionComparison) -> list[Tile]:
         exact = f"{sum(found.exact for _, found in measured)} of {len(measured)}"
         up_to = f"up to {max(row.tokens for row, _ in measured):,} tokens"
         tiles += [
-            Tile("Bit-exact co-simulations", exact, up_to, comparison.exact),
-            Tile("Prediction error", signed_percent(worst), "the worst of what was simulated"),
+            Headline("Bit-exact co-simulations", exact, up_to, comparison.exact),
+            Headline("Prediction error", signed_percent(worst), "the worst of what was simulated"),
         ]
     return tiles
 

@@ -19,7 +19,7 @@ from hw.board import Board, load_board
 from hw.config import check_fits, config_dict, config_hash, load_config
 from hw.errors import InputError
 from hw.registry import find_engine
-from sim.compare.rows import Task
+from sim.compare.rows import RowTask
 from sim.compare.runner import Comparing, listed_numbers
 from sim.compare.simulated import CO_SIMULATIONS, CoSimulation
 from sim.engines.attention.baselines.work import Cost, Machine
@@ -83,8 +83,8 @@ def run_compare(
             ),
         )
 
-    def task(tokens: int) -> Task[CoSimulation]:
-        return Task(key=keys[tokens], title=f"{tokens:,} tokens", make=lambda progress: measure(tokens))
+    def task(tokens: int) -> RowTask[CoSimulation]:
+        return RowTask(key=keys[tokens], title=f"{tokens:,} tokens", make=lambda progress: measure(tokens))
 
     comparing = Comparing(
         form=COMPARE_FORMAT,

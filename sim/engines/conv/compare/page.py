@@ -23,7 +23,7 @@ from sim.engines.conv.compare.compare import (
     ConvComparison,
     ConvFigures,
 )
-from sim.report.parts import Tile, chart
+from sim.report.parts import Headline, chart
 from sim.report.style import RUNS, beside, styled
 from sim.report.text import percent, sized, times
 
@@ -59,7 +59,7 @@ def write_comparison(
     )
 
 
-def _tiles(comparison: ConvComparison) -> list[Tile]:
+def _tiles(comparison: ConvComparison) -> list[Headline]:
     tiles = []
     for name in (_HEADLINE, _OPERATION):
         published = next((found for found in comparison.published if found.work == name), None)
@@ -68,15 +68,15 @@ def _tiles(comparison: ConvComparison) -> list[Tile]:
             if ours is not None and published is not None:
                 faster = times(published.published_cycles / ours.cycles, places=1)
                 note = f"fewer than CoDeNet published; {method}, {ours.source}"
-                tiles.append(Tile(f"Cycles of {name}", faster, note, True))
+                tiles.append(Headline(f"Cycles of {name}", faster, note, True))
         ours, gathered = comparison.of(name, OURS), comparison.of(name, GATHER)
         if ours is not None and gathered is not None:
             fewer = times(gathered.moved_bytes / ours.moved_bytes, places=1)
-            tiles.append(Tile(f"Bytes of {name}", fewer, "fewer than gathering without a buffer"))
+            tiles.append(Headline(f"Bytes of {name}", fewer, "fewer than gathering without a buffer"))
     measured = [row.measured for row in comparison.rows if row.measured is not None]
     if measured:
         exact = f"{sum(found.exact for found in measured)} of {len(measured)}"
-        tiles.append(Tile("Bit-exact co-simulations", exact, OURS, comparison.exact))
+        tiles.append(Headline("Bit-exact co-simulations", exact, OURS, comparison.exact))
     return tiles
 
 

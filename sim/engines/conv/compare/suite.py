@@ -20,7 +20,7 @@ from hw.conv.core.layouts import Offsets
 from hw.conv.driver.table import NETWORK
 from hw.conv.engine import ConvEngine
 from hw.launch import Tensor
-from sim.compare.rows import Task
+from sim.compare.rows import RowTask
 from sim.compare.runner import Comparing
 from sim.compare.simulated import CO_SIMULATIONS, CoSimulation
 from sim.engines.conv.adapter import as_network
@@ -79,8 +79,8 @@ def run_compare(
             ),
         )
 
-    def task(work: Work) -> Task[CoSimulation]:
-        return Task(key=keys[work.name], title=work.name, make=lambda progress: simulated(work))
+    def task(work: Work) -> RowTask[CoSimulation]:
+        return RowTask(key=keys[work.name], title=work.name, make=lambda progress: simulated(work))
 
     comparing = Comparing(
         form=COMPARE_FORMAT,

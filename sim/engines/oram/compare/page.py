@@ -21,7 +21,7 @@ from sim.engines.oram.compare.compare import (
     OramFigures,
 )
 from sim.engines.oram.compare.measure import MapSimulation
-from sim.report.parts import Tile, chart, exact_tile
+from sim.report.parts import Headline, chart, exact_tile
 from sim.report.style import RUNS, menu, styled
 from sim.report.text import percent, signed_percent, sized, times
 
@@ -61,22 +61,24 @@ def write_comparison(
     )
 
 
-def _tiles(comparison: OramComparison) -> list[Tile]:
+def _tiles(comparison: OramComparison) -> list[Headline]:
     log_n = min(comparison.log_ns, key=lambda log_n: abs(log_n - _HEADLINE))
     value_bytes = comparison.values[0]
     ours, bolt = (comparison.of(method, log_n, value_bytes) for method in (_FIRST, BOLT))
     there = f"2^{log_n} keys, {value_bytes} bytes"
     rate = ours.operations_per_second / bolt.operations_per_second
     tiles = [
-        Tile("Slots moved an operation", times(ours.slots_of_bolt, places=2), f"of BOLT’s bound; {there}"),
-        Tile("Bytes of pages an operation", f"{ours.page_bytes:,.1f}", f"BOLT {bolt.page_bytes:,.1f}"),
-        Tile("Operations a second", times(rate, places=0), f"of BOLT’s, one at a time; {there}"),
+        Headline(
+            "Slots moved an operation", times(ours.slots_of_bolt, places=2), f"of BOLT’s bound; {there}"
+        ),
+        Headline("Bytes of pages an operation", f"{ours.page_bytes:,.1f}", f"BOLT {bolt.page_bytes:,.1f}"),
+        Headline("Operations a second", times(rate, places=0), f"of BOLT’s, one at a time; {there}"),
     ]
     if comparison.measured:
         worst = max((found.cycles_error for found in comparison.measured.values()), key=abs)
         tiles += [
             exact_tile(found.exact for found in comparison.measured.values()),
-            Tile("Prediction error", signed_percent(worst), "cycles, the worst of what was simulated"),
+            Headline("Prediction error", signed_percent(worst), "cycles, the worst of what was simulated"),
         ]
     return tiles
 

@@ -15,7 +15,7 @@ from hw.config import config_hash, load_config
 from hw.oram.config import OramConfig
 from hw.oram.engine import OramEngine
 from hw.oram.model.link import Link
-from sim.compare.rows import Task
+from sim.compare.rows import RowTask
 from sim.compare.runner import Comparing, listed_names, listed_numbers
 from sim.engines.oram.compare.compare import (
     COMPARE_FORMAT,
@@ -31,7 +31,7 @@ from sim.engines.oram.compare.measure import MAP_SIMULATIONS, MapSimulation, mea
 from sim.engines.oram.compare.page import write_comparison
 from sim.host.digest import key_of, source_digest
 from sim.host.paths import check_directory
-from sim.host.progress import Activity
+from sim.host.progress import ProgressLine
 
 
 def run_compare(
@@ -71,8 +71,8 @@ def run_compare(
         found = {method: known[key] for method, key in keys.items() if key in known}
         return OramComparison(board, config, figures, found)
 
-    def task(method: str) -> Task[MapSimulation]:
-        return Task(key=keys[method], title=method, make=lambda progress: simulated(method))
+    def task(method: str) -> RowTask[MapSimulation]:
+        return RowTask(key=keys[method], title=method, make=lambda progress: simulated(method))
 
     comparing = Comparing(
         form=COMPARE_FORMAT,
@@ -88,7 +88,7 @@ def run_compare(
 
 def _figures(points: list[tuple[OramConfig, str]], board: Board) -> tuple[OramFigures, ...]:
     found = []
-    with Activity("Comparing") as activity:
+    with ProgressLine("Comparing") as activity:
         for number, (config, method) in enumerate(points, 1):
             activity.update(f"{number} of {len(points)}, {method}, 2^{config.log_n} keys")
             found.append(figures_of(config, board, method))
