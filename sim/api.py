@@ -1,6 +1,6 @@
-"""For notebooks: what the command line asks of engines, networks and sweeps; results are dataclasses.
+"""The functions behind the command line, for notebooks and scripts; results are dataclasses.
 
-`frame` makes a table of any of them for pandas, which only it needs.
+`frame` makes a pandas table of any of them; only `frame` needs pandas.
 """
 
 from __future__ import annotations
@@ -40,9 +40,16 @@ Fields = Any
 
 
 def predict(engine: str, workload: Fields, config: Fields = None, board: str | Board = "u55c") -> Prediction:
-    """Ask an engine's analytic model how long a workload takes, and what it moves.
+    """Predict the cycles and bytes of a workload with an engine's analytic model.
 
     Fields that ``config`` leaves out have the board's defaults.
+
+    >>> shape = {"heads": 2, "queries": (64,), "keys": (64,), "query_size": 64, "value_size": 64}
+    >>> prediction = predict("attention", shape, {"rows": 8})
+    >>> prediction.useful_macs == 2 * 2 * 64 * 64 * 64
+    True
+    >>> prediction.cycles_total > prediction.bound_cycles
+    True
 
     Raises
     ------
@@ -65,9 +72,17 @@ def simulate(
     seed: int = 0,
     memory: str = "model",
 ) -> RunResult:
-    """Run an engine's generated gates on tensors and compare with the golden model; see `sim.run.run.run`.
+    """Simulate an engine's generated gates on tensors and compare with the golden model.
 
-    With ``control_only`` cycles and bytes alone are measured, much faster.
+    With ``control_only`` only cycles and bytes are measured, much faster.  See `sim.run.run.run`.
+
+    >>> from pathlib import Path
+    >>> from hw.config import load_config
+    >>> from sim.run.tensors import load_tensors
+    >>> config = load_config(find_engine("attention"), "examples/attention.yaml", load_board("u55c"))
+    >>> result = simulate("attention", load_tensors(Path("examples/in.npz")), config)
+    >>> result.bit_exact, result.report.cycles.cycles_total > 0, sorted(result.outputs)
+    (True, True, ['o', 'o_int', 'o_scale'])
     """
     on = _board(board)
     with tempfile.TemporaryDirectory(prefix="loomwork-") as directory:
@@ -86,10 +101,28 @@ def simulate(
 def sweep(
     spec: str | Path, database: str | Path, *, workers: int = 0, memory_gib: float = 2.0
 ) -> SweepResults:
-    """Carry out a sweep, or go on with it, as ``loomwork sweep`` does.
+    """Run a sweep, or resume it, as ``loomwork sweep`` does.
 
-    ``workers`` 0 is one a processor; each may take ``memory_gib``. `sim.sweep.results.load_sweep` reads a
-    database alone.
+    ``workers``: processes, each with ``memory_gib`` of memory; 0 for one a processor.
+    `sim.sweep.results.load_sweep` only reads a database.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> spec = '''
+    ... boards: [u55c]
+    ... engines:
+    ...   attention:
+    ...     parameters: {rows: [8, 16]}
+    ...     workloads:
+    ...       heads: {shape: {heads: 2, queries: [64], keys: [64], query_size: 64, value_size: 64}}
+    ... objectives: {cycles: min, dsp: min}
+    ... '''
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "rows.yaml"
+    ...     _ = path.write_text(spec)
+    ...     results = sweep(path, Path(folder) / "rows.db", workers=1)
+    >>> [point.point.parameters["attention.rows"] for point in results.front]
+    [8, 16]
     """
     from sim.sweep.executor import LocalExecutor
     from sim.sweep.sweep import run_sweep
@@ -104,7 +137,12 @@ def sweep(
 
 
 def plan(model: Any, scratchpad: str, board: str | Board = "u55c", **options: Any) -> Plan:
-    """Plan a network for a scratchpad; see `hw.scheduler.plan_model.plan_model`."""
+    """Plan a network for a scratchpad; see `hw.scheduler.plan_model.plan_model`.
+
+    >>> found = plan("minilm_layer", "M_H")
+    >>> found.certificate.claim, found.totals.avoidable_bytes
+    ('optimal', 0)
+    """
     from hw.scheduler.plan_model import plan_model
 
     return plan_model(model, scratchpad, board=_board(board), **options)
@@ -113,10 +151,16 @@ def plan(model: Any, scratchpad: str, board: str | Board = "u55c", **options: An
 def frame(
     found: SweepResults | Plan | Iterable[Any] | Mapping[str, Any], clock_mhz: float = 300.0
 ) -> pandas.DataFrame:
-    """Return results as a table, units in the names of its columns.
+    """Return results as a table with units in the names of its columns.
 
-    ``found``: a sweep (a row a design), a plan (a row a step), or predictions, reports or results of runs,
-    several in a list or by name (a row each). ``clock_mhz``: of predictions, which have cycles alone.
+    ``found``: a sweep (a row a design), a plan (a row a step), or predictions, reports or results of runs in
+    a list or by name (a row each). ``clock_mhz`` turns the cycles of predictions into time.
+
+    >>> shape = {"heads": 2, "queries": (64,), "keys": (64,), "query_size": 64, "value_size": 64}
+    >>> predictions = {rows: predict("attention", shape, {"rows": rows}) for rows in (8, 16)}
+    >>> table = frame(predictions, clock_mhz=300.0)
+    >>> list(table.index), bool((table.microseconds == table.cycles / 300).all())
+    ([8, 16], True)
     """
     import pandas
 
@@ -138,7 +182,11 @@ def _row(found: Prediction | Report | RunResult, clock_mhz: float) -> Mapping[st
 
 
 def config_of(engine: Engine[Any, Any], given: Fields, board: Board) -> Any:
-    """Return a configuration: as it is, or the board's default with the fields that are given."""
+    """Return a configuration unchanged, or the board's default with the given fields.
+
+    >>> config_of(find_engine("attention"), {"rows": 16}, load_board("u55c")).rows
+    16
+    """
     if isinstance(given, engine.config_type):
         return given
     return _made(engine.config_type, {**config_dict(engine.default_config(board)), **(given or {})}, "config")

@@ -13,7 +13,7 @@ import sys
 import time
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -21,17 +21,28 @@ from hw.errors import InputError, LoomworkError
 from hw.registry import ENGINES, known_engines, simulation_side
 from sim.cli.cache import app as cache
 from sim.cli.engine_files import InputCommand, RunCommand, files_of, named_files
+from sim.cli.lists import boards, engines, schema
+from sim.cli.options import (
+    DEFAULT_BOARD,
+    DEFAULT_ENGINE,
+    EXIT_INTERRUPT,
+    EXIT_TERMINATED,
+    EXIT_USER,
+    BoardOption,
+    ConfigOption,
+    EngineArgument,
+    EngineOption,
+    LaunchArgument,
+    MemoryOption,
+    SeedOption,
+    exit_unless,
+    setup,
+    target,
+    writable,
+)
 from sim.cli.report import report
 from sim.cli.sweep import sweep
 from sim.host.process import Terminated
-
-if TYPE_CHECKING:
-    from hw.board import Board
-    from hw.engine import Engine
-    from sim.run.run import Target
-
-#: Exit statuses: outputs differ from the golden model; the user can mend it; Ctrl-C; SIGTERM.
-EXIT_MISMATCH, EXIT_USER, EXIT_INTERRUPT, EXIT_TERMINATED = 1, 2, 130, 143
 
 
 class _CommandGroup(typer.core.TyperGroup):
@@ -92,68 +103,6 @@ def options(
     """Generate FPGA accelerators and prove them bit for bit by co-simulation."""
 
 
-BoardOption = Annotated[str, typer.Option("--board", help="Board name, or a path to a board's .yaml file.")]
-EngineOption = Annotated[str, typer.Option("--engine", help="Engine name; see `loomwork engines`.")]
-ConfigOption = Annotated[
-    Path | None, typer.Option("--config", help="YAML file of the engine; the board's default without it.")
-]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of everything random.")]
-
-MemoryOption = Annotated[
-    Literal["model", "fast", "jitter"], typer.Option("--memory", help="Memory behaviour.")
-]
-
-LaunchArgument = Annotated[Path, typer.Argument(help="Launch folder, as `loomwork launch` writes it.")]
-EngineArgument = Annotated[str, typer.Argument(help="Engine name; see `loomwork engines`.")]
-
-DEFAULT_BOARD = "u55c"
-DEFAULT_ENGINE = next(iter(ENGINES))
-
-
-def _exit_unless(passed: bool) -> None:
-    if not passed:
-        raise typer.Exit(EXIT_MISMATCH)
-
-
-def _writable(path: Path | None) -> Path | None:
-    """Check what is to be written before any work."""
-    from sim.host.paths import check_writable
-
-    if path is not None:
-        check_writable("--output", path)
-    return path
-
-
-def _setup(
-    engine_name: str, board_name: str, config_path: Path | None, *written: tuple[str, Path | None]
-) -> tuple[Engine[Any, Any], Board, Any]:
-    """Find engine and board, load the configuration, and see that it fits, and that what is to be ``written``
-    replaces neither file.
-    """
-    from hw.board import load_board
-    from hw.board.files import find_board
-    from hw.config import check_fits, load_config
-    from hw.registry import find_engine
-    from sim.host.paths import check_distinct
-
-    engine = find_engine(engine_name)
-    check_distinct(("--config", config_path), ("--board", find_board(board_name)), *written)
-    board = load_board(board_name)
-    config = load_config(engine, config_path, board)
-    check_fits(engine, config, board)
-    return engine, board, config
-
-
-def _target(
-    engine_name: str, board_name: str, config_path: Path | None, *written: tuple[str, Path | None]
-) -> Target:
-    """Do the same for a command that simulates."""
-    from sim.run.run import Target
-
-    engine, board, config = _setup(engine_name, board_name, config_path, *written)
-    return Target(engine=engine, config=config, board=board)
-
-
 @app.command()
 def verilog(
     board: BoardOption = DEFAULT_BOARD,
@@ -170,7 +119,7 @@ def verilog(
     from sim.host.paths import check_directory
 
     started = time.perf_counter()
-    chosen, on, settings = _setup(engine, board, config)
+    chosen, on, settings = setup(engine, board, config)
     directory = output or Path("build/verilog") / f"{chosen.name}-{on.name}"
     check_directory("--output", directory)
     from hw.verilog import write_package
@@ -184,7 +133,7 @@ def verilog(
 
         said = warnings_of(directory / f"{design.top_name}.v", "-Wall")
         print(said or "Verilator's linter has nothing to say")
-        _exit_unless(not said)
+        exit_unless(not said)
 
 
 @app.command(cls=RunCommand)
@@ -212,9 +161,9 @@ def sim(
     from sim.cli.simulate import simulate
 
     written = (("--output", output), ("--report", report), ("--trace", trace))
-    _exit_unless(
+    exit_unless(
         simulate(
-            _target(engine, board, config, *named_files(ctx), *written),
+            target(engine, board, config, *named_files(ctx), *written),
             files=files_of(ctx),
             output_path=output,
             report_path=report,
@@ -241,7 +190,7 @@ def launch(
     from hw.board.files import find_board
     from sim.cli.launch import write
 
-    write(_target(engine, board, config), find_board(board), files_of(ctx), output, seed=seed)
+    write(target(engine, board, config), find_board(board), files_of(ctx), output, seed=seed)
 
 
 @app.command()
@@ -268,58 +217,15 @@ def verify(
     """Compare what a launch folder gave, on a card or in a replay, with its golden results bit for bit."""
     from sim.cli.launch import run_verify
 
-    _exit_unless(run_verify(launch, output_path=output, report_path=report))
+    exit_unless(run_verify(launch, output_path=output, report_path=report))
 
 
 app.command()(report)
 
 
-@app.command()
-def boards(
-    name: Annotated[str | None, typer.Argument(help="Board name, or a path to a board's .yaml file.")] = None,
-) -> None:
-    """List the boards, or print one with the source of each of its numbers."""
-    from hw.board.files import board_names, find_board, load_board
-    from hw.board.form import read_facts
-    from sim.host.console import print_board, print_boards
-
-    if name is None:
-        print_boards([load_board(known) for known in board_names()])
-    else:
-        print_board(load_board(name).title, read_facts(find_board(name)))
-
-
-@app.command()
-def engines() -> None:
-    """List the engines."""
-    from hw.registry import find_engine
-    from sim.host.console import print_table
-
-    rows = [(name, find_engine(name).summary) for name in sorted(known_engines())]
-    print_table("Engines", ("engine", "what it does"), rows)
-
-
-@app.command()
-def schema(
-    engine: EngineArgument,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="File to write; printed without it.", callback=_writable),
-    ] = None,
-) -> None:
-    """Return the JSON Schema of an engine's configuration file, for editors."""
-    import json
-
-    from hw.config import config_schema
-    from hw.registry import find_engine
-
-    text = json.dumps(config_schema(find_engine(engine)), indent=2) + "\n"
-    if output is None:
-        typer.echo(text, nl=False)
-        return
-    from sim.host.files import write_text
-
-    write_text(output, text)
+app.command()(boards)
+app.command()(engines)
+app.command()(schema)
 
 
 @app.command()
@@ -335,7 +241,7 @@ def resources(
     engine: EngineOption = DEFAULT_ENGINE,
     board: BoardOption = DEFAULT_BOARD,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Counts to write, .json.", callback=_writable)
+        Path | None, typer.Option("--output", "-o", help="Counts to write, .json.", callback=writable)
     ] = None,
 ) -> None:
     """Count with Yosys what an engine takes of a board, and say whether it fits; minutes a size, once."""
@@ -351,7 +257,7 @@ def resources(
     paths: list[Path | None] = [Path(config) for config in configs] or [None]
     for path in paths:
         check_distinct(("configs", path), ("--output", output))
-    found = [(path.stem if path else "default", *_setup(engine, board, path)) for path in paths]
+    found = [(path.stem if path else "default", *setup(engine, board, path)) for path in paths]
     _, chosen, on, _ = found[0]
     run_resources(chosen, on, [(name, config) for name, _, _, config in found], output)
 
@@ -366,13 +272,13 @@ def timing(
         int, typer.Option("--route", min=0, help="Worst blocks to place and route for another family.")
     ] = 0,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Estimate to write, .json.", callback=_writable)
+        Path | None, typer.Option("--output", "-o", help="Estimate to write, .json.", callback=writable)
     ] = None,
 ) -> None:
     """Estimate which paths of an engine take longer than the board's clock allows; minutes, once."""
     from sim.cli.timing import run_timing
 
-    run_timing(*_setup(engine, board, config, ("--output", output)), worst, route, output)
+    run_timing(*setup(engine, board, config, ("--output", output)), worst, route, output)
 
 
 @app.command()
@@ -382,7 +288,7 @@ def doctor() -> None:
 
     findings = examine()
     print_findings(findings)
-    _exit_unless(all(finding.ok for finding in findings if finding.required))
+    exit_unless(all(finding.ok for finding in findings if finding.required))
 
 
 @app.command()
@@ -399,7 +305,7 @@ def demo(
     check_directory("--output", output)
     from sim.run.demo import demo as run_demo
 
-    _exit_unless(run_demo(board, output, waves=waves))
+    exit_unless(run_demo(board, output, waves=waves))
 
 
 @app.command()
@@ -407,7 +313,7 @@ def calibrate() -> None:
     """Measure the memory models against published figures."""
     from sim.calibration.calibrate import calibrate as run_calibrate
 
-    _exit_unless(run_calibrate())
+    exit_unless(run_calibrate())
 
 
 app.command()(sweep)

@@ -1,20 +1,33 @@
 """What notebooks call: fields or dataclasses in, dataclasses and tables out, an error for what is wrong."""
 
+import doctest
+import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import sim.api
 from hw.attention.config import AttentionConfig
 from hw.attention.driver.workload import AttentionWorkload
 from hw.board import load_board
 from hw.errors import InputError
 from hw.registry import find_engine
 from sim.api import frame, predict
+from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.sweep.results import load_sweep
 from tests.support.pages.reports import synthetic
 from tests.support.sweeps import attention_sweep
 
+EXAMPLES = {
+    test.name.rpartition(".")[2]: test for test in doctest.DocTestFinder(exclude_empty=False).find(sim.api)
+}
+PUBLIC = sorted(
+    name
+    for name, found in vars(sim.api).items()
+    if inspect.isfunction(found) and found.__module__ == "sim.api" and not name.startswith("_")
+)
 SHAPE = {"heads": 2, "queries": (64,), "keys": (64,), "query_size": 64, "value_size": 64}
 
 
@@ -66,3 +79,13 @@ def test_a_sweep_has_a_row_for_each_design(tmp_path):
 def test_pandas_is_for_tables_alone():
     code = "import sys, sim.api; assert not {'pandas', 'numba', 'plotly'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_the_example_of_each_function_runs(name, monkeypatch):
+    monkeypatch.chdir(Path(__file__).parents[2])
+    monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")  # the simulator of the pages' examples
+    example = EXAMPLES[name]
+    assert example.examples
+    assert "SKIP" not in example.docstring
+    assert doctest.DocTestRunner(verbose=False).run(example).failed == 0
