@@ -367,12 +367,12 @@ def test_doctor_fails_only_for_what_is_required(monkeypatch):
     [("demo", "sim.run.demo.demo"), ("calibrate", "sim.calibration.calibrate.calibrate")],
 )
 def test_the_verdict_of_demo_and_calibrate_is_the_status(monkeypatch, command, function):
-    monkeypatch.setattr(function, lambda *_: True)
+    monkeypatch.setattr(function, lambda *_, **__: True)
     call(command)
-    monkeypatch.setattr(function, lambda *_: False)
+    monkeypatch.setattr(function, lambda *_, **__: False)
     call(command, status=1)
 
-    def fail(*_):
+    def fail(*_, **__):
         raise InputError("directory", "build", "writable")
 
     monkeypatch.setattr(function, fail)
