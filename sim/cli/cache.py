@@ -1,4 +1,4 @@
-"""``loomwork cache``: what is kept for this user, and what of it goes."""
+"""``loomwork cache``: the user's kept builds, listed and removed."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import typer
 
 from hw.registry import known_engines
 
-#: What `typer` calls the parameters of a command.
+#: Parameters of a command, of a class private to `typer`.
 Parameters = list[Any]
 
 

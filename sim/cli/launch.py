@@ -24,7 +24,7 @@ from sim.run.run import Target, find_adapter
 
 
 def write(target: Target, board_file: Path, given: Mapping[str, Path], directory: Path, *, seed: int) -> None:
-    """Write a launch folder, and say what to do with it."""
+    """Write a launch folder and print the next steps."""
     check_directory("--output", directory)
     manifest = write_launch(target, board_file, given, directory, seed=seed)
     placed = sum(entry.size_bytes for entry in manifest.pointers if entry.given)
@@ -46,7 +46,7 @@ def run_replay(directory: Path, *, memory_mode: str, seed: int, waves: bool) -> 
 
 
 def run_verify(directory: Path, *, output_path: Path | None, report_path: Path | None) -> bool:
-    """Verify a launch folder, print figures and what differs, and say whether it was bit-exact.
+    """Verify a launch folder, print figures and differences, and return whether it was bit-exact.
 
     The report is written to ``report_path``, and to the folder with its page.
     """

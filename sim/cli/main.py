@@ -46,7 +46,7 @@ from sim.host.process import Terminated
 
 
 class _CommandGroup(typer.core.TyperGroup):
-    """Turns what a user can mend into one line and an exit status, and Ctrl-C or SIGTERM into a clean end."""
+    """Turns errors of the user into one line and an exit status, and Ctrl-C or SIGTERM into a clean end."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -214,7 +214,7 @@ def verify(
     ] = None,
     report: Annotated[Path | None, typer.Option("--report", help="Report of the run, .json.")] = None,
 ) -> None:
-    """Compare what a launch folder gave, on a card or in a replay, with its golden results bit for bit."""
+    """Compare the results of a launch folder, of a card or a replay, with its golden results bit for bit."""
     from sim.cli.launch import run_verify
 
     exit_unless(run_verify(launch, output_path=output, report_path=report))
@@ -244,7 +244,7 @@ def resources(
         Path | None, typer.Option("--output", "-o", help="Counts to write, .json.", callback=writable)
     ] = None,
 ) -> None:
-    """Count with Yosys what an engine takes of a board, and say whether it fits; minutes a size, once."""
+    """Count an engine's cells with Yosys and say whether it fits a board; minutes a size, once."""
     from sim.cli.resources import run_resources
     from sim.host.paths import check_distinct
 
@@ -283,7 +283,7 @@ def timing(
 
 @app.command()
 def doctor() -> None:
-    """Check the machine: what works, and what to do about what does not."""
+    """Check the machine: each tool, and how to repair a missing one."""
     from sim.build.doctor import examine, print_findings
 
     findings = examine()
@@ -320,7 +320,7 @@ app.command()(sweep)
 app.add_typer(cache, name="cache")
 compare = typer.Typer(no_args_is_help=True, help="Compare with other work, like with like.")
 app.add_typer(compare, name="compare")
-# What an engine adds: `register` of the module `commands` of its simulation side.
+# Engines add commands: `register` of the module `commands` of their simulation side.
 for name in ENGINES:
     if importlib.util.find_spec(f"{simulation_side(name)}.commands"):
         importlib.import_module(f"{simulation_side(name)}.commands").register(app, compare)

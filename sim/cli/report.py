@@ -47,7 +47,7 @@ def report(
 
 
 def _write_runs(files: Sequence[Path], names: Sequence[str], page: Path, table: Path | None) -> list[Path]:
-    """Render reports as a page, and as a table where a path is given; give the paths written.
+    """Render reports as a page, and as a table where a path is given; return the paths written.
 
     Runs have the ``names``, one for each; without any their own labels, or their files' names. Raises
     `InputError` before anything is written.

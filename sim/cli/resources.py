@@ -30,13 +30,13 @@ COLUMNS = (
 def run_resources(
     engine: Engine[Any, Any], board: Board, configs: Sequence[tuple[str, Any]], output: Path | None
 ) -> None:
-    """Synthesize an engine in several configurations, by their names, and print what each takes and whether
-    it fits; with an output file, write that there as JSON. Raises `ToolError` when Yosys is missing or fails.
+    """Synthesize an engine in several configurations, by their names. Print the cells of each and whether it
+    fits; write them as JSON to an output file. Raises `ToolError` when Yosys is missing or fails.
     """
     rows: list[tuple[str, ...]] = []
     verdicts, documents = [], []
     for name, config in configs:
-        # With source lines, as `loomwork timing` has them: what one command mapped the other finds mapped.
+        # With source lines, as in `loomwork timing`: the commands share mapped netlists.
         kernel = kernel_design(engine, config, board, sources=True)
         found = synthesize(kernel.verilog, kernel.top_name)
         try:
@@ -101,7 +101,7 @@ def region_words(timing: Estimate | None, board: Board) -> str:
 
 
 def timing_words(timing: Estimate | None) -> str:
-    """Say what the estimate of the timing found; no clock is claimed, which takes a router."""
+    """Describe the timing estimate; only a router could claim a clock."""
     if timing is None:
         return ""
     slack = f"worst slack {timing.worst_slack_ps / 1000:+.3f} ns of {timing.budget_ps / 1000:.3f} ns"
@@ -111,8 +111,8 @@ def timing_words(timing: Estimate | None) -> str:
 def resource_rows(
     name: str, found: Synthesis, estimate: Resources, user: Resources, timing: Estimate | None
 ) -> list[tuple[str, ...]]:
-    """Return the lines of a configuration: parts, each with its endpoints over budget in all its places,
-    their sum, its share of the user's region, the most that fits, and the engine's own estimate.
+    """Return the lines of a configuration: parts with their endpoints over budget, the sum, its share of the
+    user's region, the most that fits, and the engine's estimate.
     """
 
     def over(part: str | None) -> str:

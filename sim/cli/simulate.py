@@ -36,7 +36,7 @@ def simulate(
     backend: str,
     control_only: bool = False,
 ) -> bool:
-    """Run one launch from a tensor file to a tensor file, print figures, and say whether it was bit-exact.
+    """Run one launch from file to file, print its figures, and return whether it was bit-exact.
 
     ``files``: the engine's own files by their options, read and written: see `EngineAdapter.input_files` and
     `output_files`. The output file is written even where it differs from the golden model. It holds
@@ -134,7 +134,7 @@ def _by_direction(
 
 
 def print_result(result: RunResult, written: Sequence[Path]) -> None:
-    """Print the figures of a run, the files that were written, and what differs from the golden model."""
+    """Print the figures of a run, the files written, and the differences from the golden model."""
     if result.measured is not None:
         from sim.host.console import console
         from sim.report.figures import summary
@@ -156,7 +156,7 @@ def print_result(result: RunResult, written: Sequence[Path]) -> None:
 
 @contextlib.contextmanager
 def work_directory(name: str) -> Iterator[Path]:
-    """Return a directory of this process alone; what speaks of a failed run stays in it, else it goes."""
+    """Return a directory of this process alone; it is removed unless a failed run left files in it."""
     directory = Path("build/run").absolute() / f"{name}-{os.getpid()}"
     try:
         with undone_when_terminated():

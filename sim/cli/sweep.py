@@ -1,4 +1,4 @@
-"""``loomwork sweep``: a file in, a database out, and what is worth building."""
+"""``loomwork sweep``: a file in, a database out, and the front of designs."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def print_estimate(title: str, found: Estimate) -> None:
 
 
 def print_regions(found: Estimate, board: Board) -> None:
-    """Print what each region of a kernel takes of its die, if it has several dies to lie on."""
+    """Print the share of its die that each region takes, for a kernel on several dies."""
     if not found.regions:
         return
     names = [name for name, _ in board.die.items()]

@@ -1,4 +1,4 @@
-"""The files of a comparison: what was found as data and as a table, and a page that shows it."""
+"""The files of a comparison: data, table and page."""
 
 from __future__ import annotations
 

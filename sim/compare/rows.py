@@ -1,4 +1,4 @@
-"""Rows that take long to make: each is kept at once, and found again by the key of what it follows from."""
+"""Slow rows: each is kept at once, and found again by the key of everything it depends on."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Row = TypeVar("Row")
 class RowTask(Generic[Row]):
     """A row to be made."""
 
-    key: str  #: What the row follows from, see `sim.host.digest.key_of`: rows of one key are equal.
+    key: str  #: Everything the row depends on, see `sim.host.digest.key_of`: rows of one key are equal.
     title: str  #: Shown while it is made.
-    make: Callable[[Callable[[str], None]], Row]  #: Makes it; calls what it is given with what it is doing.
+    make: Callable[[Callable[[str], None]], Row]  #: Makes the row; reports its progress to the argument.
 
 
 def read_rows(path: Path, form: str, rows: Callable[[Any], Mapping[str, Row]]) -> dict[str, Row]:
-    """Read the rows of an earlier run by their keys: none when there is no such file, or its ``format`` is
-    not ``form``, or it is damaged; rows are then made anew.
+    """Read the rows of an earlier run by their keys. A file that is missing, damaged or of another ``format``
+    than ``form`` has none.
 
-    ``rows`` takes them from the file's content, and may raise what Python raises where they are not there.
+    ``rows`` takes them from the file's content; it may raise ValueError, TypeError or KeyError.
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -40,10 +40,9 @@ def read_rows(path: Path, form: str, rows: Callable[[Any], Mapping[str, Row]]) -
 def make_rows(
     title: str, tasks: Iterable[RowTask[Row]], known: dict[str, Row], keep: Callable[[], None]
 ) -> list[Row]:
-    """Make the rows that are not known, show progress, and give the rows of all tasks.
+    """Make the missing rows, show progress, and return the rows of all tasks.
 
-    Every new row is put into ``known``, and then ``keep`` is called, which writes the file: what is
-    interrupted goes on after the last row.
+    After each new row in ``known`` ``keep`` writes the file: an interrupted run resumes after the last row.
     """
     tasks = list(tasks)
     with ProgressLine(title) as activity:

@@ -1,4 +1,4 @@
-"""One comparison from its rows to its page: what an earlier run found is kept, every new row at once."""
+"""One comparison from its rows to its page; every new row is kept at once, and earlier ones are reused."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def csv_text(items: Sequence[Mapping[str, Any]]) -> str:
 
 
 def show(tables: Iterable[Table], written: Iterable[Path]) -> None:
-    """Print tables, then the paths of what was written."""
+    """Print tables, then the paths of the files written."""
     for table in tables:
         console().print(table)
     for path in written:

@@ -1,4 +1,4 @@
-"""What the command line prints."""
+"""Tables and files on the terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sim.host.plain import plain
 #: Columns when the output is no terminal, where nothing should be folded.
 FILE_COLUMNS = 200
 
-#: What is longer than this may be broken: paths, and lists without blanks.
+#: Longer words may be broken: paths, and lists without blanks.
 _LONGEST_WORD = 20
 
 #: Columns between two of a table.

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
-#: Files of a package that decide what it does.
+#: Suffixes of the files that determine a package's behaviour.
 _SOURCES = (".py", ".cpp", ".h", ".sv", ".v", ".j2", ".json", ".yaml")
 
 
 def key_of(parts: Iterable[str]) -> str:
-    """Return a name for what ``parts`` say: 24 hexadecimal digits, different for any other list of parts."""
+    """Return a name for ``parts``: 24 hexadecimal digits, different for any other list."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode()

@@ -18,10 +18,10 @@ _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)")
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Put ``data`` at ``path``; whoever reads the path sees the old file or the new one, never half of one.
+    """Put ``data`` at ``path``; a reader sees the old file or the new one, never half of one.
 
-    A link is followed, and what it leads to replaced.  What is no file (a pipe, a device, the standard
-    output) is written to and stays what it is; a named pipe waits for its reader. Raises `InputError` when
+    A link is followed, and its target replaced.  A pipe, a device or the standard output is written to in
+    place; a named pipe waits for its reader. Raises `InputError` when
     the directory cannot be made or written to, or has no room; the old file is then still there.
     """
     try:
@@ -40,7 +40,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def file_mode(path: Path) -> int | None:
-    """Return the kind and permissions of what is at ``path``, links followed; None where nothing is.
+    """Return kind and permissions of the file at ``path``, links followed; None for a missing one.
 
     Raises `OSError` where that cannot be told: a loop of links, a directory that cannot be searched.
     """
@@ -51,7 +51,7 @@ def file_mode(path: Path) -> int | None:
 
 
 def _stream(path: Path) -> IO[bytes] | None:
-    """Open what is at ``path`` where it is no file that could be replaced."""
+    """Open a pipe, a device or a standard stream at ``path``; None for a file that can be replaced."""
     text = os.path.abspath(path)
     found = _DESCRIPTOR.fullmatch(text)
     if found or text in _STANDARD:

@@ -1,4 +1,4 @@
-"""Paths that a user gives, checked before any work begins."""
+"""A user's paths, checked before any work."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def check_readable(field: str, path: Path) -> None:
         if mode is None:
             raise InputError(field, str(path), "a file that exists")
         if stat.S_ISFIFO(mode):
-            return  # trying it would take what it has
+            return  # opening it would consume its data
         if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
             raise InputError(field, str(path), "a file, and this is a device")
         with path.open("rb"):
@@ -31,10 +31,10 @@ def check_readable(field: str, path: Path) -> None:
 
 
 def check_writable(field: str, path: Path) -> None:
-    """Refuse an output path that could not be written, before the work whose result it is to hold.
+    """Refuse an output path that cannot be written, before the work.
 
-    Raises `InputError` when the path is a directory, or a file that cannot be written, or the directory it is
-    in is missing or cannot be written to.
+    Raises `InputError` when the path is a directory or a file that cannot be written, or its directory is
+    missing or cannot be written to.
     """
     try:
         mode = file_mode(path)
@@ -71,7 +71,7 @@ def check_directory(field: str, path: Path) -> None:
 
 
 def check_distinct(*named: tuple[str, Path | None]) -> None:
-    """Refuse one file under two names: what is written under the second would replace the first.
+    """Refuse one file under two names: writing the second would replace the first.
 
     Links are followed. Raises `InputError` under the second name.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def plain(text: str) -> str:
-    r"""Show what does not print as an escape (``\x1b``, ``\n``): no name in a file is to steer the terminal,
-    or to pass for a line of Loomwork's own.
+    r"""Escape characters that do not print (``\x1b``, ``\n``): a name from a file must not steer the terminal
+    or imitate a line of Loomwork's.
     """
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

@@ -1,4 +1,4 @@
-"""Running a program: if the caller is interrupted or terminated, nothing that was started keeps running."""
+"""Running a program: when the caller is interrupted or terminated, the program ends too."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _GRACE_SECONDS = 1.0
 
 
 class Terminated(BaseException):
-    """This program was asked to end by SIGTERM: what is half done is undone on the way out."""
+    """SIGTERM asked this program to end; unfinished work is undone on the way out."""
 
 
 @contextlib.contextmanager
 def undone_when_terminated() -> Iterator[None]:
     """Have SIGTERM raise `Terminated` in the main thread during the ``with`` block.
 
-    Outside of such blocks it ends the program at once, as ever: compiled searches of the planner would hear
-    of an exception only when they are done.
+    Outside of such blocks SIGTERM ends the program at once: compiled searches of the planner would see an
+    exception only at their end.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -50,11 +50,11 @@ def supervise(
     tick: Callable[[], None] = lambda: None,
     interval_seconds: float = 0.1,
 ) -> int:
-    """Run ``command``, its output and errors to ``output``, and give its exit status; call ``tick``
-    meanwhile.
+    """Run ``command`` with its output and errors to ``output``; call ``tick`` meanwhile; return its exit
+    status.
 
-    The program gets a process group of its own.  Whatever ends this function early (Ctrl-C, SIGTERM, an error
-    in ``tick``) also ends the whole group: make does not go on compiling behind the user's back.
+    The program gets a process group of its own.  Ctrl-C, SIGTERM or an error in ``tick`` also end the whole
+    group, so that make does not go on compiling.
     """
     with undone_when_terminated():
         process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""What a user sees while something takes long: a live line on a terminal, a line now and then in a log."""
+"""Progress of slow work: a live line on a terminal, a line every ten seconds in a log."""
 
 from __future__ import annotations
 

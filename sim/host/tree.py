@@ -1,4 +1,4 @@
-"""Programs that a program started, and those that these started: what they take, and an end to all."""
+"""The tree of a process: its members, their memory, and an end to all."""
 
 from __future__ import annotations
 

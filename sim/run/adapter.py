@@ -1,4 +1,4 @@
-"""The interface that an engine's simulation side implements: tensors to a launch, its results to figures."""
+"""The interface of an engine's simulation side: tensors to a launch, its results to figures."""
 
 from __future__ import annotations
 
@@ -23,31 +23,32 @@ from sim.run.tensors import save_results
 #: Of launches by their names.
 Results = Mapping[str, RunResult]
 
-#: Name of the memory that a launch must leave as it is, among the integers that are compared.
+#: Name, among the compared integers, of the memory that a launch must not change.
 UNWRITTEN = "(unwritten memory)"
-#: What became of a launch that a memory's error ended.
+#: The fault of a launch that a memory's error ended.
 BUS_ERROR = (
     "A memory answered with an error (SLVERR or DECERR), which ended the launch: status {status}, and "
 )
 BUS_ERROR += "no results"
-#: What names of shares of saturated numbers begin with: see `EngineAdapter.errors`.
+#: Prefix of the names of saturated shares: see `EngineAdapter.errors`.
 SATURATED = "saturated_"
 
 
 @dataclass(frozen=True)
 class Tamper:
-    """What a memory does behind the kernel's back, for kernels that do not trust it: bytes of a buffer change
-    when a read of it begins.  Places are bytes of the buffer, which is one that the kernel writes too; what
-    lies beyond it may serve to keep copies.
+    """An attack of a memory on a kernel that does not trust it.  When a read burst begins, the memory copies
+    bytes of a buffer, XOR a mask, to another place in it.
+
+    Places are byte offsets in the buffer, which the kernel also writes.  Places beyond its end keep copies.
     """
 
     argument: str  #: Name of the buffer's pointer.
-    read: int  #: Where the burst begins that is waited for.
-    skip: int  #: How many such bursts come before.
-    to: int  #: The bytes that change
-    source: int  #: become those that lie here,
-    size_bytes: int  #: as many,
-    mask: int  #: each XOR this.
+    read: int  #: Start of the burst that triggers the copy.
+    skip: int  #: Bursts at this start that pass before it.
+    to: int  #: Target of the copy.
+    source: int  #: Source of the copy.
+    size_bytes: int  #: Bytes copied.
+    mask: int  #: XOR of each copied byte.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,33 +56,33 @@ class Refusal:
     """A burst that a memory answers with an error: see `sim.memory.view.MemoryView.refuse`."""
 
     port: str  #: The kernel's port.
-    write: bool  #: Whether it is one of its writes, and not of its reads.
-    skip: int  #: How many of these come before, in the same call.
+    write: bool  #: Whether the burst is a write.
+    skip: int  #: Bursts of this kind that pass before it, in the same call.
     call: int = 0  #: Number of the call.
 
 
 @dataclass(frozen=True, kw_only=True)
 class FaultyLaunch(Launch):
-    """A launch whose memories do something wrong."""
+    """A launch with faults of its memories."""
 
-    tampers: tuple[Tamper, ...] = ()  #: In order where several wait for one burst.
+    tampers: tuple[Tamper, ...] = ()  #: In order, where several have one trigger.
     refusals: tuple[Refusal, ...] = ()
 
     @classmethod
     def of(cls, launch: Launch, **faults: Any) -> FaultyLaunch:
-        """Add tampers or refusals to a launch, which keeps those that it has."""
+        """Add tampers or refusals to a launch."""
         return cls(**(vars(launch) | faults))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One run of the regression: what is generated, what goes through it, and on which memory."""
+    """One run of the regression: board, configuration, tensors and memory."""
 
     name: str  #: Unique within the engine; the test's name.
     board: str  #: Name of the board.
     #: The engine's configuration. Cases with equal board and configuration share one built simulator.
     config: Any
-    tensors: Mapping[str, Tensor]  #: Input tensors, as a user would give them.
+    tensors: Mapping[str, Tensor]  #: Input tensors of a user.
     #: ``"model"`` (calibrated), ``"fast"`` (fixed latency and bandwidth) or ``"jitter"`` (waits by seed).
     memory: str
     seed: int = 0  #: Seed of the memory's jitter.
@@ -90,25 +91,24 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Demo:
-    """What ``loomwork demo`` puts through an engine."""
+    """The launches of an engine in ``loomwork demo``."""
 
-    title: str  #: One line: whose tensors these are.
+    title: str  #: One line: the source of the tensors.
     config: Any  #: The engine's configuration.
     #: Input tensors of each launch, by the name of its row in the table; or a function that makes them from
     #: the launches before it.
     launches: Mapping[str, Tensors | Callable[[Results], Tensors]]
-    #: Given all launches, lines to print below the table.
+    #: Returns the lines below the table, from all launches.
     conclude: Callable[[Results], Sequence[str]] = lambda results: ()
-    #: Given all launches, pictures for the page by what they show: uint8 ``[rows, columns, 3]``, red, green
-    #: and blue.
+    #: Returns pictures for the page by their titles, from all launches: uint8 ``[rows, columns, 3]``, red,
+    #: green and blue.
     pictures: Callable[[Results], Mapping[str, NDArray[np.uint8]]] = lambda results: {}
-    #: Files to leave beside the reports, by name: a line that says what one shows, and what writes it to a
-    #: path, given all launches.
+    #: Further files beside the reports, by name: a title, and a function that writes the file to a path from
+    #: all launches.
     documents: Mapping[str, tuple[str, Callable[[Results, Path], None]]] = field(default_factory=dict)
-    #: Whether launches record every transfer at the host's memory; what is recorded goes with the simulation.
+    #: Whether launches trace every transfer at the host's memory; traces are removed at the end.
     traced: bool = False
-    #: Whether what was simulated is kept, and not simulated again while all that it follows from is the same:
-    #: for what takes minutes.
+    #: Whether results are kept until something they depend on changes: for simulations of minutes.
     kept: bool = False
 
 
@@ -147,14 +147,12 @@ class EngineAdapter(abc.ABC):
     def job(self, tensors: Mapping[str, Tensor], config: Any) -> Any:
         """Check and quantize the user's tensors into a job.
 
-        Raises `InputError` on a missing tensor, wrong shape or type, NaN or infinity, or a size the
-        configuration cannot do.
+        Raises `InputError` on a missing tensor, a wrong shape or type, NaN or infinity, or a size beyond the
+        configuration's limits.
         """
 
     def control_job(self, tensors: Mapping[str, Tensor], config: Any) -> Any:
-        """Return a job for a control-only simulation: `job`, without what only the values of tensors decide
-        where working that out takes time.
-        """
+        """Return a job for a control-only simulation: `job` without slow work on the tensors' values."""
         return self.job(tensors, config)
 
     @abc.abstractmethod
@@ -170,17 +168,17 @@ class EngineAdapter(abc.ABC):
         """Turn the bytes the kernel wrote, by argument name, into integer tensors."""
 
     def unverified(self, job: Any, config: Any, buffers: Mapping[str, NDArray[np.uint8]]) -> tuple[str, ...]:
-        """Say what of the bytes the kernel did not seal, in a line each: `outputs` keeps that back."""
+        """Return a line for each output that the kernel did not seal, which `outputs` leaves out."""
         return ()
 
     @abc.abstractmethod
     def results(self, job: Any, config: Any, integers: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return what the user's output file holds, in real units, from the integer outputs."""
+        """Return the content of the user's output file, in real units, from the integer outputs."""
 
     def errors(self, job: Any, config: Any, integers: Mapping[str, Tensor]) -> dict[str, float]:
-        """Measure the integer outputs against float64: on the quantized inputs and on the user's own; nothing
-        where the outputs mean no real numbers.  What begins with `SATURATED` is a share of numbers that left
-        their format, of which users are warned.
+        """Measure the integer outputs against float64, on the quantized inputs and on the user's own; nothing
+        where outputs are no real numbers.  Names with the prefix `SATURATED` are shares of numbers that
+        overflowed their format; users are warned of them.
         """
         return {}
 
@@ -191,38 +189,35 @@ class EngineAdapter(abc.ABC):
     def tensors(self, workload: Any, config: Any, *, seed: int) -> Tensors:
         """Make random tensors of a workload, as `job` takes them.
 
-        Raises `InputError` when the engine's workloads do not say what tensors they are of.
+        Raises `InputError` when a workload does not determine tensors.
         """
         raise InputError("shape", "given", f"left out: the engine {self.name} takes workloads as files")
 
     def write_results(self, path: Path, results: Tensors, golden: Tensors) -> None:
-        """Write the user's output file: what `results` gave, and the golden model's integers."""
+        """Write the user's output file: `results` and the golden model's integers."""
         save_results(path, results, {name: golden[name] for name in golden if name != UNWRITTEN})
 
     def trace_mismatches(
         self, job: Any, config: Any, trace: Path, addresses: Mapping[str, int]
     ) -> tuple[str, ...]:
-        """Compare what a run recorded at the host's memory (`sim.memory.trace`) with what it should have
-        been, given the addresses of the launch's buffers: a line for a difference; nothing where an engine
-        does not say what the host sees.
+        """Compare the trace at the host's memory (`sim.memory.trace`) with the expected one, which follows
+        from the buffers' addresses.  Return a line for a difference; nothing for an engine without one.
         """
         return ()
 
     def faults(self, config: Any, counters: Mapping[str, int]) -> tuple[str, ...]:
-        """Say, a line for each, why a kernel stopped before its end, which its counter ``status`` tells;
-        nothing where it did not.
-        """
+        """Return a line for each fault in the counter ``status``; nothing after a normal end."""
         status = counters.get(STATUS.name, 0)
         return (BUS_ERROR.format(status=status),) if status else ()
 
     def job_cycles(self, job: Any, config: Any, buffers: Mapping[str, NDArray[np.uint8]]) -> dict[str, int]:
-        """Read from what the kernel wrote how many cycles each job of the launch took, by name, in order;
-        nothing where a launch is one job.
+        """Read the cycles of each job of the launch from the kernel's output, by name, in order; nothing
+        where a launch is one job.
         """
         return {}
 
     def label(self, job: Any, config: Any) -> str:
-        """Name the work of a job, for reports; empty when its figures say all."""
+        """Return a title of a job for reports; may be empty."""
         return ""
 
     @abc.abstractmethod
@@ -230,5 +225,5 @@ class EngineAdapter(abc.ABC):
         """Return the engine's regression: sizes at their limits, random shapes, every memory mode."""
 
     def demo(self, board: Board) -> Demo | None:
-        """Return real input for ``loomwork demo``; None when the engine has none to show."""
+        """Return real input for ``loomwork demo``; None when the engine has none."""
         return None

@@ -1,4 +1,4 @@
-"""Simulators built ahead by a process of its own, so that no core waits while others run."""
+"""Simulators built ahead in a process of their own, while another simulation runs."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ from sim.run.launch import build_kernel
 
 @contextlib.contextmanager
 def built_ahead(board: Board) -> Iterator[Callable[[str, Any], None]]:
-    """Return a function that has the simulator of an engine built, by its name and configuration, while the
-    ``with`` block goes on; one is built after the other.
+    """Return a function that orders the simulator of an engine by name and configuration.  Simulators are
+    built one after another until the ``with`` block ends.
 
-    Nothing is shown: who wants one that is being built waits for it (`sim.build.cache`), and who wants one
-    that does not build finds that out again.
+    Nothing is printed.  A later build waits for one under way (`sim.build.cache`), and fails as it did.
     """
     builder = subprocess.Popen(
         [sys.executable, "-m", __name__],
@@ -61,7 +60,7 @@ def _main() -> None:
 
 
 def _listen(wanted: queue.SimpleQueue[tuple[str, Any, Board]]) -> None:
-    """Pass on what is asked for, and end this program when whoever asks has ended, however it did."""
+    """Pass orders on; end this program when the ordering process has ended."""
     with contextlib.suppress(EOFError):
         while True:
             wanted.put(pickle.load(sys.stdin.buffer))

@@ -1,4 +1,4 @@
-"""The way to a card: a launch folder made, carried out in simulation instead, and compared."""
+"""Launch folders for a card: written, replayed in simulation, verified."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from sim.run.result import RunResult
 from sim.run.run import Measured, Prepared, Target, compare, find_adapter, measured
 from sim.run.tensors import load_tensors
 
-#: The fastest clock that global buffers of these devices distribute (UltraScale+, speed grade 3): a kernel
-#: may have been built for another clock than its board's, but for none above.
+#: The fastest clock that global buffers of these devices distribute (UltraScale+, speed grade 3): the
+#: limit of any kernel, also of one built for another clock than its board's.
 _MOST_HERTZ = 891e6
 _AS_INPUTS = "as the folder's inputs make it; make the launch again"
 
@@ -87,12 +87,12 @@ def replay(
 
 
 def verify(directory: Path) -> RunResult:
-    """Compare what came of a launch folder, on a card or in a replay, with the golden model bit for bit.
+    """Compare the results in a launch folder, of a card or a replay, with the golden model bit for bit.
 
-    The report is missing where the host script could not read the counters, or they contradict each other,
-    which counts as a difference, as do bytes that the launch does not move and more cycles than any clock has
-    in the wall time. Raises `InputError` when nothing came of it yet, a file is damaged, or the
-    folder's call or golden results are not those of its inputs.
+    The report is missing where the host script could not read the counters.  Three things are mismatches:
+    counters that contradict each other, bytes that the launch does not move, and more cycles than any clock
+    has in the wall time.  Raises `InputError` when there are no results yet, a file is damaged, or call or
+    golden results do not match the folder's inputs.
     """
     manifest = folder.read_manifest(directory)
     prepared = _prepared(directory, manifest)
@@ -119,14 +119,14 @@ def verify(directory: Path) -> RunResult:
     except InputError as error:
         if known is None:
             raise
-        # Counters of broken hardware: the bits still deserve a verdict.
+        # Counters of broken hardware: the outputs are compared all the same.
         return prepared.judge(
             golden, buffers, None, further=(f"The counters contradict themselves: {error}",)
         )
 
 
 def _impossible(prepared: Prepared, known: Measured, record: RunRecord) -> Iterator[str]:
-    """Return a line for each counter of a call that this job cannot have had."""
+    """Return a line for each counter that is impossible for this job."""
     prediction = prepared.prediction
     for way, least in (("read", prediction.read_bytes_total), ("write", prediction.write_bytes_total)):
         names = {f"{port}_{way}_bytes" for port in prepared.table.ports} & known.counters.keys()
@@ -141,7 +141,7 @@ def _impossible(prepared: Prepared, known: Measured, record: RunRecord) -> Itera
 
 
 def _manifest(prepared: Prepared, launch: Launch, *, seed: int, inputs: tuple[Any, ...]) -> Manifest:
-    """Describe the call that a job becomes."""
+    """Return the manifest of a job's call."""
     engine, config, board = prepared.engine, prepared.config, prepared.board
     return Manifest.of(
         launch,
@@ -157,7 +157,7 @@ def _manifest(prepared: Prepared, launch: Launch, *, seed: int, inputs: tuple[An
 
 
 def _check_call(directory: Path, manifest: Manifest, prepared: Prepared) -> None:
-    """Refuse, with `InputError`, a folder whose arguments or buffers are not those of its inputs."""
+    """Raise `InputError` where a folder's arguments or buffers do not follow from its inputs."""
     made = prepared.adapter.launch(prepared.job, prepared.config, prepared.board)
     expected = _manifest(prepared, made, seed=manifest.seed, inputs=manifest.inputs)
     for found, argument in zip_longest(manifest.arguments, expected.arguments):
@@ -173,7 +173,7 @@ def _check_call(directory: Path, manifest: Manifest, prepared: Prepared) -> None
 
 
 def _place(register: Register, board: Board) -> dict[str, Any]:
-    """Say where an argument is written and, of a pointer, what is behind it."""
+    """Return the register's offset and, of a pointer, its port and memory."""
     place: dict[str, Any] = {"offset": register.offset}
     if register.argument.kind is Kind.POINTER and register.argument.port is not None:
         memory = memory_of_port(register.argument.port, board)
@@ -187,7 +187,7 @@ def _copy_name(adapter: EngineAdapter, option: str) -> str:
 
 
 def _prepared(directory: Path, manifest: Manifest) -> Prepared:
-    """Make the job of a launch folder again, of the files it keeps."""
+    """Make the job of a launch folder again from its files."""
     # A board is called as its file is.
     board = dataclasses.replace(read_board(directory / folder.BOARD), name=manifest.board)
     engine = find_engine(manifest.engine)

@@ -1,4 +1,4 @@
-"""The demo: real input of every engine through its generated RTL; tables, Verilog and pages come out."""
+"""The demo: simulates every engine's RTL on real input; writes tables, Verilog and pages."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def demo(
     console: Console | None = None,
     waves: bool = False,
 ) -> bool:
-    """Run the demo of every registered engine that has one, or of those named, and say whether all was
+    """Run the demo of every registered engine that has one, or of those named; return whether all was
     bit-exact.
 
-    Writes ``<engine>/verilog``, ``<engine>/<launch>.report.json``, ``<engine>/report.html`` and whatever else
-    an engine's demo has below ``directory``, and ``index.html``, which leads to all of it.  A report is saved
-    as soon as its launch is done, so that nothing finished is lost to what comes after.
+    Writes ``<engine>/verilog``, ``<engine>/<launch>.report.json``, ``<engine>/report.html`` and further files
+    of an engine's demo below ``directory``, and ``index.html`` with links to all.  A report is saved as soon
+    as its launch is done, so that a later failure does not lose it.
 
-    Raises `InputError` when none of the engines has a demo, or the directory cannot be written, and
-    `ToolError` when something is missing that a demo needs; the message says how to get it.
+    Raises `InputError` when no engine has a demo or the directory cannot be written. Raises `ToolError` when
+    a demo lacks a tool; the message says how to get it.
     """
     console = console or default_console()
     names = list(engines or sorted(ENGINES))
@@ -92,7 +92,7 @@ def _tile(part: DemoPart) -> Headline:
 
 
 def _print(part: DemoPart, root: Path, console: Console) -> None:
-    """Print what the page says of one engine."""
+    """Print the content of one engine's part of the page."""
     console.print(summary([*part.reports]))
     for line in filter(None, (part.note, *part.outcome)):
         console.print(line, markup=False)
@@ -105,7 +105,7 @@ def _print(part: DemoPart, root: Path, console: Console) -> None:
 def _simulated(
     name: str, chosen: Demo, board: Board, root: Path, console: Console, *, waves: bool
 ) -> DemoPart:
-    """Put an engine's launches through its gates."""
+    """Simulate an engine's launches."""
     directory = root / name
     verilog = directory / "verilog"
     write_package(kernel_design(find_engine(name), chosen.config, board), verilog)
@@ -152,5 +152,5 @@ def _simulated(
 
 
 def _slug(name: str) -> str:
-    """Return a name a file can have."""
+    """Return a name for a file."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "launch"

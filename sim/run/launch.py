@@ -1,4 +1,4 @@
-"""A launch in the simulator: Verilog, argument table and buffers in; counters and bytes out."""
+"""A launch in the simulator: a design and buffers in, counters and bytes out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sim.run.adapter import FaultyLaunch
 from sim.run.layout import linked, place_buffers, register_writes
 from sim.run.memories import memory_parameters, ports_by_memory
 
-#: A kernel is given up after this many times the cycles the engine's model predicts, and some.
+#: The watchdog ends a kernel after this factor of the predicted cycles, plus these cycles.
 _LIMIT_FACTOR, _LIMIT_EXTRA_CYCLES = 16, 200_000
 _SHOWN_VIOLATIONS = 5
 _MEMORY_CONFIG = "memory.cfg"
@@ -31,10 +31,10 @@ _MEMORY_CONFIG = "memory.cfg"
 
 @dataclass(frozen=True, kw_only=True)
 class Simulated:
-    """What came of a launch."""
+    """The results of a simulated launch."""
 
     built: Built  #: The simulator it ran in.
-    answer: Answer  #: Counters, cycles and memory statistics.
+    answer: Answer  #: Counters, cycles and statistics of the memories.
     buffers: Mapping[str, NDArray[np.uint8]]  #: Bytes of every output buffer, by argument name.
     addresses: Mapping[str, int]  #: Of all buffers, by argument name.
     waves: Path | None  #: The waveform file, when one was asked for.
@@ -45,7 +45,7 @@ def build_kernel(design: Design, *, trace: bool = False) -> Built:
     board = design.board
     behind = ports_by_memory(design.table.ports, board)
     bench, visible = bench_top(design.verilog, design.top_name, behind, clock_mhz=board.clock_mhz)
-    # Kernels that differ in nothing but what their header says, such as a memory's timing, share a simulator.
+    # Kernels that differ only in their header, as by a memory's timing, share a simulator.
     header, gap, text = design.verilog.partition("\n\n")
     gates = "\n" * header.count("\n") + gap + text
     sources = {"kernel.v": gates, "bench.sv": bench, **model_sources()}
@@ -64,15 +64,15 @@ def simulate(
     traces: Mapping[str, Path] | None = None,
     memory_board: Board | None = None,
 ) -> Simulated:
-    """Build the simulator if need be, and carry out a launch in it; see `sim.run.run.run`.
+    """Build the simulator unless it is cached, and run a launch in it; see `sim.run.run.run`.
 
-    ``directory`` is emptied first.  After a good run it holds the logs; after a failed one everything; after
-    an interrupted one it is gone.  ``expected_cycles``, of all calls, is for the progress line and the
-    watchdog.  ``memory_board``: a board whose memories have other timing than those of the design's own.
+    ``directory`` is emptied first.  After a good run it holds the logs, after a failed one everything; an
+    interrupted run removes it.  ``expected_cycles``, of all calls, is for the progress line and the
+    watchdog.  ``memory_board``: a board with other memory timing than the design's own.
 
-    Raises `InputError` when launch, table and board do not fit together or a folder cannot be written,
+    Raises `InputError` when launch, table and board do not match, or a folder cannot be written. Raises
     `ToolError` when the simulator cannot be built, and `SimulationError` when the kernel hangs, breaks a rule
-    of AXI or writes where it must not.
+    of AXI or writes outside of its buffers.
     """
     table, board = design.table, memory_board or design.board
     placement = {port.name: port.channel for port in design.ports}
@@ -145,7 +145,7 @@ def simulate(
 
 
 def _watch(progress: Path, activity: ProgressLine, expected_cycles: int) -> Callable[[], None]:
-    """Return a function that shows how far the simulation is."""
+    """Return a function that shows the simulation's progress."""
 
     def show() -> None:
         try:

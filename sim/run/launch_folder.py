@@ -1,18 +1,18 @@
-"""The launch folder: one kernel call as files, for a card as for the simulator, and what came of it.
+"""The launch folder: one kernel call and its results as files, for a card and for the simulator.
 
 ======================  =============================================================================
 file                    holds
 ======================  =============================================================================
-``launch.json``         what the call is: `Manifest`
+``launch.json``         the call: `Manifest`
 ``buffers/NAME.bin``    bytes of the buffer behind pointer NAME, where the manifest says ``given``
-``golden.npz``          the integers that must come out, as the golden model gives them
-``inputs/``             the user's files that the launch was made of
+``golden.npz``          the golden model's integers
+``inputs/``             the user's files
 ``board.yaml``          the board's file
-``results/run.json``    what came of the call: `RunRecord`; written last
+``results/run.json``    counters and tools of the run: `RunRecord`; written last
 ``results/NAME.bin``    bytes of every buffer that is read back
 ======================  =============================================================================
 
-``docs/launch.md`` explains it to who writes a host program.  Run as a module, this one writes the JSON schema
+``docs/launch.md`` explains it for authors of host programs.  Run as a module, this one writes the JSON schema
 of both documents to ``sim/run/launch.schema.json``::
 
     python -m sim.run.launch_folder
@@ -44,7 +44,7 @@ LAUNCH_FORMAT: Literal["loomwork-launch-1"] = "loomwork-launch-1"
 RUN_FORMAT: Literal["loomwork-run-1"] = "loomwork-run-1"
 MANIFEST, GOLDEN, BOARD, RESULTS, RUN = "launch.json", "golden.npz", "board.yaml", "results", "run.json"
 SCHEMA = Path(__file__).with_name("launch.schema.json")
-#: What `loomwork verify` leaves in the folder.
+#: Files that `loomwork verify` writes.
 REPORT, PAGE = "report.json", "report.html"
 _OWN = {MANIFEST, GOLDEN, BOARD, RESULTS, REPORT, PAGE, "inputs", "buffers"}
 _FIELD = "launch folder"
@@ -72,7 +72,7 @@ class Scalar:
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
 class BufferLink:
-    """A place in a buffer that another buffer's address belongs to."""
+    """A place in a buffer that receives another buffer's address."""
 
     offset: Annotated[Count, _doc("Where in the buffer a 64-bit number lies, little endian, in bytes.")]
     argument: Annotated[Identifier, _doc("The buffer whose address is added to it before the call.")]
@@ -87,9 +87,13 @@ class Pointer:
     offset: Annotated[Count, _doc("Byte offset of its register, 64 bits.")]
     port: Annotated[str, _doc("AXI port of the kernel that reaches it.")]
     memory: Annotated[str, _doc("Memory of the board behind that port, or the host's.")]
-    size_bytes: Annotated[Count, _doc("Length of the buffer; 0: nothing is there and nobody looks.")]
-    given: Annotated[bool, _doc("Whether its bytes before the call are in `buffers`; else they may be any.")]
-    output: Annotated[bool, _doc("Whether its bytes after the call belong in `results`.")]
+    size_bytes: Annotated[
+        Count, _doc("Length of the buffer; 0: there is none, and the kernel does not use it.")
+    ]
+    given: Annotated[
+        bool, _doc("Whether `buffers` has its bytes before the call; otherwise they may have any value.")
+    ]
+    output: Annotated[bool, _doc("Whether its bytes after the call go to `results`.")]
     links: Annotated[tuple[BufferLink, ...], _doc("Addresses of other buffers within it.")] = ()
 
 
@@ -126,8 +130,9 @@ class Manifest:
 
     @classmethod
     def of(cls, launch: Launch, arguments: Mapping[str, Any], **given: Any) -> Manifest:
-        """Describe a launch; ``arguments`` has by name, in order, offset, port and memory of each, and
-        ``given`` the rest. Raises `InputError` when a host program cannot carry the launch out.
+        """Describe a launch; ``arguments`` has offset, port and memory of each, ``given`` the other fields.
+
+        Raises `InputError` for a launch that one host call cannot do.
         """
         if launch.then or FaultyLaunch.of(launch).tampers:
             what = "further calls" if launch.then else "tampers"
@@ -155,7 +160,7 @@ class Manifest:
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
 class RunRecord:
-    """What came of a call, beside its bytes: ``results/run.json``."""
+    """Counters, time and tools of a run: ``results/run.json``."""
 
     format: Annotated[Literal["loomwork-run-1"], _doc("Format and its version.")] = RUN_FORMAT
     config_hash: Annotated[Digest, _doc("That of the launch.")]
@@ -166,7 +171,7 @@ class RunRecord:
     simulation: Annotated[
         dict[str, Any] | None, _doc("Of a replay: the report's `simulation` without its rate.")
     ] = None
-    memory: Annotated[list[dict[str, Any]], _doc("Of a replay: what the memory models counted.")] = Field(
+    memory: Annotated[list[dict[str, Any]], _doc("Of a replay: the counts of the memory models.")] = Field(
         default_factory=list
     )
     tool_versions: Annotated[dict[str, str], _doc("Of a replay: versions of the tools.")] = Field(
@@ -185,7 +190,7 @@ RECORDS: TypeAdapter[RunRecord] = TypeAdapter(RunRecord)
 def write_launch(
     directory: Path, manifest: Manifest, launch: Launch, files: Mapping[str, Path], golden: bytes
 ) -> None:
-    """Write a launch folder: whole, or not at all.
+    """Write a launch folder, whole or not at all.
 
     ``files``: files to copy, by their path in the folder.
 
@@ -215,7 +220,7 @@ def check_replaceable(directory: Path) -> None:
 
 
 def read_manifest(directory: Path) -> Manifest:
-    """Read what the call of a launch folder is.
+    """Read the manifest of a launch folder.
 
     Raises `InputError` when it is no launch folder, or of another format.
     """
@@ -228,7 +233,7 @@ def read_manifest(directory: Path) -> Manifest:
 def read_launch(directory: Path) -> Launch:
     """Read a launch folder's call with its buffers.
 
-    Raises `InputError` as `read_manifest`, and when a buffer has not the bytes it should have.
+    Raises `InputError` as `read_manifest`, and when a buffer has the wrong size.
     """
     manifest = read_manifest(directory)
     buffers = tuple(
@@ -251,7 +256,7 @@ def read_launch(directory: Path) -> Launch:
 
 
 def write_results(directory: Path, buffers: Mapping[str, Bytes], record: RunRecord) -> None:
-    """Write what came of a launch into its folder, in the place of what came of it before."""
+    """Write the results of a launch into its folder; they replace earlier ones."""
     with _fresh(directory / RESULTS) as fresh:
         for name, content in buffers.items():
             content.tofile(fresh / f"{name}.bin")
@@ -259,9 +264,9 @@ def write_results(directory: Path, buffers: Mapping[str, Bytes], record: RunReco
 
 
 def read_results(directory: Path, manifest: Manifest) -> tuple[dict[str, Bytes], RunRecord]:
-    """Read what came of a launch: its buffers by argument, and the record.
+    """Read the results of a launch: its buffers by argument, and the record.
 
-    Raises `InputError` when nothing did yet, it is of another kernel, or not whole.
+    Raises `InputError` when there are none, they are incomplete, or another kernel's.
     """
     path = directory / RESULTS
     if not (path / RUN).is_file():
@@ -301,7 +306,7 @@ def _load(path: Path, adapter: TypeAdapter[Any], version: str) -> Any:
 
 @contextmanager
 def _fresh(directory: Path) -> Iterator[Path]:
-    """Return a folder beside ``directory`` that takes its place when all is written."""
+    """Return a folder beside ``directory`` that replaces it once all is written."""
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{directory.name}.", dir=directory.parent) as beside:

@@ -95,11 +95,11 @@ def _words(values: Mapping[str, int], table: ArgumentTable) -> tuple[tuple[int, 
 
 
 def linked(buffer: Buffer, placed: tuple[PlacedBuffer, ...]) -> NDArray[np.uint8]:
-    """Return the data of ``buffer`` with the addresses of others in their places.
+    """Return the data of ``buffer`` with the addresses that its links name.
 
     Raises `InputError` when a link is not within the data, or to a buffer that is not placed.
     """
-    assert buffer.data is not None  # who asks has looked
+    assert buffer.data is not None  # checked by the caller
     data = buffer.data
     if buffer.links:
         data = data.copy()

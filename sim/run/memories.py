@@ -1,4 +1,4 @@
-"""The memories behind a kernel's ports: which, in which mode, and what they counted."""
+"""The memories behind a kernel's ports: their names, modes and counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MODES = ("model", "fast", "jitter")
 
 
 def is_host_port(port: str) -> bool:
-    """Tell whether an AXI port leads to the host's memory: those are named ``host*``."""
+    """Return whether an AXI port leads to the host's memory: these are named ``host*``."""
     return port.startswith("host")
 
 
@@ -55,8 +55,8 @@ def memory_parameters(
 ) -> str:
     """Return the parameter text of all memories behind ``ports``; see `sim.memory.config.memory_config`.
 
-    ``traces`` has the file of a memory whose transfers are recorded, by its name; ``tampers`` change what
-    lies in ``buffers``. Raises `InputError` when no port has a memory behind it that is to be traced.
+    ``traces`` has the trace file of each recorded memory, by its name; ``tampers`` change bytes of
+    ``buffers``. Raises `InputError` when no port leads to a memory of ``traces``.
     """
     behind_ports = ports_by_memory(ports, board)
     for name in traces:
@@ -91,12 +91,11 @@ def _change(tamper: Tamper, address: int) -> tuple[int, int, int, int, int, int]
 def channel_traffic(
     ports: Sequence[str], placement: Mapping[str, int], board: Board, counted: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return what the memories counted, an entry for each channel a port is connected to.
+    """Return the memories' counts: an entry for each channel that a port is connected to.
 
-    Each has ``memory``, ``channel``, ``bus_read_bytes``, ``bus_write_bytes`` (beats of the ports connected to
-    it: every buffer lies in the channel of its port), ``ports``, by whose names ``read_bytes`` and
-    ``write_bytes`` of each, and ``events``, the model's own counters of that channel and the waits of its
-    ports.
+    ``bus_read_bytes`` and ``bus_write_bytes`` of a channel are the beats of its ports: every buffer lies in
+    the channel of its port.  ``ports`` has ``read_bytes`` and ``write_bytes`` of each port by its name.
+    ``events`` has the model's counters of the channel and the waits of its ports.
     """
     entries = []
     for name, behind in ports_by_memory(ports, board).items():
@@ -131,8 +130,8 @@ def channel_traffic(
 def uncounted_traffic(
     ports: Sequence[str], placement: Mapping[str, int], board: Board
 ) -> list[dict[str, Any]]:
-    """Return what `channel_traffic` would of memories that count nothing, those of hardware: None for bytes
-    of the bus and of each port.
+    """Return the entries of `channel_traffic` for hardware, whose memories count nothing: bytes of the bus
+    and of each port are None.
     """
     behind: dict[tuple[str, int], dict[str, None]] = {}
     for port in ports:

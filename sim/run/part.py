@@ -1,4 +1,4 @@
-"""One engine's part of the demo, and how it is kept where it takes minutes."""
+"""One engine's part of the demo, kept where its simulation takes minutes."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _KEPT_NAME = "kept.json"
 
 @dataclass(frozen=True, kw_only=True)
 class DemoPart:
-    """What a page says of one engine."""
+    """The content of one engine's part of the demo's page."""
 
-    #: ``engine``, ``title``: the engine's name, and whose tensors went through it.
+    #: ``engine``, ``title``: the engine's name, and the source of its tensors.
     engine: str
     title: str
     outcome: Sequence[str]  #: Lines that its demo concludes with.
-    #: Addresses of pictures by what they show, see `sim.report.pictures.embedded`.
+    #: Addresses of pictures by their titles, see `sim.report.pictures.embedded`.
     pictures: Mapping[str, str]
     reports: Sequence[Report]  #: Of all launches.
-    made: Mapping[str, str]  #: What each file shows, by its path within the demo's directory.
-    note: str = ""  #: That nothing was simulated, where it was not.
+    made: Mapping[str, str]  #: Title of each file, by its path within the demo's directory.
+    note: str = ""  #: Says so where the part was kept and nothing was simulated.
 
     @property
     def bit_exact(self) -> bool:
@@ -53,7 +53,7 @@ _KEPT = TypeAdapter(_Kept)
 
 
 def part_key(engine: str, config: object, board: Board) -> str:
-    """Return a key of all that a part follows from: sources, configuration, board, packages, Verilator."""
+    """Return a key of everything a part depends on: sources, configuration, board, packages, Verilator."""
     sources = source_digest(hw, importlib.import_module(simulation_side(engine).partition(".")[0]))
     installed = (f"{package.name} {package.version}" for package in distributions())
     return key_of(
@@ -62,13 +62,13 @@ def part_key(engine: str, config: object, board: Board) -> str:
 
 
 def keep(part: DemoPart, key: str, root: Path) -> None:
-    """Keep a part for `find_part`, if all in it was right: what was wrong is to be looked at again."""
+    """Keep a part for `find_part` if every launch was exact; a wrong one must be simulated again."""
     if part.bit_exact:
         write_bytes(root / part.engine / _KEPT_NAME, _KEPT.dump_json(_Kept(key, part)))
 
 
 def find_part(engine: str, key: str, root: Path) -> DemoPart | None:
-    """Return the part that was kept, None where it follows from something else or a file of it is gone."""
+    """Return the kept part; None where its key differs or one of its files is missing."""
     file = root / engine / _KEPT_NAME
     try:
         kept = _KEPT.validate_json(file.read_bytes())

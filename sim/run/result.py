@@ -1,4 +1,4 @@
-"""What comes of a run."""
+"""The result of a run."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """What came of a run; see `sim.run.run.run`."""
+    """The result of `sim.run.run.run`."""
 
-    #: What the user's output file holds, in real units; see `sim.run.adapter.EngineAdapter.results`.
+    #: Content of the user's output file, in real units; see `sim.run.adapter.EngineAdapter.results`.
     outputs: Mapping[str, NDArray[Any]]
-    #: The outputs in integers, as the RTL gave them; the golden model's own with the golden backend.  All
-    #: three are empty of a control-only simulation.
+    #: The RTL's outputs in integers; with the golden backend the golden model's.  A control-only simulation
+    #: has no ``outputs``, ``integers`` and ``golden``.
     integers: Mapping[str, NDArray[Any]]
-    golden: Mapping[str, NDArray[Any]]  #: The outputs in integers, as the golden model gives them.
-    job: Any = field(default=None, repr=False)  #: What the adapter made of the tensors.
-    #: A line for each output that differs in any bit, and for each trace that is not what it should be; empty
-    #: when the RTL is exact.
+    golden: Mapping[str, NDArray[Any]]  #: The golden model's outputs in integers.
+    job: Any = field(default=None, repr=False)  #: The adapter's job.
+    #: A line for each output or trace that differs from the golden model; empty when the RTL is exact.
     mismatches: tuple[str, ...] = ()
     #: The report; None with the golden backend, which has no cycles to report.
     measured: Report | None = field(default=None, repr=False)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sim.run.launch import Simulated
 
 BACKENDS = ("rtl", "golden")
-#: Packages of Python whose versions a report names.
+#: Python packages that a report names with their versions.
 _PACKAGES = ("loomwork", "amaranth", "numpy")
 
 
@@ -58,24 +58,23 @@ def run(
     control_only: bool = False,
     target: Target | None = None,
 ) -> RunResult:
-    """Run one launch of an engine, on tensors as a user gives them, and compare it with the golden model.
+    """Run one launch of an engine on a user's tensors and compare it with the golden model.
 
-    * ``directory``: gets a folder ``simulation`` with the simulator's log, and all that speaks of a failed
-      run.
+    * ``directory``: gets a folder ``simulation`` with the simulator's log, and everything of a failed run.
     * ``memory_mode``, ``seed``: ``"model"`` (calibrated), ``"fast"`` (fixed latency and bandwidth) or
       ``"jitter"`` (waits by seed).
     * ``waves``: waveform file to write, its suffix replaced by ``.fst`` or ``.vcd``, whichever this machine
       can write.
     * ``traces``: files for every transfer at the ports of a memory, by the memory's name; see
-      `sim.memory.trace`. That of the host's memory is compared with what the host should have seen.
+      `sim.memory.trace`. The host memory's trace is compared with the expected one.
     * ``backend``: ``"rtl"``, or ``"golden"``: the same launch on the golden model alone.
-    * ``control_only``: whether gates that only compute (`hw.engine.Engine.data_cells`) are left out: cycles,
-      bytes and counters are those of the whole kernel, and there are no outputs to compare.
+    * ``control_only``: whether gates that only compute (`hw.engine.Engine.data_cells`) are left out. Cycles,
+      bytes and counters are those of the whole kernel; no outputs are compared.
     * ``target``: engine, configuration and board where they are known to fit each other.
 
-    Raises `InputError` when a value is illegal, the engine does not fit the board, its control cannot be
-    simulated alone, or a folder cannot be written, `ToolError` when the simulator cannot be built, and
-    `SimulationError` when the kernel hangs, breaks a rule of AXI or writes where it must not.
+    Raises `InputError` when a value is illegal, the engine does not fit the board or cannot be simulated
+    without data, or a folder cannot be written. Raises `ToolError` when the simulator cannot be built, and
+    `SimulationError` when the kernel hangs, breaks a rule of AXI or writes outside of its buffers.
     """
     for name, value, legal in (("memory_mode", memory_mode, MODES), ("backend", backend, BACKENDS)):
         if value not in legal:
@@ -98,7 +97,7 @@ def run(
     )
     seen = measured(simulated, prepared, memory_mode=memory_mode, seed=seed)
     further: tuple[str, ...] = ()
-    # Of a kernel that stopped the host saw less than it should have, and why is said anyway.
+    # A kernel that stopped has a short trace; its fault is reported anyway.
     stopped = prepared.faults(seen.counters)
     if expected and board.host is not None and traces and board.host.name in traces and not stopped:
         further = adapter.trace_mismatches(job, config, traces[board.host.name], simulated.addresses)
@@ -115,7 +114,7 @@ def run(
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What is known of a kernel call beside its bytes."""
+    """Counters and statistics of a kernel call."""
 
     counters: Mapping[str, int]  #: The kernel's, by name.
     #: ``memory``, ``simulation``, ``hardware``: as `sim.run.accounting.build_report` takes them.
@@ -211,7 +210,7 @@ class Prepared:
         return self.target.placement
 
     def faults(self, counters: Mapping[str, int]) -> tuple[str, ...]:
-        """Say why the kernel stopped before its end; see `sim.run.adapter.EngineAdapter.faults`."""
+        """Return the faults that ended the kernel; see `sim.run.adapter.EngineAdapter.faults`."""
         return self.adapter.faults(self.config, counters)
 
     def simulate(
@@ -224,7 +223,7 @@ class Prepared:
         waves: Path | None = None,
         traces: Mapping[str, Path] | None = None,
     ) -> Simulated:
-        """Carry out a launch of the job in simulation; see `run` and `sim.run.launch.simulate`."""
+        """Simulate a launch of the job; see `run` and `sim.run.launch.simulate`."""
         from sim.run.launch import simulate
 
         return simulate(
@@ -246,10 +245,10 @@ class Prepared:
         *,
         further: tuple[str, ...] = (),
     ) -> RunResult:
-        """Compare the bytes that came of a launch with the golden model's integers, and report the figures.
+        """Compare a launch's output bytes with the golden model's integers, and make the report.
 
         ``further`` are mismatches found elsewhere.  Without ``measured`` there is no report, without
-        ``golden`` no outputs, and neither of a launch that a memory's error ended.
+        ``golden`` there are no outputs.  A launch that a memory's error ended has neither.
         """
         from sim.run.accounting import build_report
 
@@ -290,9 +289,9 @@ class Prepared:
 
 
 def measured(simulated: Simulated, prepared: Prepared, *, memory_mode: str, seed: int) -> Measured:
-    """Return what a simulated call is known by.
+    """Return the counters and statistics of a simulated call.
 
-    Raises `SimulationError` when a memory's error ended it, so that there is nothing to know.
+    Raises `SimulationError` when a memory's error ended the call.
     """
     from sim.build.simulator import SimulationError
 
@@ -300,7 +299,7 @@ def measured(simulated: Simulated, prepared: Prepared, *, memory_mode: str, seed
     (call,) = answer.calls
     if STATUS in prepared.table.counters and (faults := prepared.faults(call.counters)):
         raise SimulationError(" ".join(faults))
-    # Without the cells that compute nothing saturates: no figure is better than a wrong 0.
+    # Without the cells that compute nothing saturates; a figure of 0 would be wrong.
     kept = [name for name in call.counters if not (prepared.control_only and name.startswith(SATURATED))]
     return Measured(
         counters={name: call.counters[name] for name in kept},
@@ -320,7 +319,7 @@ def measured(simulated: Simulated, prepared: Prepared, *, memory_mode: str, seed
 
 
 def compare(integers: Mapping[str, Tensor], golden: Mapping[str, Tensor]) -> tuple[str, ...]:
-    """Return a line for each tensor that is not the golden model's bit for bit, with its first difference."""
+    """Return a line with the first difference of each tensor that differs from the golden model."""
     lines = []
     for name in sorted({*integers, *golden}):
         ours, theirs = integers.get(name), golden.get(name)

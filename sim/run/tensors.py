@@ -1,4 +1,4 @@
-"""The user's tensor files: ``.npz`` archives, read without running anything in them, written whole."""
+"""The user's tensor files, ``.npz`` archives: reading runs no code from them, writing replaces them whole."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from hw.errors import InputError
 from sim.host.files import write_bytes
 from sim.host.paths import check_readable
 
-#: Most bytes the tensors of one file may unpack to; far above any job, far below the memory of a machine.
+#: Most bytes of one file's unpacked tensors: far above any job, far below a machine's memory.
 MAX_UNPACKED_BYTES = 4 << 30
-#: What NumPy and Python raise of an archive that is none; the last two of a shape that no memory holds.
+#: Exceptions of NumPy and Python for a damaged archive; the last two for a shape too large for any memory.
 _DAMAGED = (
     *(OSError, ValueError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error),
     *(OverflowError, MemoryError),
@@ -28,8 +28,8 @@ _DAMAGED = (
 def load_tensors(path: Path) -> dict[str, NDArray[Any]]:
     """Read all tensors of an ``.npz`` archive.
 
-    Raises `InputError` when the file is missing or not such an archive, or holds Python objects, text,
-    nothing at all, more than `MAX_UNPACKED_BYTES`, NaN or infinity.
+    Raises `InputError` when the file is missing, empty, no such archive, or larger than `MAX_UNPACKED_BYTES`,
+    or when it holds Python objects, text, NaN or infinity.
     """
     check_readable("input file", path)
     archive = "an .npz archive of tensors"
@@ -64,8 +64,8 @@ def save_tensors(path: Path, tensors: Mapping[str, NDArray[Any]]) -> None:
 
 
 def save_results(path: Path, results: Mapping[str, NDArray[Any]], golden: Mapping[str, NDArray[Any]]) -> None:
-    """Write what came of a run beside the golden model's integers: ``golden_int`` when there is one output,
-    else each after its output.
+    """Write the results of a run and the golden model's integers: ``golden_int`` for a single output, else
+    ``golden_NAME_int`` for each.
     """
     if len(golden) == 1:
         named = {"golden_int": next(iter(golden.values()))}

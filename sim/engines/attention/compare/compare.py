@@ -26,12 +26,12 @@ class AttentionRow:
     """One length of sequence."""
 
     tokens: int  #: Queries of a head, and keys.
-    predicted: Cost  #: What the engine's cycle and traffic model says.
-    measured: CoSimulation | None  #: What its gates did; None where they were not simulated.
+    predicted: Cost  #: Of the engine's analytic model.
+    measured: CoSimulation | None  #: The simulated gates; None without a simulation.
 
     @property
     def ours(self) -> Cost:
-        """What the engine takes: as measured, else as predicted."""
+        """The engine's cost, measured or else predicted."""
         if self.measured is None:
             return self.predicted
         return Cost(cycles=self.measured.cycles, moved_bytes=self.measured.moved_bytes)
@@ -48,7 +48,7 @@ METHODS = (OURS, *SCHEDULES)
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionSetting:
-    """What all rows have in common."""
+    """The setting of all rows."""
 
     board: str  #: Its name.
     clock_mhz: float  #: Of the engine on it.

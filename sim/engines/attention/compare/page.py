@@ -166,7 +166,7 @@ def traffic(comparison: AttentionComparison) -> go.Figure:
 
 
 def bandwidth(comparison: AttentionComparison) -> go.Figure:
-    """Draw the bytes a cycle that each method asks for, and what the board has."""
+    """Draw the bytes a cycle of each method, and the board's bandwidth."""
     figure = _lines(
         comparison,
         lambda figures: figures.bytes_per_cycle,
@@ -182,7 +182,7 @@ def bandwidth(comparison: AttentionComparison) -> go.Figure:
 def _reference(
     figure: go.Figure, comparison: AttentionComparison, y: Sequence[float], name: str, **hover: str
 ) -> None:
-    """Draw what no method is."""
+    """Draw a reference line."""
     figure.add_scatter(
         x=[row.tokens for row in comparison.rows],
         y=y,

@@ -52,8 +52,8 @@ def run_compare(
     """Compare the engine with published schedules: write files and a page, print tables, and say whether
     every co-simulation gave the golden model's bits.
 
-    What was simulated is written at once; co-simulations that stand in the file already and follow from the
-    same engine, board and input are taken over, so that what was interrupted goes on.  ``simulate`` measures
+    Each co-simulation is written at once. One in the file with the same engine, board and input is reused, so
+    that an interrupted run resumes.  ``simulate`` measures
     a length; by default that is a co-simulation of the engine on random numbers. Raises `InputError` before
     any work, for a wrong option.
     """
@@ -100,7 +100,7 @@ def run_compare(
 def parse_sizes(text: str) -> list[int]:
     """Turn numbers with commas between into numbers, in increasing order.
 
-    Raises `InputError` for what is no number from 1 to `MAX_KEYS`, or given twice.
+    Raises `InputError` for a number that is not from 1 to `MAX_KEYS`, or given twice.
     """
     sizes = listed_numbers("--sizes", text, f"numbers of tokens from 1 to {MAX_KEYS}", MAX_KEYS)
     if not sizes[0]:
@@ -109,8 +109,8 @@ def parse_sizes(text: str) -> list[int]:
 
 
 def make_setting(config: AttentionConfig, board: Board, heads: int) -> AttentionSetting:
-    """Return what all rows have in common: published schedules get the engine's multipliers, the memory it
-    has on chip for operands and running results, and all of the board's realistic bandwidth.
+    """Return the setting of all rows. Published schedules get the engine's multipliers, its on-chip memory
+    for operands and running results, and the board's realistic bandwidth.
     """
     caches = 2 * config.streams * config.cached_keys * config.lanes
     tile = config.rows * config.max_head_dim * (1 + config.streams * config.output_bits // 8)

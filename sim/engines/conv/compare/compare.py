@@ -35,7 +35,7 @@ METHODS = (GATHER, SCHEDULE, GAPLESS, OURS, ROUNDED, CHOSEN)
 
 @dataclass(frozen=True, kw_only=True)
 class ConvSetting:
-    """What all rows have in common."""
+    """The setting of all rows."""
 
     board: Board
     config: ConvConfig  #: Of the engine `CHOSEN`.
@@ -50,8 +50,8 @@ class ConvRow:
     """One operation or network."""
 
     work: Work
-    predicted: Mapping[str, Cost]  #: What the model says of our engines, by method; see `predicted`.
-    measured: CoSimulation | None = None  #: What the gates of `OURS` did; None where they were not simulated.
+    predicted: Mapping[str, Cost]  #: Predictions of our engines, by method.
+    measured: CoSimulation | None = None  #: Simulated gates of `OURS`, if any.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +179,7 @@ def _measured(work: Work, measured: CoSimulation) -> Cost:
 
 
 def workload(work: Work, config: ConvConfig) -> ConvWorkload:
-    """Return what the engine is asked for: a network with its layers in jobs, or the one layer."""
+    """Return the workload: a network with its layers in jobs, or the one layer."""
     if len(work.layers) > 1:
         return build(network_rows(work.name.removeprefix("config ")), config).workload
     return ConvWorkload(jobs=(ConvJob(layers=work.layers),))
@@ -217,7 +217,7 @@ _STYLES = {"measured": "bold green", "predicted": "green"}
 
 
 def conv_tables(comparison: ConvComparison) -> tuple[Table, ...]:
-    """Return the tables for a terminal: all methods; formulas beside what was published."""
+    """Return the tables for a terminal: all methods, and the formula beside published figures."""
     figures = comparison.figures
     last = {each.work: each.method for each in figures}
     return (

@@ -1,4 +1,4 @@
-"""What is compared: the operations of CoDeNet's table 2, and its networks."""
+"""The compared works: the operations of CoDeNet's table 2, and its networks."""
 
 from __future__ import annotations
 

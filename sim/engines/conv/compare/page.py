@@ -27,7 +27,7 @@ from sim.report.parts import Headline, chart
 from sim.report.style import RUNS, beside, styled
 from sim.report.text import percent, sized, times
 
-#: What the headline figures are of.
+#: Works of the headline figures.
 _HEADLINE, _OPERATION = "config c", "depthwise, square"
 
 

@@ -51,8 +51,8 @@ def run_compare(
     """Compare the engine with other schedules: write files and a page, print tables, and say whether every
     co-simulation gave the golden model's bits.
 
-    ``measure`` names what is co-simulated on the engine with CoDeNet's array; such figures are written at
-    once, and those that stand in the file already and follow from the same are taken over.  ``simulate``
+    ``measure`` names the works that are co-simulated on the engine with CoDeNet's array. Each result is
+    written at once; results in the file with the same key are reused.  ``simulate``
     measures one; by default the engine's gates do.  Raises `InputError` before any work, for a wrong option.
     """
     check_directory("--output", output)

@@ -1,4 +1,4 @@
-"""The oblivious map beside others: what an operation takes, as tables and as files."""
+"""The oblivious map beside others: the cost of an operation, as tables and files."""
 
 from __future__ import annotations
 
@@ -59,14 +59,13 @@ _BOLT_VALUE_BYTES = 8
 
 @dataclass(frozen=True, kw_only=True)
 class OramFigures:
-    """What an operation of a map takes on average, and what the map does."""
+    """Average cost of an operation of a map."""
 
     #: ``log_n``, ``value_bytes``, ``method``: of the map: N = 2^log_n keys.
     log_n: int
     value_bytes: int
     method: str
-    #: Of the cycles: predicted, published, on the line through what is, or link: the least that the link to
-    #: the host takes.
+    #: Source of the cycles: predicted, published, line (through published points), or link (its least time).
     source: str
     #: ``page_bytes``, ``accesses``, ``bursts``, ``slots``: of pages in the host's memory, both ways, see
     #: `sim.engines.oram.baselines.Traffic`; commands and responses are the same for all maps and left out.
@@ -132,7 +131,7 @@ def figures_of(config: OramConfig, board: Board, method: str) -> OramFigures:
 
 
 def our_traffic(config: OramConfig, prediction: Prediction, method: str) -> Traffic:
-    """Return what a predicted launch moves for an operation."""
+    """Return the traffic of an operation in a predicted launch."""
     operations = prediction.details["operations"]
     read, written = (moved["pages"] / operations for moved in (prediction.read_bytes, prediction.write_bytes))
     reads, writes = read / config.page_bytes, written / config.page_bytes
@@ -153,8 +152,8 @@ def _other_cycles(config: OramConfig, board: Board, method: str, traffic: Traffi
     """Return where the cycles of an operation of another map come from, and how many they are.
 
     BOLT does one operation after the other: its published time, and the link's for pages of larger values.
-    Of the others there is the link alone: bytes each way, or the write bursts under way, of pages and of
-    commands and responses in groups like ours.
+    The others take the link's time alone: bytes each way, or outstanding write bursts. Commands and responses
+    come in groups like ours.
     """
     link = Link(board, used_bytes=round(traffic.host_bytes))
     if method == BOLT:
@@ -180,9 +179,9 @@ def _fits(config: OramConfig, board: Board) -> bool:
 
 @dataclass(frozen=True)
 class OramComparison:
-    """OramFigures of all maps for numbers of keys and sizes of values, and what was measured of ours."""
+    """Figures of all maps by numbers of keys and sizes of values, and measurements of ours."""
 
-    #: ``board``, ``config``: what all have in common; `variant` gives what differs.
+    #: ``board``, ``config``: the setting of all; `variant` derives the map of a method.
     board: Board
     config: OramConfig
     figures: tuple[OramFigures, ...]  #: In order of values, keys and `METHODS`.
@@ -252,8 +251,8 @@ MEASURED_COLUMNS: Columns[tuple[str, MapSimulation]] = (
 
 
 def oram_tables(comparison: OramComparison) -> tuple[Table, ...]:
-    """Return the tables for a terminal: for each size of values the fewest and the most keys; what was
-    measured beside the formulas.
+    """Return the tables for a terminal: for each size of values the fewest and the most keys, and
+    measurements beside the formulas.
     """
     config, ends = comparison.config, (comparison.log_ns[0], comparison.log_ns[-1])
     found = [

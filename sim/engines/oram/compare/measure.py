@@ -1,4 +1,4 @@
-"""The gates of a small oblivious map, simulated, beside what the formulas say of the same operations."""
+"""The simulated gates of a small oblivious map, beside the formulas for the same operations."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OPERATIONS = 2000
 
 @dataclass(frozen=True, kw_only=True)
 class OperationCost:
-    """What operations took, as counted or as the formulas have it; initialization is left out."""
+    """Cost of an operation, counted or by the formulas, without initialization."""
 
     cycles: float  #: An operation, from the map's being empty to the end of the launch.
     #: ``page_bytes``, ``bursts``: of pages an operation, both ways.
@@ -116,7 +116,7 @@ def measure(config: OramConfig, board: Board, seed: int, directory: Path) -> Map
 
 
 def predicted(config: OramConfig, prediction: Prediction) -> OperationCost:
-    """Return what the formulas say of the operations of a launch that does not initialize."""
+    """Return the formulas' cost of an operation, for a launch without initialization."""
     operations = prediction.details["operations"]
     page_bytes = (prediction.read_bytes["pages"] + prediction.write_bytes["pages"]) / operations
     return OperationCost(

@@ -89,8 +89,8 @@ def _lines(
     value: Callable[[OramFigures], float],
     text: Callable[[OramFigures], str],
 ) -> go.Figure:
-    """Draw a line for each map over the number of keys, for one size of values at a time; open marks do not
-    fit the board.
+    """Draw a line for each map over the number of keys, for one size of values at a time. Maps with open
+    marks do not fit the board.
     """
     figure = go.Figure()
     for value_bytes in comparison.values:

@@ -48,8 +48,8 @@ def run_compare(
     """Compare the map with others: write files and a page, print tables, and say whether every co-simulation
     gave the golden model's bits.
 
-    ``measured`` names maps of ours that are co-simulated small; such figures are written at once, and those
-    that stand in the file already and follow from the same are taken over.  ``simulate`` measures one by its
+    ``measured`` names maps of ours of which a small one is co-simulated. Each result is written at once;
+    results in the file with the same key are reused.  ``simulate`` measures one by its
     method; by default its gates do.  Raises `InputError` before any work, for a wrong option.
     """
     check_directory("--output", output)
