@@ -34,7 +34,7 @@ def report(
     from sim.sweep.store import is_database
 
     swept = any(file.suffix == ".db" or is_database(file) for file in reports)
-    # A sweep's page has its database's name: a report.json may be there already, and be a simulation's.
+    # A sweep's page is named after its database: report.json may already be a simulation's.
     output = output or (reports[0].with_suffix(".html") if swept else Path("report.html"))
     for file in reports:
         check_distinct(("reports", file), ("--output", output), ("--csv", csv))

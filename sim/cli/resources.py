@@ -42,7 +42,7 @@ def run_resources(
         try:
             timing = kernel_timing(kernel.verilog, kernel.top_name, board, regions=kernel.regions)
             fault = ""
-        except ToolError as error:  # the counts are there
+        except ToolError as error:  # the counts are still valid
             timing, fault = None, f"; timing not estimated: {error}"
         estimate = engine.resources(config, board)
         rows += resource_rows(name, found, estimate, board.user, timing)

@@ -22,7 +22,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 
     A link is followed, and its target replaced.  A pipe, a device or the standard output is written to in
     place; a named pipe waits for its reader. Raises `InputError` when
-    the directory cannot be made or written to, or has no room; the old file is then still there.
+    the directory cannot be made or written to, or has no room; the old file then stays.
     """
     try:
         if (stream := _stream(path)) is None:
@@ -42,7 +42,7 @@ def write_text(path: Path, text: str) -> None:
 def file_mode(path: Path) -> int | None:
     """Return kind and permissions of the file at ``path``, links followed; None for a missing one.
 
-    Raises `OSError` where that cannot be told: a loop of links, a directory that cannot be searched.
+    Raises `OSError` for a loop of links, or a directory that cannot be searched.
     """
     try:
         return os.stat(path).st_mode

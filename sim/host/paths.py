@@ -12,7 +12,7 @@ from sim.host.files import file_mode
 
 
 def check_readable(field: str, path: Path) -> None:
-    """Refuse a file that is not there, cannot be read, or is a device, which may have no end.
+    """Refuse a file that is missing or cannot be read, and a device, which may have no end.
 
     Raises `InputError` under the name ``field``.
     """

@@ -22,7 +22,7 @@ class Process:
 
 
 def process(pid: int) -> Process | None:
-    """Return a process that runs; None where there is none, or only its exit status."""
+    """Return a running process; None for an ended one."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

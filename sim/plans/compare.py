@@ -1,4 +1,4 @@
-"""Plans beside baselines for many networks and scratchpads: what the rows sum up to, tables and file."""
+"""Plans beside baselines for many networks and scratchpads: summaries, tables and file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROWS = TypeAdapter(list[PlanRow])
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetSummary:
-    """What the rows of one budget come to, for one kind of plans."""
+    """Summary of the rows of one budget, for one kind of plans."""
 
     budget: str
     kind: str

@@ -17,7 +17,7 @@ from sim.report.parts import Headline, chart
 from sim.report.style import INK, RUNS, beside, hover, menu, styled
 from sim.report.text import percent, sized
 
-#: From nothing saved to everything; what moves more than the baseline stands out.
+#: From nothing saved to everything; plans that move more than the baseline stand out.
 _SHARES = [[0, "#c8504b"], [0.4999, "#f3dfc9"], [0.5, "#f4f6f8"], [0.75, "#a9d0d6"], [1, "#2a7f8e"]]
 _COLOURS = {
     f"plan, {WHOLE}": "#7fb8c2",
@@ -32,7 +32,7 @@ _COLOURS = {
 
 
 def write_comparison(comparison: PlanComparison, directory: Path) -> tuple[Path, ...]:
-    """Write ``compare.json`` and ``compare.html`` into a directory, and give their paths.
+    """Write ``compare.json`` and ``compare.html`` into a directory, and return their paths.
 
     Raises `InputError` when the directory cannot be written to.
     """
@@ -92,7 +92,7 @@ def savings(comparison: PlanComparison, kind: str) -> go.Figure:
         go.Heatmap(
             x=list(map(escape, budgets)),
             y=list(map(escape, graphs)),
-            # What moves more than twice the baseline's bytes is off the scale anyway.
+            # More than twice the baseline's bytes is off the scale.
             z=[[None if share is None else max(-1.0, share) for share in line] for line in shares],
             zmin=-1,
             zmax=1,

@@ -1,1 +1,1 @@
-"""What came of a run: figures with their units, tables, charts, pages."""
+"""Reports of runs: figures with their units, tables, charts, pages."""

@@ -1,4 +1,4 @@
-"""What a run's engine takes of its board, estimated from the configuration in the report."""
+"""A run's share of its board, estimated from the configuration in the report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sim.report.figures import Line
 from sim.report.report import Report
 from sim.report.text import MISSING, percent
 
-#: What an engine takes, estimated, and the board it takes it of.
+#: An engine's estimated resources, and its board.
 Share = tuple[Resources, Board]
 
 

@@ -1,4 +1,4 @@
-"""The figures of reports as rows of text, one cell a run: what tables on the page and the terminal show."""
+"""The figures of reports as rows of text, one cell a run, for tables on the page and the terminal."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _measured(source: str) -> str:
 
 
 def _known(show: Callable[[Any], str]) -> Callable[[Any], str]:
-    """Print what not every run has: figures of simulation alone, or of hardware alone."""
+    """Print a figure that only simulations have, or only hardware."""
     return lambda value: MISSING if value is None else show(value)
 
 
@@ -64,7 +64,7 @@ def _value(value: Any) -> str:
     return f"{text[: _LONGEST // 2]} … ({len(text):,} characters)"
 
 
-#: What is said around figures of a prediction that is a lower bound.
+#: Texts around figures of a prediction that is a lower bound.
 _BOUNDED = {
     "prediction.predicted_cycles": "at least {}",
     **{
@@ -134,7 +134,7 @@ TABLE: Mapping[str, tuple[Row, ...]] = {
     "Workload and engine": (("{}", "details.*", _number),),
 }
 
-#: What a run was made of.
+#: Engine, board, configuration and tools of a run.
 ORIGIN: tuple[Row, ...] = (
     ("engine", "engine", str),
     ("board", "board", str),
@@ -169,7 +169,7 @@ SUMMARY: tuple[Row, ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """A line of a table: what it is, what that means, and a cell for each run."""
+    """A line of a table: label, meaning, and a cell for each run."""
 
     label: str
     meaning: str
@@ -179,7 +179,7 @@ class Line:
 def lines(reports: Sequence[Report], rows: Sequence[Row]) -> Iterator[Line]:
     """Return the rows with their cells; a row for each key when a figure is a table by name.
 
-    A row that no run has a figure for is left out: what was multiplied, for engines that do not multiply.
+    A row without a figure in any run is left out, such as multiplications of engines without multipliers.
     """
     meanings = glossary()
     for label, path, show in rows:
@@ -201,7 +201,7 @@ def lines(reports: Sequence[Report], rows: Sequence[Row]) -> Iterator[Line]:
 
 
 def _bounded(report: Report, path: str) -> str:
-    """Return what is said around a figure."""
+    """Return the text around a figure."""
     return _BOUNDED.get(path, "{}") if report.prediction.predicted_lower_bound else "{}"
 
 

@@ -99,7 +99,7 @@ def _board_tiles(shares: Sequence[Share | None]) -> list[Headline]:
 
 
 def _predicted(reports: Sequence[Report]) -> str:
-    """Say what the error of the prediction is of, and where it can be no better."""
+    """Return the note on the prediction's error: its basis, and whether it is a lower bound."""
     bounds = [report.prediction.predicted_lower_bound for report in reports]
     if not any(bounds):
         return "off the measured cycles"

@@ -41,8 +41,8 @@ def exact_tile(exact: Iterable[bool | None], engine: str = "") -> Headline:
 
 
 def write_page(template: str, path: Path, *, charts: bool = True, **content: Any) -> None:
-    """Write a page that needs no file beside it: a template of ``templates`` with what it names, and the
-    library of charts if it has any. Raises `InputError` when the path cannot be written.
+    """Write a self-contained page: a template of ``templates`` filled with ``content``, and the library of
+    charts if it has any. Raises `InputError` when the path cannot be written.
     """
     source = Path(__file__).parent / "templates" / template
     library = get_plotlyjs() if charts else ""
@@ -52,7 +52,7 @@ def write_page(template: str, path: Path, *, charts: bool = True, **content: Any
 
 
 def chart(figure: go.Figure, name: str, *, zoom: bool = False, image: bool = False) -> str:
-    """Return a figure as part of a page; ``name`` is its own there.
+    """Return a figure as part of a page; ``name`` is unique on the page.
 
     ``zoom`` lets the reader zoom, pan and save an image (PNG), ``image`` the latter alone.
     """

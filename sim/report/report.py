@@ -42,7 +42,7 @@ REGISTER_CYCLES = 64
 
 
 def derived(figures: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Give, by section of the report, what follows from other ``figures``, by section too."""
+    """Return the figures that follow from other ``figures``, both by section of the report."""
     cycles, work, traffic = figures["cycles"], figures["work"], figures["traffic"]
     total, useful_macs = cycles["cycles_total"], work["useful_macs"]
     useful_bytes, compulsory_bytes = traffic["useful_bytes"], traffic["compulsory_bytes"]
@@ -85,7 +85,7 @@ def derived(figures: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 class Report:
     """Everything known of one run; made from measurements by `sim.run.accounting.build_report`.
 
-    Consistent by construction: parts add up to totals and quotients equal what they are made of.
+    Consistent by construction: parts add up to totals, and quotients equal their numerator over denominator.
     """
 
     format: Annotated[Literal["loomwork-report-1"], doc("Format and its version.")]
@@ -155,7 +155,7 @@ ADAPTER: TypeAdapter[Report] = TypeAdapter(Report)
 
 
 def refusal(error: ValidationError) -> str:
-    """Say the first thing wrong with a report in one line: where, and what."""
+    """Return the first error of a report in one line, with its place."""
     first = error.errors(include_url=False)[0]
     place = ".".join(str(step) for step in first["loc"]) or "report"
     return f"{place}: {first['msg'].removeprefix('Value error, ')}"

@@ -62,7 +62,7 @@ def schema() -> dict[str, Any]:
 
 
 def glossary() -> dict[str, str]:
-    """Return what every field means, by dotted name; ``ports[]`` stands for each entry of ``ports``."""
+    """Return the meaning of every field by dotted name; ``ports[]`` stands for each entry of ``ports``."""
     body = schema()
     return dict(_fields(body, body["$defs"], ""))
 

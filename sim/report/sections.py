@@ -30,21 +30,21 @@ def doc(text: str) -> Any:
 
 
 def require(field: str, value: Any, legal: Any, meaning: str) -> None:
-    """Refuse a figure that contradicts the ones it follows from; quotients may differ by rounding alone."""
+    """Refuse a figure that contradicts those it follows from; quotients may differ by rounding."""
     exact = isinstance(legal, str) or value is None or legal is None
     if value != legal and (exact or not math.isclose(value, legal, rel_tol=1e-9)):
         raise InputError(field, value, f"{meaning} = {legal}")
 
 
 def total(counts: Iterable[int | None]) -> int | None:
-    """Add counts up; None when one of them is not known."""
+    """Add counts; None when one is unknown."""
     known = list(counts)
     return None if None in known else sum(count for count in known if count is not None)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Cycles:
-    """Where the clock cycles went, as the kernel's own counters saw it."""
+    """Clock cycles by cause, from the kernel's counters."""
 
     cycles_total: Annotated[Positive, doc("Clock cycles of the kernel from start to done.")]
     cycles_busy: Annotated[Count, doc("Cycles in which the compute core advanced.")]
@@ -70,7 +70,7 @@ class Cycles:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class WorkSection:
-    """What was computed, and how full the multipliers were."""
+    """Useful multiplications, and the utilization of the multipliers."""
 
     useful_macs: Annotated[Count, doc("Multiply-accumulates the result needs; padding is not counted.")]
     mac_slots_per_cycle: Annotated[Count, doc("Multiply-accumulators of the engine.")]
@@ -194,7 +194,7 @@ class Roofline:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class PredictionSection:
-    """What the engine's analytic model said before the run."""
+    """The prediction of the engine's analytic model, and its error."""
 
     predicted_cycles: Annotated[Count, doc("Cycles from start to done after the analytic model.")]
     predicted_job_cycles: Annotated[dict[str, Count], doc("job_cycles after the analytic model.")]

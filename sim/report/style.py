@@ -1,4 +1,4 @@
-"""What the charts of all pages share: colours, fonts, axes, legends, menus."""
+"""Shared parts of all charts: colours, fonts, axes, legends, menus."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ON_MARK = "#1f2a33"
 FONT = "Inter, 'Segoe UI', 'Helvetica Neue', 'DejaVu Sans', Arial, sans-serif"
 BUSY = "#2a7f8e"
 IDLE = "#c9d1da"
-#: What takes the place of colours on a dark page; marks keep theirs.
+#: Replacements of colours on a dark page; marks keep their colours.
 DARK = {
     INK: "#e3e8ed",
     FAINT: "#37424d",
@@ -63,7 +63,7 @@ def beside(figure: go.Figure, *, top: int, x: float = 1.01) -> go.Figure:
 
 
 def hover(texts: Sequence[Any]) -> dict[str, object]:
-    """Return what shows a text of its own, in HTML, at each mark of a trace."""
+    """Return the options of a trace that show a text of its own, in HTML, at each mark."""
     return {"customdata": texts, "hovertemplate": "%{customdata}<extra></extra>"}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: What a table shows where there is no figure.
+#: Cell of a table without a figure.
 MISSING = "–"
 
 

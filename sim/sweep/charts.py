@@ -18,7 +18,7 @@ from sim.sweep.results import PredictionError, SweepResults, compared, worst_pre
 from sim.sweep.rows import short_names
 
 PREDICTED, SIMULATED = "#a9d0d6", "#2a7f8e"
-#: What resources and bytes are called on axes.
+#: Names of resources and bytes on axes.
 TITLES = {"dsp": "DSP", "bram36": "block RAM", "uram": "UltraRAM", "lut": "LUT", "bytes": "bytes moved"}
 #: From best to worst.
 _SCALE = ((0.0, "#2a7f8e"), (0.25, "#a9d0d6"), (0.6, "#f3dfc9"), (1.0, "#c8504b"))
@@ -29,7 +29,7 @@ _MOST_BARS = 24
 
 
 def describe(results: SweepResults, result: PointResult) -> str:
-    """Name a point, its parameters and its main figures, in HTML, for what is shown where a mark is."""
+    """Return a point's number, parameters and main figures in HTML, for its mark."""
     names = short_names(results)
     chosen = ", ".join(f"{names[name]} {value}" for name, value in result.point.parameters.items())
     figures = [f"{value:,.0f} {TITLES.get(name, name)}" for name, value in _main_figures(result)]
@@ -51,8 +51,8 @@ def _marks(results: SweepResults, points: Sequence[PointResult]) -> dict[str, An
 
 
 def pareto(results: SweepResults, resource: str) -> go.Figure:
-    """Draw cycles against a resource, of all workloads or one by a menu: all designs, which of them were
-    simulated, and the front of these two figures alone.
+    """Draw cycles against a resource, of all workloads or one by a menu. The chart shows all designs, marks
+    the simulated ones, and draws the front of these two figures.
     """
     figure = go.Figure()
     workloads = list(results.spec.workloads)
@@ -170,7 +170,7 @@ def heat(results: SweepResults, objective: str) -> go.Figure:
             x=[escape(str(value)) for value in columns],
             y=[escape(str(value)) for value in lines],
             z=(worth := each(lambda point: abs(results.objectives(point)[at]))),
-            # What differs by little looks alike.
+            # Values that differ by little have one colour.
             **_range([value for line in worth for value in line if value is not None], least),
             colorscale=_SCALE if least else [(1 - share, colour) for share, colour in _SCALE[::-1]],
             showscale=False,

@@ -1,4 +1,4 @@
-"""Who answers the questions of a sweep: processes of this machine, each held to a share of its memory."""
+"""Workers of a sweep: processes of this machine, each with a limit of memory."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from sim.host.tree import Process, kill, tree
 from sim.sweep.points import Evaluation
 from sim.sweep.task import Task
 
-#: Seconds between two looks at what workers take.
+#: Seconds between two checks of the workers' memory.
 _GLANCE_SECONDS = 0.5
 _GRACE_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class Answered:
-    """Questions that are done with: their outcomes, or why whoever worked on them ended without."""
+    """Finished tasks: their evaluations, or the reason that their worker died."""
 
     tasks: Sequence[Task]
     outcomes: Sequence[Evaluation] = ()
     death: str = ""
-    #: Whether it would end so again, too.
+    #: Whether a second attempt would die as well.
     final: bool = False
 
 
 class Executor(Protocol):
-    """Answers questions, several at a time."""
+    """Evaluates tasks, several at a time."""
 
-    slots: int  #: How many are worked on at a time.
+    slots: int  #: Tasks evaluated at a time.
 
     def submit(self, tasks: Sequence[Task]) -> None:
-        """Have questions answered, one after the other."""
+        """Order tasks, evaluated one after the other."""
 
     def answered(self, timeout_seconds: float) -> list[Answered]:
-        """Wait until some are, but not longer."""
+        """Wait for finished tasks, at most so long."""
 
     def close(self) -> None:
-        """End all that is under way."""
+        """End all work."""
 
 
 @dataclass
@@ -60,8 +60,8 @@ class _Worker:
 class LocalExecutor:
     """Processes of this machine.
 
-    ``memory_bytes``: what one may take with all that it started, before it is ended; 0 for any.
-    ``directory``: for what speaks of simulations that failed.
+    ``memory_bytes``: most memory of a worker and its children; 0 for any.
+    ``directory``: for the files of failed simulations.
     """
 
     def __init__(self, slots: int, *, memory_bytes: int, directory: Path) -> None:
@@ -79,7 +79,7 @@ class LocalExecutor:
         worker.tasks = tasks
         assert worker.process.stdin is not None
         assert worker.process.stdout is not None
-        with contextlib.suppress(BrokenPipeError):  # its end is seen at its output
+        with contextlib.suppress(BrokenPipeError):  # its output shows its end
             pickle.dump((tasks, str(self._directory)), worker.process.stdin)
             worker.process.stdin.flush()
         handle = worker.process.stdout.fileno()
@@ -139,7 +139,7 @@ class LocalExecutor:
         return Answered(worker.tasks, outcomes)
 
     def _over_memory(self) -> list[Answered]:
-        """End those who take too much."""
+        """End workers above the limit of memory."""
         if time.monotonic() - self._glanced < _GLANCE_SECONDS:
             return []
         self._glanced = time.monotonic()

@@ -26,7 +26,7 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.GtE: operator.ge,
 }
 _FUNCTIONS: dict[str, Callable[..., Any]] = {"min": min, "max": max}
-#: What an expression may consist of.
+#: Legal parts of an expression.
 LEGAL = "numbers, names, + - * / // %, comparisons, and, or, not, min(), max() and brackets"
 
 
@@ -58,7 +58,7 @@ class Expression:
         return frozenset(_checked(self._tree))
 
     def value(self, names: Mapping[str, Any]) -> Any:
-        """Evaluate it; `ValueError` where that cannot be done, `KeyError` for a name that is not there."""
+        """Evaluate it; raise `ValueError` where that is impossible, `KeyError` for an unknown name."""
         try:
             return _value(self._tree, names)
         except (ArithmeticError, TypeError) as error:
@@ -74,7 +74,7 @@ def _dotted(node: ast.expr) -> str:
 
 
 def _checked(node: ast.expr) -> Iterator[str]:
-    """Return the names in an expression, or raise `ValueError` for what is not legal."""
+    """Return the names in an expression; raise `ValueError` for an illegal one."""
     match node:
         case ast.Constant(value=int() | float() | str()):
             return

@@ -1,4 +1,4 @@
-"""Figures of designs: from what each fidelity said to what constraints, objectives and pages ask for."""
+"""Figures of designs: from evaluations to constraints, objectives and pages."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def predicted_figures(prediction: Prediction, clock_mhz: float) -> dict[str, flo
 
 
 def measured_figures(report: Report) -> dict[str, float]:
-    """Return the figures of a workload by its simulation; bytes are those that are predicted, too.
+    """Return the figures of a workload by its simulation; bytes are of the predicted ports.
 
-    The oblivious map's are the host's: what of its HBM is read follows from the operations.
+    The oblivious map's bytes are the host's: its HBM reads depend on the operations.
     """
     cycles, of = report.cycles.cycles_total, report.prediction
     return _workload_figures(

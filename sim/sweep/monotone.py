@@ -1,4 +1,4 @@
-"""Designs that are larger than others and predicted slower: what a search should not be led by."""
+"""Designs that are larger than others and predicted slower, which mislead a search."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Slower:
 
     @property
     def excess(self) -> float:
-        """What the larger design takes too much, as a share of what the smaller takes."""
+        """Excess cycles of the larger design, as a share of the smaller one's."""
         return self.larger_cycles / self.cycles - 1
 
 
 def slower_though_larger(results: SweepResults) -> list[Slower]:
-    """Return every step to the next value of one parameter by which a design takes no less of any resource,
-    more of one, and more cycles for a workload; all by prediction, the worst first.
+    """Return the steps to the next value of one parameter that add resources and cycles, the worst first. All
+    figures are predictions; no resource shrinks, one grows, and a workload takes more cycles.
     """
     free = [
         f"{engine}.{name}"

@@ -1,4 +1,4 @@
-"""One self-contained HTML page of a sweep: what is worth building, how far it is known, how to build it."""
+"""One self-contained HTML page of a sweep: the front, the evaluations, and the commands to build a design."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHOWN = 12
 
 
 def write_sweep_page(results: SweepResults, page: Path, table: Path, document: Path) -> list[str]:
-    """Write the page, the table (CSV) and the document (JSON) of a sweep, and give what is to be warned of.
+    """Write the page, the table (CSV) and the document (JSON) of a sweep, and return the warnings.
 
     Raises `InputError` when one of them cannot be written.
     """
@@ -127,7 +127,7 @@ def _slower_lines(results: SweepResults, slower: list[Slower]) -> list[str]:
 
 
 def _design(point: PointResult) -> dict[str, Any]:
-    """Return what the page shows of a point that somebody asks for."""
+    """Return the page's details of a point."""
     return {
         "configs": {engine: config_text(config) for engine, config in point.point.configs.items() if config},
         "commands": {

@@ -1,4 +1,4 @@
-"""What a sweep looks at and what it finds: points, and what each fidelity says of them."""
+"""The points of a sweep, and their evaluations by each fidelity."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Value = int | float | str | bool
-#: How something is known of a point, from the cheapest to the dearest.
+#: Ways to evaluate a point, from the cheapest to the dearest.
 Fidelity = Literal["prediction", "control", "full", "synthesis"]
 FIDELITIES: tuple[Fidelity, ...] = ("prediction", "control", "full", "synthesis")
 
@@ -24,7 +24,7 @@ class DesignPoint:
     """A design: one configuration of each engine of a sweep, on one board."""
 
     board: str  #: Name of the board, or path of its file, as the sweep's file has it.
-    parameters: Mapping[str, Value]  #: What the sweep varies, by ``ENGINE.PARAMETER``.
+    parameters: Mapping[str, Value]  #: Varied parameters, by ``ENGINE.PARAMETER``.
     #: Configuration of each engine as the plain values of its file; empty for an engine that has none with
     #: these parameters.
     configs: Mapping[str, Mapping[str, Any]]
@@ -32,33 +32,33 @@ class DesignPoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """What one fidelity says of one engine of a point: of one workload on it, or of its gates."""
+    """The result of one fidelity for one engine of a point: for one workload, or for its gates."""
 
-    #: ``prediction`` (the analytic model and the estimate of resources), ``control`` (RTL without the
-    #: datapath), ``full`` (RTL, compared bit for bit with the golden model), ``synthesis`` (Yosys).
+    #: ``prediction``: analytic model and estimate of resources. ``control``: RTL without the datapath.
+    #: ``full``: RTL, compared bit for bit with the golden model. ``synthesis``: Yosys.
     fidelity: Fidelity
     #: ``engine``, ``workload``: names in the sweep's file; of a synthesis the workload is empty.
     engine: str
     workload: str = ""
-    #: By name, units in the names: of a workload as `sim.sweep.figures.workload_figures` gives them, of a
-    #: synthesis ``lut ff dsp bram36 uram endpoints endpoints_over worst_slack_ps logic_depth``.
+    #: By name, units in the names: of a workload those of `sim.sweep.figures`, of a synthesis ``lut ff dsp
+    #: bram36 uram endpoints endpoints_over worst_slack_ps logic_depth``.
     figures: Mapping[str, float] = field(default_factory=dict)
-    failure: str = ""  #: Why there are no figures; empty where there are.
+    failure: str = ""  #: Reason for missing figures; empty otherwise.
     seconds: float = 0.0  #: Wall time it took.
-    #: What a page may show further: of a prediction its ``cycles`` by cause, ``read_bytes`` and
-    #: ``write_bytes`` by stream; of RTL the whole report (`sim.report.report`), as JSON has it.
+    #: Further content of pages: of a prediction ``cycles`` by cause, ``read_bytes`` and ``write_bytes`` by
+    #: stream; of RTL the report (`sim.report.report`) as JSON.
     document: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def complaint(self) -> str:
-        """The failure, and what it is of."""
+        """The failure, after its workload or engine."""
         of = f"{self.workload or self.engine}: "
         return of + self.failure.removeprefix(of)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PointResult:
-    """A point and all that is known of it."""
+    """A point and its evaluations."""
 
     number: int  #: Of the point in its sweep, from 0.
     point: DesignPoint
@@ -66,9 +66,9 @@ class PointResult:
     #: weighted over all workloads; ``WORKLOAD.cycles`` of one; ``dsp`` ... of all engines, ``ENGINE.dsp`` of
     #: one. Empty where it cannot be built or predicted.
     figures: Mapping[str, float]
-    failure: str  #: Why not, or which constraint it does not keep; empty otherwise.
+    failure: str  #: Reason that it has no figures, or the constraint it breaks; empty otherwise.
     on_front: bool  #: Whether no other point is better in one objective and as good in all others.
-    outcomes: tuple[Evaluation, ...]  #: Of all fidelities, workloads and engines that were looked at.
+    outcomes: tuple[Evaluation, ...]  #: Of all evaluated fidelities, workloads and engines.
 
     @property
     def fidelity(self) -> Fidelity:
@@ -77,7 +77,9 @@ class PointResult:
         return FIDELITIES[max(known, default=0)]
 
     def outcome(self, fidelity: Fidelity, *, engine: str = "", workload: str = "") -> Evaluation | None:
-        """Return what a fidelity says of a workload or, of a synthesis, of an engine; None if nothing."""
+        """Return the evaluation of a workload, or of an engine's synthesis, by a fidelity; None if
+        missing.
+        """
         for outcome in self.outcomes:
             same = workload in ("", outcome.workload) and engine in ("", outcome.engine)
             if outcome.fidelity == fidelity and same:

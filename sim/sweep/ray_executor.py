@@ -19,8 +19,8 @@ class RayExecutor:
     """The processors of a Ray cluster, whose machines have the same Loomwork.
 
     ``address``: of the cluster, ``HOST:PORT``; empty for one of this machine, made for the purpose.
-    ``slots``: questions at a time; 0 for as many as the cluster has processors. ``memory_bytes``: what Ray is
-    to set aside for each; 0 for nothing.
+    ``slots``: questions at a time; 0 for as many as the cluster has processors. ``memory_bytes``: memory that
+    Ray reserves for each; 0 for none.
 
     Raises `InputError` when there is no cluster at the address.
     """

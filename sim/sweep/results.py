@@ -1,4 +1,4 @@
-"""All that a database knows of its sweep, as a page or a notebook asks for it."""
+"""All results of a sweep's database, for pages and notebooks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def load_sweep(path: Path) -> SweepResults:
     Raises
     ------
     InputError
-        When it is not there, no database of a sweep, or of another version.
+        When the file is missing, no database of a sweep, or of another version.
     """
     with Store(path) as store:
         return results_of(store)
@@ -79,12 +79,12 @@ class PredictionError:
 
     @property
     def error(self) -> float:
-        """What the prediction is too much, as a share of what was measured."""
+        """Relative error of the prediction."""
         return self.predicted / self.measured - 1
 
     @property
     def words(self) -> str:
-        """Both, and the error."""
+        """Both figures and the error, as text."""
         return f"{self.predicted:,.0f} cycles predicted, {self.measured:,.0f} measured, {self.error:+.2%}"
 
 

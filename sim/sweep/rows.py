@@ -44,7 +44,7 @@ def short_names(results: SweepResults) -> dict[str, str]:
 
 
 def rows(results: SweepResults) -> Iterator[dict[str, Any]]:
-    """Return each point as one flat row: number, board, parameters, figures, what is known of it and how."""
+    """Return each point as one flat row: number, board, parameters, figures and dearest fidelity."""
     names = short_names(results)
     for result in results.points:
         error = worst_error(result)
@@ -62,7 +62,7 @@ def rows(results: SweepResults) -> Iterator[dict[str, Any]]:
 
 
 def csv_text(results: SweepResults) -> str:
-    """Return a line for each point; a figure that is not known is left empty."""
+    """Return a line for each point; an unknown figure is empty."""
     found = list(rows(results))
     columns = dict.fromkeys(name for row in found for name in row)
     text = io.StringIO()
@@ -73,7 +73,7 @@ def csv_text(results: SweepResults) -> str:
 
 
 def json_text(results: SweepResults) -> str:
-    """Return everything that is known, reports of simulations whole."""
+    """Return all results, with the reports of simulations."""
     return json.dumps({"format": FORMAT, **_RESULTS.dump_python(results, mode="json")}, indent=1) + "\n"
 
 
@@ -83,7 +83,7 @@ def config_text(config: Mapping[str, Any]) -> str:
 
 
 def verilog_command(result: PointResult, engine: str) -> str:
-    """Return what writes a configuration of a design to a file, and generates and lints its Verilog."""
+    """Return the commands that write a design's configuration and generate and lint its Verilog."""
     name = f"point-{result.number}-{engine}"
     config = config_text(result.point.configs[engine])
     options = f"--engine {engine} --board {shlex.quote(result.point.board)} --config {name}.yaml"

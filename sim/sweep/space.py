@@ -1,4 +1,4 @@
-"""The space of a sweep: which designs there are, before anything is known of them."""
+"""The space of a sweep: all designs, before any evaluation."""
 
 from __future__ import annotations
 

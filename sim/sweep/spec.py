@@ -1,4 +1,4 @@
-"""The file of a sweep: what is varied, what is asked of each design, and how far each is looked at."""
+"""The file of a sweep: parameters, workloads, objectives, and the fidelities of designs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FORMS = (
 
 @dataclass(frozen=True, kw_only=True)
 class WorkloadSpec:
-    """What is asked of an engine: a ``shape``, or the files that ``loomwork sim`` takes."""
+    """A workload of an engine: a ``shape``, or files of ``loomwork sim``."""
 
     shape: Mapping[str, Any] = field(default_factory=dict)  #: Fields of the engine's workload.
     #: Files by the engine's options (``input``, ``plan``, ...), relative to the folder of the sweep's file;
@@ -76,12 +76,12 @@ class EngineSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class Strategy:
-    """Which designs are looked at."""
+    """The choice of designs."""
 
-    #: ``grid``, all; ``random``, so many of them, each once; ``nsga2`` or ``tpe``, as Optuna suggests from
-    #: the objectives of those before.
+    #: ``grid``: all. ``random``: as many as ``designs``, each once. ``nsga2``, ``tpe``: Optuna's suggestions
+    #: from earlier objectives.
     name: Literal["grid", "random", "nsga2", "tpe"] = "grid"
-    designs: int = 0  #: Most designs that are looked at; 0 for all of a grid.
+    designs: int = 0  #: Most designs; 0 for all of a grid.
     batch: int = 32  #: Designs suggested at a time by ``nsga2`` (its population) and ``tpe``.
 
     def __post_init__(self) -> None:
@@ -93,11 +93,11 @@ class Strategy:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """Which designs a fidelity looks at."""
+    """The designs that a fidelity evaluates."""
 
-    #: ``front``: those that no other is better than, by what is known from cheaper fidelities; ``all``.
+    #: ``front``: designs that no other dominates, by cheaper fidelities; ``all``.
     of: Literal["front", "all"] = "front"
-    #: Steps of one parameter by which designs may be away from the front and belong to it.
+    #: Steps of one parameter within which neighbours of the front are included.
     neighbours: int = 0
     at_most: int = 0  #: Designs of the front, spread evenly over it by the first objective; 0 for all.
     #: Behaviour of the memory in simulation, as ``loomwork sim --memory``.
@@ -146,8 +146,8 @@ class SweepSpec:
         return {name: found for engine in self.engines.values() for name, found in engine.workloads.items()}
 
     def scope(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what parameters have under their names in expressions: ``attention.rows``, and ``rows``
-        where one engine has such a parameter.
+        """Return the values of parameters by their names in expressions: ``attention.rows``, and ``rows``
+        where only one engine has it.
         """
         short = [name.partition(".")[2] for name in parameters]
         named = {name.partition(".")[2]: value for name, value in parameters.items()}
@@ -219,7 +219,7 @@ def spec_dict(spec: SweepSpec) -> dict[str, Any]:
 
 
 def spec_of(plain: Mapping[str, Any]) -> SweepSpec:
-    """Read what `spec_dict` gave."""
+    """Return the spec of `spec_dict`'s values."""
     return _SPEC.validate_python(plain)
 
 
@@ -266,7 +266,7 @@ def _is_expression(given: Any) -> bool:
 
 
 def _check_engine(document: Document, name: str, spec: EngineSpec) -> None:
-    """Check what only the engine knows: its fields, and the shapes of its workloads."""
+    """Check an engine's fields, and the shapes and files of its workloads."""
     engine = find_engine(name)
     fields = [field.name for field in dataclasses.fields(engine.config_type)]
     for part in ("parameters", "config"):

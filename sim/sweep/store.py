@@ -1,7 +1,7 @@
-"""The database of a sweep: its points, what is known of each, and who works on what.
+"""The database of a sweep: its points, their evaluations, and the claims of processes.
 
-One SQLite file.  Every outcome stands under the key of all that it follows from, once; any number of
-processes on machines that share the file add to it, each working only on what it has claimed.
+One SQLite file.  Every evaluation is stored once, under the key of everything it depends on. Processes on any
+machines that share the file add to it; each works on the keys that it has claimed.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from hw.errors import InputError
 from sim.host.tree import process
 from sim.sweep.points import DesignPoint, Evaluation
 
-#: What the file says of itself.
+#: Format and its version.
 FORMAT = "loomwork-sweep-1"
-#: Seconds without a sign of life after which a claim of another machine lapses.
+#: Seconds without renewal after which a claim of another machine lapses.
 LAPSE_SECONDS = 60.0
 #: Seconds to wait while another process writes.
 _BUSY_SECONDS = 60.0
@@ -40,7 +40,7 @@ _OUTCOME, _POINT = TypeAdapter(Evaluation), TypeAdapter(DesignPoint)
 
 
 class Store:
-    """The database at ``path``; made there if ``make`` and there is none.
+    """The database at ``path``; ``make`` creates a missing one.
 
     Raises `InputError` when the file is missing, no database of a sweep, of another version of the program,
     or cannot be written.
@@ -84,7 +84,7 @@ class Store:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        """Do what is done in the ``with`` block at once or not at all, and no other process meanwhile."""
+        """Make the ``with`` block one transaction that excludes other writers."""
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -107,7 +107,7 @@ class Store:
         return None if text is None else json.loads(text)
 
     def begin(self, spec: Mapping[str, Any], *, join: bool, code: str = "") -> None:
-        """Say what is swept, by whom and with what ``code``; of another sweep or code the outcomes stay.
+        """Record the sweep, this process and its ``code``; evaluations of another sweep or code stay.
 
         Raises `InputError` when another process works on it and this one does not join, or joins another.
         """
@@ -133,29 +133,29 @@ class Store:
             connection.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?)", self._presence())
 
     def forget_failures(self) -> None:
-        """Drop what failed but for predictions, which would fail again: a tool or memory may be there now."""
+        """Drop failures: a tool or memory may now be available. Predictions would fail again, and stay."""
         failed = "json_extract(document, '$.failure') != '' AND json_extract(document, '$.fidelity')"
         with self._writing() as connection:
             connection.execute(f"DELETE FROM outcomes WHERE {failed} != 'prediction'")
 
     def end(self) -> None:
-        """Return back all claims."""
+        """Release all claims."""
         with self._writing() as connection:
             connection.execute("DELETE FROM claims WHERE owner = ?", (self.owner,))
 
     def add_points(self, points: Iterable[tuple[int, DesignPoint]]) -> None:
-        """Put points under their numbers; those that are there already stay."""
+        """Store points by their numbers; existing ones stay."""
         with self._writing() as connection:
             rows = ((number, _POINT.dump_json(point).decode()) for number, point in points)
             connection.executemany("INSERT OR IGNORE INTO points VALUES (?, ?)", rows)
 
     def add_parts(self, parts: Iterable[tuple[int, str]]) -> None:
-        """Say which outcomes, by key, are of which points, by number."""
+        """Record the evaluations, by key, of points, by number."""
         with self._writing() as connection:
             connection.executemany("INSERT OR IGNORE INTO parts VALUES (?, ?)", parts)
 
     def claim(self, keys: Sequence[str]) -> list[str]:
-        """Return those of ``keys`` that nobody knows or works on; from now on this process does."""
+        """Claim the ``keys`` that are neither known nor claimed, and return them."""
         now, mine = time.time(), []
         with self._writing() as connection:
             for key in keys:
@@ -170,20 +170,20 @@ class Store:
         return mine
 
     def beat(self) -> None:
-        """Return a sign of life."""
+        """Renew the claims' time."""
         with self._writing() as connection:
             row = (time.time(), self.owner)
             connection.execute("UPDATE claims SET beat = ? WHERE owner = ?", row)
 
     def finish(self, outcomes: Mapping[str, Evaluation]) -> None:
-        """Keep outcomes by their keys; what another process found first stays."""
+        """Keep evaluations by their keys; one that another process stored first stays."""
         with self._writing() as connection:
             rows = ((key, _OUTCOME.dump_json(outcome).decode()) for key, outcome in outcomes.items())
             connection.executemany("INSERT OR IGNORE INTO outcomes VALUES (?, ?)", rows)
             connection.executemany("DELETE FROM claims WHERE key = ?", ((key,) for key in outcomes))
 
     def outcomes(self, keys: Iterable[str]) -> dict[str, Evaluation]:
-        """Return those outcomes that are known, by key."""
+        """Return the known evaluations by key."""
         found = {}
         for key in keys:
             row = self._connection.execute("SELECT document FROM outcomes WHERE key = ?", (key,)).fetchone()
@@ -192,7 +192,7 @@ class Store:
         return found
 
     def points(self) -> Iterator[tuple[int, DesignPoint, tuple[Evaluation, ...]]]:
-        """Return all points by number, each with all that is known of it."""
+        """Return all points by number, each with its evaluations."""
         outcomes = {
             key: self._read(_OUTCOME, document)
             for key, document in self._connection.execute("SELECT key, document FROM outcomes")
@@ -220,7 +220,7 @@ class Store:
         return {owner for (owner,) in self._connection.execute("SELECT DISTINCT owner FROM claims")}
 
     def _gone(self, owner: str) -> bool:
-        """Tell whether a process has ended: on this machine it can be seen, of another it is not heard of."""
+        """Return whether a process has ended: seen on this machine; silent for `LAPSE_SECONDS` on another."""
         host, pid, began = owner.rsplit(":", 2)
         if host == socket.gethostname():
             return _began(int(pid)) != began
@@ -230,7 +230,7 @@ class Store:
 
 
 def is_database(path: Path) -> bool:
-    """Say whether a file is one of SQLite, by its first bytes (its format's documentation, 1.3)."""
+    """Return whether a file is SQLite's, by its first bytes (its format's documentation, 1.3)."""
     try:
         with path.open("rb") as file:
             return file.read(16) == b"SQLite format 3\0"

@@ -1,4 +1,4 @@
-"""Which designs are looked at, batch by batch: the same designs for the same results, whoever asks."""
+"""The designs of a sweep, batch by batch: the same designs for the same results."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Batches = Generator[list[Place], Values, None]
 def batches(space: Space) -> Batches:
     """Return batches of designs; each is answered with the objectives of its designs before the next.
 
-    What is asked follows from the spec and the answers alone: a sweep that was interrupted asks the same
-    again, and processes that share a database ask alike.
+    Batches depend on the spec and the answers alone. A resumed sweep asks for the same designs, and so do
+    processes that share a database.
 
     Raises
     ------
@@ -37,7 +37,7 @@ def _suggested(space: Space) -> Batches:
     import optuna
 
     strategy, seed = space.spec.strategy, space.spec.seed
-    space.drawn(1, seed)  # which says so when there is none
+    space.drawn(1, seed)  # raises when there is none
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     sampler: optuna.samplers.BaseSampler
     if strategy.name == "nsga2":

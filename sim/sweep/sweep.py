@@ -1,4 +1,4 @@
-"""A sweep: every design predicted, and those that matter looked at more and more closely."""
+"""A sweep: every design is predicted, the selected ones are evaluated by dearer fidelities."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from sim.sweep.store import Store
 from sim.sweep.strategy import batches
 from sim.sweep.task import Task, code_digest, evaluate, legal_config
 
-#: Times that a question is asked again when whoever worked on it died.
+#: Attempts at a task whose worker dies.
 _TRIES = 3
-#: Most predictions asked for at a time; simulations are asked for one by one.
+#: Most predictions in one chunk; simulations go one by one.
 _CHUNK = 32
-#: Seconds between signs of life, and between looks at what other processes found.
+#: Seconds between renewals of claims, and between reads of other processes' results.
 _BEAT_SECONDS = 5.0
 _POLL_SECONDS = 1.0
 
@@ -33,10 +33,10 @@ _POLL_SECONDS = 1.0
 def run_sweep(
     spec: SweepSpec, database: Path, executor: Executor, *, join: bool = False, retry: bool = False
 ) -> SweepResults:
-    """Carry a sweep out, or what of it is still to be done, and give all results.
+    """Run a sweep or resume it, and return all results.
 
-    It may be killed at any time and be run again: what is in the database is not done twice, but with
-    ``retry`` what failed.  Any number of processes may ``join``; each works on what the others do not.
+    It may be killed at any time and run again: evaluations in the database are reused, failed ones repeated
+    with ``retry``.  Any number of processes may ``join`` and share the work.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def run_sweep(
 
 
 class _Sweep:
-    """What one process knows of a sweep that goes on."""
+    """One process's state of a running sweep."""
 
     def __init__(self, spec: SweepSpec, store: Store, executor: Executor, activity: ProgressLine) -> None:
         self.spec = spec
@@ -97,7 +97,7 @@ class _Sweep:
             self.front = self._front(self._values())
 
     def _predict(self, space: Space, batch: Iterable[Place]) -> None:
-        """Know the prediction of each design of a batch; what does not fit is not looked at further."""
+        """Predict each design of a batch; designs that do not fit are not predicted."""
         first = len(self.points)
         new = [place for place in dict.fromkeys(batch) if place not in self.places]
         direct: dict[str, Evaluation] = {}
@@ -133,7 +133,7 @@ class _Sweep:
     def _gates(
         self, engine: str, board: str, chosen: Mapping[str, Value]
     ) -> tuple[str, Evaluation, dict[str, Value]]:
-        """Return what an engine takes of a board, which is known at once, and its configuration."""
+        """Return the key and evaluation of an engine's resources, and its configuration."""
         try:
             config = legal_config(engine, board, chosen)
         except InputError as error:
@@ -145,7 +145,7 @@ class _Sweep:
     def _tasks(
         self, fidelity: Fidelity, numbers: Iterable[int], selection: Selection
     ) -> Iterator[tuple[int, Task]]:
-        """Return the questions of a fidelity about designs: the first workload of all, then the next."""
+        """Return the tasks of a fidelity for designs, workload by workload."""
         numbers = list(numbers)
         for name, engine in self.spec.engines.items():
             workloads = {"": None} if fidelity == "synthesis" else engine.workloads
@@ -200,7 +200,7 @@ class _Sweep:
         return sorted({*front, *around})
 
     def _complete(self, title: str, tasks: Iterable[Task]) -> None:
-        """Know the answers to all questions: from the database, from workers, from other processes."""
+        """Complete all tasks: from the database, by workers, or by other processes."""
         missing = {task.key: task for task in tasks}
         total, began = len(missing), time.monotonic()
         self._take(missing)
@@ -213,7 +213,7 @@ class _Sweep:
                 size = max(1, min(_CHUNK, len(waiting) // (4 * self.executor.slots)))
                 size = size if title == "prediction" else 1
                 chunk, waiting = waiting[:size], waiting[size:]
-                if deaths[chunk[0]]:  # one by one, to see which it is
+                if deaths[chunk[0]]:  # one by one, to find the fatal one
                     chunk, waiting = chunk[:1], chunk[1:] + waiting
                 if mine := self.store.claim([key for key in chunk if key in missing]):
                     self.executor.submit([missing[key] for key in mine])
@@ -225,7 +225,7 @@ class _Sweep:
             if not waiting and time.monotonic() - polled > _POLL_SECONDS:
                 polled = time.monotonic()
                 self._take(missing)
-                # What a process that has ended had claimed is free again.
+                # Claims of an ended process are free again.
                 waiting = [] if under_way else list(missing)
             if not under_way and missing:
                 time.sleep(_POLL_SECONDS / 5)
@@ -233,7 +233,7 @@ class _Sweep:
             self._tell(title, done, total, done - cached, time.monotonic() - began)
 
     def _answered(self, answered: Answered, missing: dict[str, Task], deaths: Counter[str]) -> list[str]:
-        """Keep answers; of what died give what is to be asked again."""
+        """Store evaluations; return the keys of lost tasks to repeat."""
         again, found = [], dict(zip((task.key for task in answered.tasks), answered.outcomes, strict=False))
         if answered.death:
             for task in answered.tasks:

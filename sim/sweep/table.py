@@ -1,4 +1,4 @@
-"""What a sweep found, printed."""
+"""The results of a sweep, printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One question of a sweep: a fidelity, an engine's configuration and, of most, a workload; and its answer."""
+"""One task of a sweep: a fidelity, an engine's configuration and, except for synthesis, a workload."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from sim.sweep.figures import measured_figures, predicted_figures
 from sim.sweep.points import OF_SYNTHESIS, Evaluation, Fidelity
 from sim.sweep.spec import WorkloadSpec
 
-#: What each answer follows from beside its question.
+#: Packages that each fidelity's results depend on.
 _SOURCES: Mapping[Fidelity, tuple[ModuleType, ...]] = {
     "prediction": (hw, sim.engines),
     "control": (hw, sim.engines, sim.memory, sim.bench, sim.run),
@@ -47,7 +47,7 @@ _SOURCES: Mapping[Fidelity, tuple[ModuleType, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """A question; see `sim.sweep.points.Evaluation` for its answer."""
+    """A task; its result is a `sim.sweep.points.Evaluation`."""
 
     fidelity: Fidelity
     engine: str
@@ -60,7 +60,7 @@ class Task:
 
     @functools.cached_property
     def key(self) -> str:
-        """Equal for questions that have the same answer."""
+        """Equal for tasks with the same result."""
         asked = "" if self.asked is None else _content(self.asked)
         simulated = (str(self.seed), self.memory) if self.fidelity in ("control", "full") else ()
         config = json.dumps(self.config, sort_keys=True)
@@ -71,17 +71,17 @@ class Task:
 
     @property
     def title(self) -> str:
-        """What is shown while it is worked on."""
+        """Title for progress lines."""
         return f"{self.fidelity} of {self.workload or self.engine}"
 
 
 def code_digest() -> str:
-    """Name all code that answers follow from."""
+    """Return a digest of all code that results depend on."""
     return key_of(source_digest(*packages) for packages in _SOURCES.values())
 
 
 def legal_config(engine_name: str, board: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a configuration as plain values, with the board's defaults for what is not chosen.
+    """Return a configuration as plain values; fields that are not chosen have the board's defaults.
 
     Raises `InputError` for the first field that is wrong.
     """
@@ -95,9 +95,9 @@ def legal_config(engine_name: str, board: str, chosen: Mapping[str, Any]) -> dic
 
 
 def evaluate(task: Task, directory: Path | None = None) -> Evaluation:
-    """Answer a question; what goes wrong is an answer, too.
+    """Evaluate a task; an error becomes the evaluation's failure.
 
-    ``directory`` gets a folder with what speaks of a simulation that failed.
+    ``directory`` gets a folder with the files of a failed simulation.
     """
     began = time.monotonic()
     kept = directory / task.key if directory else Path(tempfile.mkdtemp(prefix="loomwork-"))
@@ -148,7 +148,7 @@ def _simulate(task: Task, directory: Path) -> _Answer:
         directory=directory,
         seed=task.seed,
         memory_mode=task.memory,
-        # Where control waits for data the whole kernel says the same.
+        # Engines without data cells are simulated whole.
         control_only=task.fidelity == "control" and bool(engine.data_cells),
     )
     if result.mismatches:
@@ -162,7 +162,7 @@ def _synthesize(task: Task, directory: Path) -> _Answer:
     from sim.timing.kernel import kernel_timing
 
     engine, board, config = _parts(task)
-    # With source lines, as `loomwork timing` has them: what one command mapped the other finds mapped.
+    # With source lines, as in `loomwork timing`: both share mapped netlists.
     kernel = kernel_design(engine, config, board, sources=True)
     counted = synthesize(kernel.verilog, kernel.top_name)
     timed = kernel_timing(kernel.verilog, kernel.top_name, board, regions=kernel.regions)

@@ -1,4 +1,4 @@
-"""A process that answers questions of a sweep: pickled tasks on its input, outcomes on its output."""
+"""A worker of a sweep: pickled tasks on its input, evaluations on its output."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from sim.sweep.task import evaluate
 
 
 def main() -> None:
-    """Answer until the input ends; when the process that asks is gone, end with all that was started."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asks says when to end
+    """Evaluate until the input ends; when the parent is gone, end with all children."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the asking process decides the end
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     with os.fdopen(os.dup(1), "wb") as answers:
-        os.dup2(2, 1)  # what is printed is no answer
+        os.dup2(2, 1)  # printed text must not reach the pipe of results
         while True:
             try:
                 tasks, directory = pickle.load(sys.stdin.buffer)

@@ -68,14 +68,16 @@ def _tiles(comparison: AttentionComparison) -> list[Headline]:
     on_chip = [comparison.of(row, method) for method in METHODS if method not in (OURS, *SPILLING)]
     best = max(on_chip, key=lambda figures: figures.utilization)
     spilled = min((comparison.of(row, method) for method in SPILLING), key=lambda found: found.moved_bytes)
-    there = f"at {row.tokens:,} tokens"
+    at_length = f"at {row.tokens:,} tokens"
     tiles = [
-        Headline(f"Useful MACs {there}", percent(ours.utilization), f"{ours.source}; start to done", True),
+        Headline(
+            f"Useful MACs {at_length}", percent(ours.utilization), f"{ours.source}; start to done", True
+        ),
         Headline(
             f"{best.method} there", percent(best.utilization), "the best of those that keep scores on chip"
         ),
         Headline(
-            f"Bytes {there}",
+            f"Bytes {at_length}",
             times(ours.over_compulsory, places=2),
             "of the compulsory ones: every input and result once",
         ),
