@@ -40,7 +40,8 @@ WORKLOADS: Mapping[str, Mapping[str, WorkloadSpec]] = {
         ),
     },
     "conv": {
-        name: WorkloadSpec(network=str(_CODENET / f"{name}.csv")) for name in ("codenet_a", "codenet_c")
+        name: WorkloadSpec(files={"network": str(_CODENET / f"{name}.csv")})
+        for name in ("codenet_a", "codenet_c")
     },
     "oram": {"operations_200": WorkloadSpec(shape={"operations": 200})},
     "scheduler": {"default_plan": WorkloadSpec()},
