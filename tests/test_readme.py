@@ -22,6 +22,8 @@ BLOCK = re.compile(r"^```\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MAKES = {"output", "report", "html", "trace", "labels"}
 #: What a command makes without being asked to.
 UNASKED = {"plan": "plan.json"}
+#: What takes up to hours and has soaks of its own, and `make test`, which this may be part of.
+LONG = ("make test", "loomwork compare", "loomwork sweep", "loomwork report attention.db")
 FILE = re.compile(r"[\w./-]+\.(?:npz|csv|yaml|json|html|db|onnx|bin)|card")
 
 
@@ -122,7 +124,7 @@ def test_examples_are_what_makes_them(tmp_path):
 
 @pytest.mark.soak
 def test_the_commands_run_in_a_fresh_clone(tmp_path, subtests):
-    """All but `make test`, which this may be part of, with a folder of caches of its own."""
+    """All but `LONG`, with a folder of caches of its own."""
     clone = tmp_path / "clone"
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
     for name in filter(None, tracked.decode().split("\0")):
@@ -136,7 +138,7 @@ def test_the_commands_run_in_a_fresh_clone(tmp_path, subtests):
     for command in commands():
         if command.startswith("export "):
             exported.append(command)
-        elif words_of(command)[:2] != ["make", "test"]:
+        elif not command.startswith(LONG):
             with subtests.test(command):
                 script = "\n".join([*exported, command])
                 run = subprocess.run(
