@@ -22,7 +22,7 @@ BLOCK = re.compile(r"^```\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MAKES = {"output", "report", "html", "trace", "labels"}
 #: What a command makes without being asked to.
 UNASKED = {"plan": "plan.json"}
-#: What takes up to hours and has soaks of its own, and `make test`, which this may be part of.
+#: Commands of up to hours, of which the test above checks the words; and `make test`, which may run this one.
 LONG = ("make test", "loomwork compare", "loomwork sweep", "loomwork report attention.db")
 FILE = re.compile(r"[\w./-]+\.(?:npz|csv|yaml|json|html|db|onnx|bin)|card")
 

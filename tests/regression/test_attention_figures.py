@@ -153,7 +153,7 @@ def test_results_that_take_longer_than_keys_are_predicted(lanes, keys, query_siz
 @pytest.mark.soak
 @pytest.mark.parametrize("engines", [False, True], ids=["default", "engines"])
 def test_random_launches_are_predicted(engines, monkeypatch):
-    """300 of the default engine, and 60 of a small engine each, which is drawn and built without optimizing."""
+    """300 of the default engine; one of each of 60 random small engines, built without optimizing."""
     if engines:
         monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")
     found = list(compare(range(60 if engines else 300), engines=engines))
