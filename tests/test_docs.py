@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import typer
 
+from docs.generated import pages
 from sim.cli.main import app
 
 ROOT = Path(__file__).parent.parent
@@ -69,3 +70,11 @@ def test_tests_that_pages_name_are_there():
     assert len(paths) >= 6
     for path in paths:
         assert "NAME" in path or (ROOT / path.partition("::")[0]).exists(), path
+
+
+def test_pages_are_made_of_commands_and_configurations():
+    made = pages()
+    assert "## loomwork sim\n" in made["commands.md"]
+    assert "--network" in made["commands.md"]
+    assert "| `lanes` |" in made["configurations.md"]
+    assert made["contributing.md"].startswith("# Contributing")

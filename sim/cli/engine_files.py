@@ -28,7 +28,8 @@ class InputCommand(typer.core.TyperCommand):
 
     def get_params(self, ctx: Any) -> Parameters:
         """Return the options of the engine beside those of all engines."""
-        own = self._parameters(()) if ctx.obj is None else ctx.obj["parameters"]
+        chosen = (ctx.obj or {}).get("parameters")
+        own = self._parameters(()) if chosen is None else chosen
         return [*super().get_params(ctx), *own]
 
     def invoke(self, ctx: Any) -> Any:
