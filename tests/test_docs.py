@@ -17,10 +17,20 @@ SOURCES = [
 ]
 
 
+def anchors(page):
+    """Return the anchors of a page's headings, as the site makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_to_files(page):
-    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text()):
-        assert "://" in target or (page.parent / target).exists(), target
+def test_links_lead_to_files_and_headings(page):
+    for target, anchor in re.findall(r"\]\(([^)#]*?)(?:#([^)]*))?\)", page.read_text()):
+        if "://" in target:
+            continue
+        file = page.parent / target if target else page
+        assert file.exists(), target
+        assert not anchor or file.suffix != ".md" or anchor in anchors(file), f"{target}#{anchor}"
 
 
 def test_the_names_of_the_glossary_are_in_the_code():
