@@ -26,7 +26,16 @@ from hw.lib.convert import ports, to_verilog
 
 
 class Placer(Protocol):
-    """How a repeated component enters its parent."""
+    """How a repeated component enters its parent.
+
+    >>> def parent(placer: Placer) -> Module:
+    ...     m = Module()
+    ...     for n in range(2):
+    ...         placer.place(m, f"skid_{n}", "skid_8", lambda: Skid(8))
+    ...     return m
+    >>> from hw.lib.skid import Skid
+    >>> m = parent(InlinePlacer())
+    """
 
     def place(self, m: Module, name: str, cell: str, make: Callable[[], wiring.Component]) -> Any:
         """Place one copy in ``m`` and return an object with the component's interface.
@@ -39,7 +48,14 @@ class Placer(Protocol):
 
 
 class InlinePlacer:
-    """Every placement is an ordinary submodule."""
+    """Every placement is an ordinary submodule.
+
+    >>> from hw.lib.skid import Skid
+    >>> m = Module()
+    >>> skid = InlinePlacer().place(m, "skid_0", "skid_8", lambda: Skid(8))
+    >>> skid.o.payload.shape()
+    unsigned(8)
+    """
 
     def place(self, m: Module, name: str, cell: str, make: Callable[[], wiring.Component]) -> Any:
         """Add ``make()`` to ``m`` as the submodule ``name``."""
@@ -52,6 +68,13 @@ class CellPlacer:
     """Every placement is an ``Instance`` of a cell converted once.
 
     ``sources``: whether the text names the lines of Python; see `hw.lib.convert.to_verilog`.
+
+    >>> from hw.lib.skid import Skid
+    >>> m, placer = Module(), CellPlacer()
+    >>> for n in range(2):
+    ...     skid = placer.place(m, f"skid_{n}", "skid_8", lambda: Skid(8))
+    >>> placer.verilog.count("module skid_8(")
+    1
     """
 
     def __init__(self, *, sources: bool = False) -> None:
@@ -97,7 +120,13 @@ class CellPlacer:
 class ControlPlacer(CellPlacer):
     """As `CellPlacer`, but of some cells nothing is placed: their outputs are constant 0.
 
-    ``left_out``: what the names of these cells begin with.
+    ``left_out``: prefixes of the names of these cells.
+
+    >>> from hw.lib.skid import Skid
+    >>> m, placer = Module(), ControlPlacer(("skid",))
+    >>> skid = placer.place(m, "skid_0", "skid_8", lambda: Skid(8))
+    >>> placer.verilog
+    ''
     """
 
     def __init__(self, left_out: tuple[str, ...], *, sources: bool = False) -> None:

@@ -25,6 +25,12 @@ class BFloat16(wiring.Component):
     Behaviour
     ---------
     A conversion a cycle.  Stages: magnitude; place of its leading one; shift to the top; round.
+
+    Example
+    -------
+    >>> converter = BFloat16(32)
+    >>> converter.o.shape(), converter.LATENCY
+    (unsigned(16), 4)
     """
 
     LATENCY = 4
