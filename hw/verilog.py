@@ -14,7 +14,7 @@ from hw.config import check_control_only, check_fits, config_dict, config_hash
 from hw.design import Design, MemoryPort
 from hw.engine import Engine
 from hw.errors import InputError
-from hw.lib.arguments import ArgumentTable, Kind, Register
+from hw.lib.arguments import ArgumentKind, ArgumentTable, Register
 from hw.lib.convert import to_verilog
 from hw.lib.kernel import BodySignature, Kernel
 from hw.lib.place import CellPlacer, ControlPlacer
@@ -175,4 +175,4 @@ def _entry(register: Register) -> dict[str, Any]:
         "bits": argument.bits,
         "doc": argument.doc,
     }
-    return entry | {"port": argument.port} if argument.kind is Kind.POINTER else entry
+    return entry | {"port": argument.port} if argument.kind is ArgumentKind.POINTER else entry

@@ -15,7 +15,7 @@ from hw.board.resources import Resources
 from hw.engine import Engine
 from hw.errors import InputError
 from hw.lib import axi
-from hw.lib.arguments import STATUS, Argument, ArgumentTable, Kind
+from hw.lib.arguments import STATUS, Argument, ArgumentKind, ArgumentTable
 from hw.lib.counters import Counters, counter_names
 from hw.lib.dma.read import ReadDMA
 from hw.lib.dma.write import WriteDMA
@@ -52,12 +52,15 @@ def vadd_table() -> ArgumentTable:
     """Return the arguments: every vector has a port of its own."""
     return ArgumentTable(
         (
-            Argument(name="a", kind=Kind.POINTER, port="gmem0", doc="First summand, int32"),
-            Argument(name="b", kind=Kind.POINTER, port="gmem1", doc="Second summand, int32"),
-            Argument(name="c", kind=Kind.POINTER, port="gmem2", doc="Sum, int32; wraps [mod 2^32]"),
-            Argument(name="words", kind=Kind.SCALAR, doc="Length of a, b and c in 32-bit words"),
-            *(Argument(name=n, kind=Kind.COUNTER, doc="Clock cycles") for n in counter_names(["memory"])),
-            *(Argument(name=n, kind=Kind.COUNTER, doc="Useful bytes since the start") for n in BYTES),
+            Argument(name="a", kind=ArgumentKind.POINTER, port="gmem0", doc="First summand, int32"),
+            Argument(name="b", kind=ArgumentKind.POINTER, port="gmem1", doc="Second summand, int32"),
+            Argument(name="c", kind=ArgumentKind.POINTER, port="gmem2", doc="Sum, int32; wraps [mod 2^32]"),
+            Argument(name="words", kind=ArgumentKind.SCALAR, doc="Length of a, b and c in 32-bit words"),
+            *(
+                Argument(name=n, kind=ArgumentKind.COUNTER, doc="Clock cycles")
+                for n in counter_names(["memory"])
+            ),
+            *(Argument(name=n, kind=ArgumentKind.COUNTER, doc="Useful bytes since the start") for n in BYTES),
             STATUS,
         )
     )

@@ -23,11 +23,11 @@ RANGE_BYTES = 0x1000
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
-class Kind(enum.Enum):
-    """Kind of a register.
+class ArgumentKind(enum.Enum):
+    """ArgumentKind of a register.
 
-    >>> Kind("pointer")
-    <Kind.POINTER: 'pointer'>
+    >>> ArgumentKind("pointer")
+    <ArgumentKind.POINTER: 'pointer'>
     """
 
     SCALAR = "scalar"  # 32 bit, written by the host
@@ -39,12 +39,12 @@ class Kind(enum.Enum):
 class Argument:
     """One register of the table.
 
-    >>> Argument(name="q", kind=Kind.POINTER, port="gmem0", doc="Queries, int8").bits
+    >>> Argument(name="q", kind=ArgumentKind.POINTER, port="gmem0", doc="Queries, int8").bits
     64
     """
 
     name: str  #: Lower-case C identifier; the name everywhere (gateware, header, host script, report).
-    kind: Kind  #: `Kind.SCALAR`, `Kind.POINTER` or `Kind.COUNTER`.
+    kind: ArgumentKind  #: `ArgumentKind.SCALAR`, `ArgumentKind.POINTER` or `ArgumentKind.COUNTER`.
     doc: str  #: One line with the unit.
     port: str | None = None  #: The memory port of a pointer (``"gmem0"``), else None.
     secret: bool = False  #: Whether its register reads as zero.
@@ -52,7 +52,7 @@ class Argument:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise InputError("argument name", self.name, "a lower-case C identifier")
-        if (self.kind is Kind.POINTER) != (self.port is not None):
+        if (self.kind is ArgumentKind.POINTER) != (self.port is not None):
             raise InputError(
                 f"port of argument {self.name}", self.port, "given for a pointer and only for one"
             )
@@ -64,7 +64,7 @@ class Argument:
     @property
     def bits(self) -> int:
         """Width of the register in bits."""
-        return 32 if self.kind is Kind.SCALAR else 64
+        return 32 if self.kind is ArgumentKind.SCALAR else 64
 
 
 #: Bit of the counter ``status`` of every kernel: memory answered with an error.
@@ -73,7 +73,7 @@ STATUS_BUS = 32
 #: with further status bits defines its own counter of this name.
 STATUS = Argument(
     name="status",
-    kind=Kind.COUNTER,
+    kind=ArgumentKind.COUNTER,
     doc=f"{STATUS_BUS}: memory answered with an error, results mean nothing, all counts are 0; else 0",
 )
 
@@ -82,7 +82,7 @@ STATUS = Argument(
 class Register:
     """An argument with its byte offset into ``s_axi_control``.
 
-    >>> rows = Argument(name="rows", kind=Kind.SCALAR, doc="Rows")
+    >>> rows = Argument(name="rows", kind=ArgumentKind.SCALAR, doc="Rows")
     >>> Register(argument=rows, offset=0x10).offset
     16
     """
@@ -101,8 +101,8 @@ class ArgumentTable:
 
     Example
     -------
-    >>> a = Argument(name="a", kind=Kind.POINTER, port="gmem0", doc="Input, int8")
-    >>> n = Argument(name="n", kind=Kind.SCALAR, doc="Elements")
+    >>> a = Argument(name="a", kind=ArgumentKind.POINTER, port="gmem0", doc="Input, int8")
+    >>> n = Argument(name="n", kind=ArgumentKind.SCALAR, doc="Elements")
     >>> table = ArgumentTable((a, n, STATUS))
     >>> [hex(table.offset(name)) for name in ("a", "n", "status")]
     ['0x10', '0x1c', '0x400']
@@ -125,12 +125,12 @@ class ArgumentTable:
     @property
     def call(self) -> tuple[Argument, ...]:
         """Scalars and pointers, in the order of the kernel call."""
-        return tuple(argument for argument in self.arguments if argument.kind is not Kind.COUNTER)
+        return tuple(argument for argument in self.arguments if argument.kind is not ArgumentKind.COUNTER)
 
     @property
     def counters(self) -> tuple[Argument, ...]:
         """The read-only counters."""
-        return tuple(argument for argument in self.arguments if argument.kind is Kind.COUNTER)
+        return tuple(argument for argument in self.arguments if argument.kind is ArgumentKind.COUNTER)
 
     @property
     def ports(self) -> tuple[str, ...]:

@@ -38,8 +38,8 @@ class BodySignature(wiring.Signature):
 
     ``data_width``: bits of a beat of every memory port, or of each by its name.
 
-    >>> from hw.lib.arguments import Argument, Kind
-    >>> table = ArgumentTable((Argument(name="a", kind=Kind.POINTER, port="gmem0", doc="Input"),))
+    >>> from hw.lib.arguments import Argument, ArgumentKind
+    >>> table = ArgumentTable((Argument(name="a", kind=ArgumentKind.POINTER, port="gmem0", doc="Input"),))
     >>> list(BodySignature(table, data_width=256).members)
     ['start', 'done', 'args', 'counters', 'gmem0']
     """

@@ -78,8 +78,8 @@ class RegisterFile(wiring.Component):
 
     Example
     -------
-    >>> from hw.lib.arguments import Argument, Kind
-    >>> table = ArgumentTable((Argument(name="n", kind=Kind.SCALAR, doc="Elements"),))
+    >>> from hw.lib.arguments import Argument, ArgumentKind
+    >>> table = ArgumentTable((Argument(name="n", kind=ArgumentKind.SCALAR, doc="Elements"),))
     >>> registers = RegisterFile(table)
     >>> registers.args.shape()
     StructLayout({'n': 32})

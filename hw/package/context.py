@@ -7,7 +7,7 @@ from typing import Any
 
 from hw.design import Design, MemoryPort
 from hw.lib import registers
-from hw.lib.arguments import POINTER_ALIGN_BYTES, RANGE_BYTES, STATUS_BUS, Kind
+from hw.lib.arguments import POINTER_ALIGN_BYTES, RANGE_BYTES, STATUS_BUS, ArgumentKind
 from hw.lib.axi import MAX_BURST_BEATS
 from hw.lib.kernel import CONTROL_PREFIX, MEMORY_PREFIX
 from hw.package.regions import constrained
@@ -58,7 +58,7 @@ def context(design: Design) -> dict[str, Any]:
         "associated": {
             register.argument.name: f"{MEMORY_PREFIX}_{register.argument.port}"
             for register in table.registers
-            if register.argument.kind is Kind.POINTER
+            if register.argument.kind is ArgumentKind.POINTER
         },
         "connections": [
             (f"{MEMORY_PREFIX}_{port.name}", _vitis_channel(port, design)) for port in design.ports

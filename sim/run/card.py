@@ -18,7 +18,7 @@ from hw.config import config_dict, config_hash
 from hw.edge import Document, validate
 from hw.errors import InputError
 from hw.launch import Launch
-from hw.lib.arguments import Kind, Register
+from hw.lib.arguments import ArgumentKind, Register
 from hw.registry import find_engine
 from hw.verilog import kernel_name
 from sim.run import launch_folder as folder
@@ -175,7 +175,7 @@ def _check_call(directory: Path, manifest: Manifest, prepared: Prepared) -> None
 def _place(register: Register, board: Board) -> dict[str, Any]:
     """Return the register's offset and, of a pointer, its port and memory."""
     place: dict[str, Any] = {"offset": register.offset}
-    if register.argument.kind is Kind.POINTER and register.argument.port is not None:
+    if register.argument.kind is ArgumentKind.POINTER and register.argument.port is not None:
         memory = memory_of_port(register.argument.port, board)
         place |= {"port": register.argument.port, "memory": memory.name}
     return place

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hw.board import Board
 from hw.errors import InputError
 from hw.launch import Buffer, Launch
-from hw.lib.arguments import POINTER_ALIGN_BYTES, ArgumentTable, Kind
+from hw.lib.arguments import POINTER_ALIGN_BYTES, ArgumentKind, ArgumentTable
 from sim.bench.plan import GUARD_BYTES, PlacedBuffer
 from sim.run.memories import memory_of_port
 
@@ -24,7 +24,7 @@ def place_buffers(
 
     Raises `InputError` when the launch and the table do not fit together, or a channel is too small.
     """
-    ports = {argument.name: argument.port for argument in table.call if argument.kind is Kind.POINTER}
+    ports = {argument.name: argument.port for argument in table.call if argument.kind is ArgumentKind.POINTER}
     names = sorted([*(buffer.argument for buffer in launch.buffers), *launch.nulls])
     if names != sorted(ports):
         raise InputError("buffers of the launch", names, f"one a pointer: {sorted(ports)}")
@@ -65,7 +65,7 @@ def register_writes(
 
     Raises `InputError` when a scalar is missing, an argument unknown, or a number wider than its register.
     """
-    scalars = sorted(argument.name for argument in table.call if argument.kind is Kind.SCALAR)
+    scalars = sorted(argument.name for argument in table.call if argument.kind is ArgumentKind.SCALAR)
     if sorted(launch.scalars) != scalars:
         raise InputError("scalars of the launch", sorted(launch.scalars), f"those of the table: {scalars}")
     addresses = {buffer.argument: buffer.address for buffer in buffers}

@@ -6,7 +6,7 @@ import pytest
 from amaranth.hdl import Array, Cat, Elaboratable, Module, Mux, Signal
 from amaranth.lib.wiring import In
 
-from hw.lib.arguments import Argument, ArgumentTable, Kind
+from hw.lib.arguments import Argument, ArgumentKind, ArgumentTable
 from hw.lib.registers import RegisterFile
 from tests.formal.axi_lite_properties import AxiLiteProperties
 from tests.formal.channel import attach
@@ -15,9 +15,9 @@ from tests.support.proofs.mutants import mutant
 
 TABLE = ArgumentTable(
     (
-        Argument(name="n", kind=Kind.SCALAR, doc="a number"),
-        Argument(name="p", kind=Kind.POINTER, port="gmem0", doc="an address"),
-        Argument(name="cycles", kind=Kind.COUNTER, doc="cycles"),
+        Argument(name="n", kind=ArgumentKind.SCALAR, doc="a number"),
+        Argument(name="p", kind=ArgumentKind.POINTER, port="gmem0", doc="an address"),
+        Argument(name="cycles", kind=ArgumentKind.COUNTER, doc="cycles"),
     )
 )
 ARGUMENT_WORDS = (0x10, 0x18, 0x1C)

@@ -7,7 +7,7 @@ import functools
 from hw.attention.config import AttentionConfig
 from hw.attention.movers.ports import TABLE_PORT, key_port, query_port, result_port, value_port
 from hw.attention.walk.descriptor import SCALARS
-from hw.lib.arguments import STATUS, Argument, ArgumentTable, Kind
+from hw.lib.arguments import STATUS, Argument, ArgumentKind, ArgumentTable
 from hw.lib.counters import counter_names
 
 #: Causes of a cycle without a key, in order of precedence.
@@ -74,7 +74,7 @@ def argument_table(config: AttentionConfig) -> ArgumentTable:
     ports = stream_ports(config)
 
     def pointer(name: str, port: int, doc: str) -> Argument:
-        return Argument(name=name, kind=Kind.POINTER, doc=doc, port=f"gmem{port}")
+        return Argument(name=name, kind=ArgumentKind.POINTER, doc=doc, port=f"gmem{port}")
 
     def slices(side: str, stream: int) -> list[Argument]:
         what, number = ("keys", key_port) if side == "k" else ("values", value_port)
@@ -90,8 +90,8 @@ def argument_table(config: AttentionConfig) -> ArgumentTable:
 
     return ArgumentTable(
         (
-            *(Argument(name=name, kind=Kind.SCALAR, doc=_SCALAR_DOCS[name]) for name in SCALARS),
-            Argument(name="job_count", kind=Kind.SCALAR, doc="Jobs after the first one"),
+            *(Argument(name=name, kind=ArgumentKind.SCALAR, doc=_SCALAR_DOCS[name]) for name in SCALARS),
+            Argument(name="job_count", kind=ArgumentKind.SCALAR, doc="Jobs after the first one"),
             pointer("bitmap", TABLE_PORT, "Bits of key tiles, a row of 32-byte words for each query tile"),
             pointer("slopes", TABLE_PORT, "int32 [heads], slopes of logits; 0 for none"),
             pointer("pages", TABLE_PORT, "Two u32 for each page: where its keys and values lie, by 16 bytes"),
@@ -106,11 +106,11 @@ def argument_table(config: AttentionConfig) -> ArgumentTable:
                 for w in range(config.result_ports)
             ),
             *(
-                Argument(name=name, kind=Kind.COUNTER, doc=_CYCLE_DOCS[name])
+                Argument(name=name, kind=ArgumentKind.COUNTER, doc=_CYCLE_DOCS[name])
                 for name in counter_names(CAUSES)
             ),
             *(
-                Argument(name=name, kind=Kind.COUNTER, doc=doc)
+                Argument(name=name, kind=ArgumentKind.COUNTER, doc=doc)
                 for name, doc in (bytes_counters(config) | saturation_counters(config)).items()
             ),
             STATUS,

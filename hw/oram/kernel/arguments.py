@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 
-from hw.lib.arguments import Argument, ArgumentTable, Kind
+from hw.lib.arguments import Argument, ArgumentKind, ArgumentTable
 from hw.lib.counters import counter_names
 from hw.oram.config import OramConfig
 
@@ -61,13 +61,13 @@ def argument_table(config: OramConfig) -> ArgumentTable:
     """
 
     def scalar(name: str, doc: str, *, secret: bool = False) -> Argument:
-        return Argument(name=name, kind=Kind.SCALAR, doc=doc, secret=secret)
+        return Argument(name=name, kind=ArgumentKind.SCALAR, doc=doc, secret=secret)
 
     def pointer(name: str, port: str, doc: str) -> Argument:
-        return Argument(name=name, kind=Kind.POINTER, doc=doc, port=port)
+        return Argument(name=name, kind=ArgumentKind.POINTER, doc=doc, port=port)
 
     def counter(name: str, doc: str) -> Argument:
-        return Argument(name=name, kind=Kind.COUNTER, doc=doc)
+        return Argument(name=name, kind=ArgumentKind.COUNTER, doc=doc)
 
     def key(name: str, doc: str) -> list[Argument]:
         return [

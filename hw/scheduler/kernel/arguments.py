@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hw.lib.arguments import STATUS, Argument, ArgumentTable, Kind
+from hw.lib.arguments import STATUS, Argument, ArgumentKind, ArgumentTable
 from hw.lib.counters import counter_names
 from hw.scheduler.config import SchedulerConfig
 
@@ -28,11 +28,11 @@ COUNTS = {
 _IMAGE = (
     Argument(
         name="program",
-        kind=Kind.POINTER,
+        kind=ArgumentKind.POINTER,
         doc="The program image, at a multiple of the port's word",
         port="gmem0",
     ),
-    Argument(name="program_records", kind=Kind.SCALAR, doc="Records of the program image"),
+    Argument(name="program_records", kind=ArgumentKind.SCALAR, doc="Records of the program image"),
 )
 
 
@@ -42,16 +42,16 @@ def argument_table(config: SchedulerConfig) -> ArgumentTable:
         (
             Argument(
                 name="memory",
-                kind=Kind.POINTER,
+                kind=ArgumentKind.POINTER,
                 doc="The program's region of the memory, where every tensor has its address",
                 port="gmem0",
             ),
             *(_IMAGE if config.program is None else ()),
             *(
-                Argument(name=name, kind=Kind.COUNTER, doc=_CYCLE_DOCS[name])
+                Argument(name=name, kind=ArgumentKind.COUNTER, doc=_CYCLE_DOCS[name])
                 for name in counter_names(CAUSES)
             ),
-            *(Argument(name=name, kind=Kind.COUNTER, doc=doc) for name, doc in COUNTS.items()),
+            *(Argument(name=name, kind=ArgumentKind.COUNTER, doc=doc) for name, doc in COUNTS.items()),
             STATUS,
         )
     )

@@ -3,19 +3,19 @@
 import pytest
 
 from hw.errors import InputError
-from hw.lib.arguments import Argument, ArgumentTable, Kind
+from hw.lib.arguments import Argument, ArgumentKind, ArgumentTable
 
 
 def scalar(name="n", doc="a number"):
-    return Argument(name=name, kind=Kind.SCALAR, doc=doc)
+    return Argument(name=name, kind=ArgumentKind.SCALAR, doc=doc)
 
 
 def pointer(name="p", port="gmem0"):
-    return Argument(name=name, kind=Kind.POINTER, doc="an address", port=port)
+    return Argument(name=name, kind=ArgumentKind.POINTER, doc="an address", port=port)
 
 
 def counter(name="c"):
-    return Argument(name=name, kind=Kind.COUNTER, doc="cycles")
+    return Argument(name=name, kind=ArgumentKind.COUNTER, doc="cycles")
 
 
 def test_offsets_are_those_of_vitis_hls():
@@ -56,7 +56,7 @@ def test_a_pointer_has_a_port_and_nothing_else_has():
     with pytest.raises(InputError, match="port of argument p must be given for a pointer"):
         pointer(port=None)
     with pytest.raises(InputError, match="port of argument n must be given for a pointer and only for one"):
-        Argument(name="n", kind=Kind.SCALAR, doc="x", port="gmem0")
+        Argument(name="n", kind=ArgumentKind.SCALAR, doc="x", port="gmem0")
     with pytest.raises(InputError, match="port of argument p must be a lower-case C identifier"):
         pointer(port="GMEM")
 

@@ -14,7 +14,7 @@ from amaranth.sim import Simulator
 from examples.vadd.engine import VaddBody, VaddConfig, vadd_table
 from hw.errors import InputError
 from hw.lib import axi
-from hw.lib.arguments import Argument, ArgumentTable, Kind
+from hw.lib.arguments import Argument, ArgumentKind, ArgumentTable
 from hw.lib.kernel import RESET_STAGES, BodySignature, Kernel, kernel_members, port_constants
 from hw.lib.place import InlinePlacer
 from hw.lib.registers import CONTROL, GLOBAL_INTERRUPT_ENABLE, INTERRUPT_ENABLE
@@ -88,7 +88,7 @@ def test_constants_say_full_width_incr_bursts(data_width, size):
             m.d.comb += self.done.eq(self.start)
             return m
 
-    table = ArgumentTable((Argument(name="p", kind=Kind.POINTER, port="gmem0", doc="x"),))
+    table = ArgumentTable((Argument(name="p", kind=ArgumentKind.POINTER, port="gmem0", doc="x"),))
     kernel = Kernel("k", table, Idle(BodySignature(table, data_width=data_width)))
 
     async def host(ctx):
@@ -212,7 +212,7 @@ def test_body_must_be_made_for_the_table():
 
 
 def test_port_names_do_not_collide_with_the_other_members():
-    table = ArgumentTable((Argument(name="p", kind=Kind.POINTER, port="args", doc="x"),))
+    table = ArgumentTable((Argument(name="p", kind=ArgumentKind.POINTER, port="args", doc="x"),))
     with pytest.raises(
         InputError, match="port must be different from start, done, args, counters, not 'args'"
     ):
@@ -221,7 +221,7 @@ def test_port_names_do_not_collide_with_the_other_members():
 
 def test_ports_have_widths_of_their_own():
     table = ArgumentTable(
-        tuple(Argument(name=p, kind=Kind.POINTER, port=p, doc="x") for p in ("gmem0", "host0"))
+        tuple(Argument(name=p, kind=ArgumentKind.POINTER, port=p, doc="x") for p in ("gmem0", "host0"))
     )
     body = BodySignature(table, data_width={"gmem0": 256, "host0": 512})
     ports = kernel_members(body)

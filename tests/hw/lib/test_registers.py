@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from hw.lib.arguments import Argument, ArgumentTable, Kind
+from hw.lib.arguments import Argument, ArgumentKind, ArgumentTable
 from hw.lib.registers import (
     CONTROL,
     GLOBAL_INTERRUPT_ENABLE,
@@ -20,10 +20,10 @@ from tests.support.gateware.streams import STALLS, grid, simulate
 
 TABLE = ArgumentTable(
     (
-        Argument(name="n", kind=Kind.SCALAR, doc="a number"),
-        Argument(name="p", kind=Kind.POINTER, port="gmem0", doc="an address"),
-        Argument(name="cycles", kind=Kind.COUNTER, doc="cycles"),
-        Argument(name="bytes", kind=Kind.COUNTER, doc="bytes"),
+        Argument(name="n", kind=ArgumentKind.SCALAR, doc="a number"),
+        Argument(name="p", kind=ArgumentKind.POINTER, port="gmem0", doc="an address"),
+        Argument(name="cycles", kind=ArgumentKind.COUNTER, doc="cycles"),
+        Argument(name="bytes", kind=ArgumentKind.COUNTER, doc="bytes"),
     )
 )
 ARGUMENT_WORDS = (0x10, 0x18, 0x1C)
@@ -329,7 +329,9 @@ def test_a_kernel_may_have_no_arguments_and_no_counters():
 
 
 def test_a_secret_argument_arrives_and_is_never_read_back():
-    dut = RegisterFile(ArgumentTable((Argument(name="k", kind=Kind.SCALAR, doc="a key", secret=True),)))
+    dut = RegisterFile(
+        ArgumentTable((Argument(name="k", kind=ArgumentKind.SCALAR, doc="a key", secret=True),))
+    )
     manager = LiteManager(dut.bus)
 
     async def host(ctx):

@@ -13,7 +13,7 @@ import pytest
 
 from examples.vadd.engine import VaddConfig, VaddEngine
 from hw.board import load_board
-from hw.lib.arguments import Argument, ArgumentTable, Kind
+from hw.lib.arguments import Argument, ArgumentKind, ArgumentTable
 from hw.verilog import generate
 
 STUBS = Path(__file__).with_name("vivado.tcl")
@@ -39,10 +39,10 @@ def nasty(design):
     """Return the design with documentation that must be quoted."""
     return with_table(
         design,
-        Argument(name="n", kind=Kind.SCALAR, doc=NASTY),
-        Argument(name="p", kind=Kind.POINTER, port="gmem0", doc=NASTY),
-        Argument(name="q", kind=Kind.POINTER, port="gmem1", doc=NASTY),
-        Argument(name="c", kind=Kind.COUNTER, doc=NASTY),
+        Argument(name="n", kind=ArgumentKind.SCALAR, doc=NASTY),
+        Argument(name="p", kind=ArgumentKind.POINTER, port="gmem0", doc=NASTY),
+        Argument(name="q", kind=ArgumentKind.POINTER, port="gmem1", doc=NASTY),
+        Argument(name="c", kind=ArgumentKind.COUNTER, doc=NASTY),
     )
 
 

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from hw.lib.arguments import Kind
+from hw.lib.arguments import ArgumentKind
 from hw.registry import ENGINES
 from hw.verilog import write_package
 from tests.hw.package import support
@@ -90,7 +90,7 @@ def test_pointers_name_their_interface(design, recorded):
     assert recorded.pointers() == {
         argument.name: f"m_axi_{argument.port}"
         for argument in design.table.call
-        if argument.kind is Kind.POINTER
+        if argument.kind is ArgumentKind.POINTER
     }
 
 

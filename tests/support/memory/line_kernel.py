@@ -13,7 +13,7 @@ from amaranth.hdl import Array, Cat, Const, Module, Signal
 from amaranth.lib import data, wiring
 
 from hw.lib import axi
-from hw.lib.arguments import Argument, ArgumentTable, Kind
+from hw.lib.arguments import Argument, ArgumentKind, ArgumentTable
 from hw.lib.fifo import Fifo
 from hw.lib.kernel import BodySignature, Kernel
 from hw.lib.place import CellPlacer
@@ -42,13 +42,13 @@ def line_table(ports: int) -> ArgumentTable:
     names += [f"{kind}_longest" for kind in TIMED] + ["late", "cycles"]
     return ArgumentTable(
         (
-            Argument(name="operations", kind=Kind.SCALAR, doc="Operations."),
-            Argument(name="interval", kind=Kind.SCALAR, doc="Cycles between them."),
+            Argument(name="operations", kind=ArgumentKind.SCALAR, doc="Operations."),
+            Argument(name="interval", kind=ArgumentKind.SCALAR, doc="Cycles between them."),
             *(
-                Argument(name=f"lines{n}", kind=Kind.POINTER, doc="Lines.", port=f"gmem{n}")
+                Argument(name=f"lines{n}", kind=ArgumentKind.POINTER, doc="Lines.", port=f"gmem{n}")
                 for n in range(ports)
             ),
-            *(Argument(name=name, kind=Kind.COUNTER, doc="Count.") for name in names),
+            *(Argument(name=name, kind=ArgumentKind.COUNTER, doc="Count.") for name in names),
         )
     )
 

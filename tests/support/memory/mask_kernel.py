@@ -12,7 +12,7 @@ from amaranth.lib import wiring
 
 from hw.board import Board
 from hw.lib import axi
-from hw.lib.arguments import Argument, ArgumentTable, Kind
+from hw.lib.arguments import Argument, ArgumentKind, ArgumentTable
 from hw.lib.counters import COUNTER_WIDTH, Counters, counter_names
 from hw.lib.dma.read import ReadDMA
 from hw.lib.dma.write import WriteDMA
@@ -24,14 +24,14 @@ NAME = "loomwork_mask"
 def mask_table(source_port: str = "gmem0") -> ArgumentTable:
     """Return the arguments: how many bytes, the mask, whether to hang instead, from where, to where."""
     call = (
-        Argument(name="bytes", kind=Kind.SCALAR, doc="Bytes to move."),
-        Argument(name="mask", kind=Kind.SCALAR, doc="Exclusive-ored with every 32-bit word."),
-        Argument(name="hang", kind=Kind.SCALAR, doc="1: never finish."),
-        Argument(name="source", kind=Kind.POINTER, doc="Read.", port=source_port),
-        Argument(name="sink", kind=Kind.POINTER, doc="Written.", port="gmem1"),
+        Argument(name="bytes", kind=ArgumentKind.SCALAR, doc="Bytes to move."),
+        Argument(name="mask", kind=ArgumentKind.SCALAR, doc="Exclusive-ored with every 32-bit word."),
+        Argument(name="hang", kind=ArgumentKind.SCALAR, doc="1: never finish."),
+        Argument(name="source", kind=ArgumentKind.POINTER, doc="Read.", port=source_port),
+        Argument(name="sink", kind=ArgumentKind.POINTER, doc="Written.", port="gmem1"),
     )
     names = (*counter_names(["memory"]), f"{source_port}_read_bytes", "gmem1_write_bytes")
-    counters = (Argument(name=name, kind=Kind.COUNTER, doc="Count.") for name in names)
+    counters = (Argument(name=name, kind=ArgumentKind.COUNTER, doc="Count.") for name in names)
     return ArgumentTable((*call, *counters))
 
 
