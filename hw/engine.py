@@ -50,6 +50,8 @@ class Engine(abc.ABC, Generic[Config, Workload]):
     #: Prefixes of the names of placed cells that only compute: no handshake and no address depends on their
     #: outputs.  A control-only simulation leaves them out; an engine without any has none.
     data_cells: ClassVar[tuple[str, ...]] = ()
+    #: Whether its components have models for simulation (`hw.lib.convert.Models`).
+    modelled: ClassVar[bool] = False
 
     @abc.abstractmethod
     def default_config(self, board: Board) -> Config:

@@ -15,7 +15,7 @@ from hw.design import Design, MemoryPort
 from hw.engine import Engine
 from hw.errors import InputError
 from hw.lib.arguments import ArgumentKind, ArgumentTable, Register
-from hw.lib.convert import to_verilog
+from hw.lib.convert import Models, UltraScalePlus, to_verilog
 from hw.lib.kernel import BodySignature, Kernel
 from hw.lib.place import CellPlacer, ControlPlacer
 from hw.package import write_package
@@ -65,6 +65,7 @@ def generate(
     *,
     sources: bool = False,
     control_only: bool = False,
+    models: bool = False,
 ) -> Design:
     """Generate the kernel of ``engine``.
 
@@ -73,7 +74,8 @@ def generate(
 
     ``sources``: whether the text names the lines of Python it is from; see `hw.lib.convert.to_verilog`.
     ``control_only``: whether `Engine.data_cells` are left out, for a simulation of all else: no kernel to
-    build.
+    build. ``models``: whether multipliers are models of what they compute (`hw.lib.convert.Models`), for a
+    simulation, too.
 
     Raises
     ------
@@ -84,7 +86,8 @@ def generate(
     name = kernel_name(engine)
     table = engine.arguments(config, board)
     memories = _memories(table, engine.placement(config, board), board)
-    placer = CellPlacer(sources=sources)
+    platform = Models() if models else UltraScalePlus()
+    placer = CellPlacer(sources=sources, platform=platform)
     if control_only:
         check_control_only(engine)
         placer = ControlPlacer(engine.data_cells, sources=sources)
@@ -92,7 +95,7 @@ def generate(
     kernel = Kernel(name, table, body)
     ports = _ports(body.signature, memories)
     # The top first: elaborating it is what makes the cells.
-    top = to_verilog(kernel, name=name, sources=sources)
+    top = to_verilog(kernel, name=name, sources=sources, platform=platform)
     versions = {generator.replace("-", "_"): version(generator) for generator in _GENERATORS}
     resources = engine.resources(config, board)
     digest = config_hash(engine.name, config, board)
@@ -101,6 +104,7 @@ def generate(
         f"Generated for {board.title} ({board.part}), configuration {digest}.",
         "Generators: " + ", ".join(f"{generator} {number}" for generator, number in versions.items()),
         *(["Control only: no kernel to build."] if control_only else []),
+        *(["Multipliers are models: no kernel to build."] if models else []),
     ]
     text = "".join(f"// {line}\n" for line in header) + "\n"
     text += "".join(f"/* verilator lint_off {rule} */ // {reason}\n" for rule, reason in _LINT_OFF.items())

@@ -39,6 +39,7 @@ class AttentionEngine(Engine[AttentionConfig, AttentionWorkload]):
     config_type = AttentionConfig
     workload_type = AttentionWorkload
     data_cells = ("attention_rows", "attention_results")
+    modelled = True
 
     def default_config(self, board: Board) -> AttentionConfig:
         """Return the largest engine of 64 lanes that leaves a fifth of the board free.

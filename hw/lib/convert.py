@@ -40,12 +40,18 @@ class UltraScalePlus:
     """The platform that components are elaborated for: they may place cells of UltraScale+ devices."""
 
 
-def to_verilog(component: Any, *, name: str, sources: bool = False) -> str:
+class Models:
+    """The platform of text for simulation: instead of multipliers components may place models of what these
+    compute (`hw.lib.arithmetic.lanes`).
+    """
+
+
+def to_verilog(component: Any, *, name: str, sources: bool = False, platform: Any = None) -> str:
     """Return the Verilog of a component.
 
     ``component``: its signature gives the ports, see `ports`. ``name``: of the top module; modules within it
     are named ``NAME.x``. ``sources``: whether signals and statements carry the line of Python they are from,
-    as attributes ``src``.
+    as attributes ``src``. ``platform``: what it is elaborated for, `UltraScalePlus` by default.
 
     Raises
     ------
@@ -54,7 +60,7 @@ def to_verilog(component: Any, *, name: str, sources: bool = False) -> str:
     ToolError
         If Yosys fails, as for want of room.
     """
-    with _emptied(component) as emptied, _uncollected():
+    with _emptied(component, platform or UltraScalePlus()) as emptied, _uncollected():
         text = rtlil.convert(emptied, name=name, ports=ports(component), emit_src=sources)
     internal = _INTERNAL if sources else (*_INTERNAL, "src")
     removed = " ".join(f"-remove {attribute}" for attribute in internal)
@@ -154,11 +160,11 @@ class _Elaborated(Elaboratable):
 
 
 @contextlib.contextmanager
-def _emptied(component: Any) -> Iterator[Any]:
+def _emptied(component: Any, platform: Any) -> Iterator[Any]:
     """Return the component with no words in its memories without content: they are not written for
     nothing.
     """
-    fragment = Fragment.get(component, UltraScalePlus())
+    fragment = Fragment.get(component, platform)
     words = [memory._data._init._raw for memory in _memories(fragment) if NO_INIT in (memory._attrs or {})]
     contents = [list(raw) for raw in words]
     try:

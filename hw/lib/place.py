@@ -67,7 +67,8 @@ class InlinePlacer:
 class CellPlacer:
     """Every placement is an ``Instance`` of a cell converted once.
 
-    ``sources``: whether the text names the lines of Python; see `hw.lib.convert.to_verilog`.
+    ``sources``, ``platform``: whether the text names the lines of Python, and the platform that cells are
+    elaborated for; see `hw.lib.convert.to_verilog`.
 
     >>> from hw.lib.skid import Skid
     >>> m, placer = Module(), CellPlacer()
@@ -77,8 +78,9 @@ class CellPlacer:
     1
     """
 
-    def __init__(self, *, sources: bool = False) -> None:
+    def __init__(self, *, sources: bool = False, platform: Any = None) -> None:
         self._sources = sources
+        self._platform = platform
         self.cells: dict[str, str] = {}  #: Verilog text of each cell, by module name, in order of first use.
         self._signatures: dict[str, wiring.Signature] = {}
         self._clocks: dict[str, set[str]] = {}
@@ -92,7 +94,7 @@ class CellPlacer:
         """
         if cell not in self.cells:
             component = make()
-            text = to_verilog(component, name=cell, sources=self._sources)
+            text = to_verilog(component, name=cell, sources=self._sources, platform=self._platform)
             self.cells[cell] = text
             self._signatures[cell] = component.signature
             self._clocks[cell] = _clock_ports(cell, text)

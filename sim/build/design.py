@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from importlib import import_module
 from importlib.metadata import version
@@ -14,10 +15,14 @@ from hw.board import Board
 from hw.config import config_hash
 from hw.design import Design
 from hw.engine import Engine
+from hw.errors import InputError
 from sim.build.cache import BuildCache
 from sim.host.digest import key_of, source_digest
 from sim.host.progress import ProgressLine
 
+#: Environment variable: ``cells`` simulates the very text of the package, a DSP48E2 a multiplier.
+MULTIPLIERS_VARIABLE = "LOOMWORK_MULTIPLIERS"
+_MODELS, _CELLS = "models", "cells"
 _DESIGN = "design.pickle"
 
 
@@ -28,14 +33,15 @@ def kernel_design(
     *,
     sources: bool = False,
     control_only: bool = False,
+    models: bool = False,
 ) -> Design:
     """Return what `hw.verilog.generate` gives of an engine, with source lines of Python or without, with its
-    data cells or without.
+    data cells or without, with multipliers or with models of these.
 
     It is generated only when configuration, board, the text of any file in ``hw``, of an engine outside
     of it, or Amaranth have changed.
     """
-    kind = f"design{' with sources' * sources}{' of control' * control_only}"
+    kind = f"design{' with sources' * sources}{' of control' * control_only}{' of models' * models}"
     sources_of = [hw, *_own_packages(engine)]
     key = key_of(
         [kind, config_hash(engine.name, config, board), source_digest(*sources_of), version("amaranth")]
@@ -45,12 +51,29 @@ def kernel_design(
         from hw.verilog import generate
 
         with ProgressLine(f"Generating {engine.name} for {board.name}"):
-            design = generate(engine, config, board, sources=sources, control_only=control_only)
+            design = generate(
+                engine, config, board, sources=sources, control_only=control_only, models=models
+            )
         (folder / _DESIGN).write_bytes(pickle.dumps(design))
 
     entry, _ = BuildCache("designs").get(key, generate_into)
     design: Design = pickle.loads((entry / _DESIGN).read_bytes())
     return design
+
+
+def simulated_design(
+    engine: Engine[Any, Any], config: Any, board: Board, *, control_only: bool = False, packaged: bool = False
+) -> Design:
+    """Return the design that stands for an engine in a simulation: with models of its multipliers where it
+    has such, unless the text of the package is asked for, here or by `MULTIPLIERS_VARIABLE`.
+
+    Raises `InputError` when the variable has another value than ``models`` or ``cells``.
+    """
+    chosen = os.environ.get(MULTIPLIERS_VARIABLE, _MODELS)
+    if chosen not in (_MODELS, _CELLS):
+        raise InputError(MULTIPLIERS_VARIABLE, chosen, f"{_MODELS} or {_CELLS}")
+    models = engine.modelled and not control_only and not packaged and chosen == _MODELS
+    return kernel_design(engine, config, board, control_only=control_only, models=models)
 
 
 def _own_packages(engine: Engine[Any, Any]) -> tuple[ModuleType, ...]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from hw.board import Board
 from hw.registry import find_engine
-from sim.build.design import kernel_design
+from sim.build.design import simulated_design
 from sim.host.process import Terminated, undone_when_terminated
 from sim.run.launch import build_kernel
 
@@ -56,7 +56,7 @@ def _main() -> None:
     with contextlib.suppress(Terminated), undone_when_terminated():
         while True:
             name, config, board = wanted.get()
-            build_kernel(kernel_design(find_engine(name), config, board))
+            build_kernel(simulated_design(find_engine(name), config, board))
 
 
 def _listen(wanted: queue.SimpleQueue[tuple[str, Any, Board]]) -> None:

@@ -22,7 +22,7 @@ from hw.launch import Launch, Tensor
 from hw.lib.arguments import STATUS, ArgumentTable
 from hw.prediction import Prediction
 from hw.registry import find_engine, simulation_side
-from sim.build.design import kernel_design
+from sim.build.design import simulated_design
 from sim.host.background import in_background
 from sim.run.adapter import SATURATED, EngineAdapter
 from sim.run.memories import MODES, channel_traffic
@@ -227,7 +227,13 @@ class Prepared:
         from sim.run.launch import simulate
 
         return simulate(
-            kernel_design(self.engine, self.config, self.board, control_only=self.control_only),
+            simulated_design(
+                self.engine,
+                self.config,
+                self.board,
+                control_only=self.control_only,
+                packaged=waves is not None,  # of models there is nothing to be seen
+            ),
             launch,
             directory=directory / "simulation",
             expected_cycles=self.prediction.cycles_total,

@@ -10,7 +10,7 @@ from hw.attention.kernel.arguments import CAUSES
 from hw.board import load_board
 from hw.lib.counters import counter_names
 from hw.registry import find_engine
-from sim.build.design import kernel_design
+from sim.build.design import simulated_design
 from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.engines.attention.adapter import ADAPTER
 from sim.engines.attention.cases import SMALL
@@ -63,7 +63,7 @@ def test_launches_one_after_another(name, seed, tmp_path, monkeypatch):
     rng = np.random.default_rng([list(CONFIGS).index(name), seed])
     calls = random_calls(rng, config, BOARD, CALLS)
     simulated = simulate(
-        kernel_design(engine, config, BOARD),
+        simulated_design(engine, config, BOARD),
         put_together(rng, config, calls),
         directory=tmp_path / "simulation",
         expected_cycles=20_000,

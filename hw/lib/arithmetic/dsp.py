@@ -16,6 +16,7 @@ from typing import Any
 from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Mux, Signal, Value, signed
 
 from hw.lib.arithmetic.packed import FACTOR_BITS, FIELD_BITS, WORD_BITS
+from hw.lib.convert import UltraScalePlus
 from hw.lib.delay import delay
 
 #: Bits of the slice's ports.
@@ -56,7 +57,7 @@ def packed_product(
         ``shared_registers + 2`` and ``cascade`` of one.
     """
     word = Signal(signed(WORD_BITS if ends else _WIDTHS["PCOUT"]), name=name, reset_less=True)
-    if platform is not None:
+    if isinstance(platform, UltraScalePlus):
         _place(
             m,
             name,
@@ -124,7 +125,7 @@ def accumulated(
     """
     total = Signal(signed(bits), name=name, reset_less=True)
     resting = total if other is None else other
-    if platform is not None:
+    if isinstance(platform, UltraScalePlus):
         source = Mux(first, 0, Mux(turn, _C, _P))
         _place(
             m,

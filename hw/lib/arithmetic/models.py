@@ -1,11 +1,18 @@
-"""Models of the device's own cells, for tools that do not know these."""
+"""Models of cells that generated Verilog places and does not define, for tools that run it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+_FOLDER = Path(__file__).parent
+#: Files of the modules that may be placed: AMD's own cells, and what stands for many of them in simulations.
+_MODELS = {
+    "DSP48E2": (_FOLDER / "DSP48E2.v",),
+    "LoomDots": (_FOLDER / "lanes" / "LoomDots.sv", _FOLDER / "lanes" / "lanes.cpp"),
+    "LoomSums": (_FOLDER / "lanes" / "LoomSums.sv", _FOLDER / "lanes" / "lanes.cpp"),
+}
+
 
 def models_of(verilog: str) -> list[Path]:
-    """Return the file with the model of each device cell that generated Verilog places."""
-    path = Path(__file__).with_name("DSP48E2.v")
-    return [path] if path.stem in verilog else []
+    """Return the files with the models of the cells that generated Verilog places."""
+    return list(dict.fromkeys(path for cell, paths in _MODELS.items() if cell in verilog for path in paths))

@@ -72,7 +72,7 @@ def test_a_wrong_bit_is_found_and_named(vadd, monkeypatch, tensors, tmp_path):
 
 
 def test_the_golden_backend_needs_no_gates(vadd, tensors, tmp_path, monkeypatch):
-    monkeypatch.setattr(run_module, "kernel_design", None)
+    monkeypatch.setattr(run_module, "simulated_design", None)
     result = run("vadd", VaddConfig(), BOARD, tensors, directory=tmp_path, backend="golden")
     np.testing.assert_array_equal(result.integers["c"], tensors["a"] + tensors["b"])
     assert result.measured is None

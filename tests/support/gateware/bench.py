@@ -7,7 +7,7 @@ from sim.build.toolchain import CXX_STANDARD, find_toolchain
 #: Drives two modules with equal random inputs, and ends with an error where they differ.
 BENCH = """
 module bench;
-  reg clk = 0;
+  reg clk = 0, reset = 0;
   always #1 clk = !clk;
   {declarations}
   wire signed [{high}:0] gold, gate;
@@ -18,6 +18,7 @@ module bench;
     for (n = 0; n < 3000; n = n + 1) begin
       @(negedge clk);
       if (n > 20 && gold !== gate) $fatal(1, "differ in cycle %0d: %0d, %0d", n, gold, gate);
+      reset = n < 2 || n % 500 == 0;
       {changes}
     end
     $display("equal");

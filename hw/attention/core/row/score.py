@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
@@ -11,7 +12,9 @@ from amaranth.lib.wiring import In, Out
 from hw.attention.config import AttentionConfig
 from hw.lib.arithmetic.adder_tree import adder_tree, tree_levels
 from hw.lib.arithmetic.dsp import packed_product
+from hw.lib.arithmetic.lanes.placed import dots
 from hw.lib.arithmetic.packed import split
+from hw.lib.convert import Models
 from hw.lib.delay import delay
 from hw.lib.memory import uninitialised
 
@@ -87,6 +90,22 @@ class ScoreUnit(wiring.Component):
         """Make the gates."""
         m = Module()
         config = self._config
+        parts: Iterable[Value] = self._multiplied(m, platform)
+        if isinstance(platform, Models):
+            parts = self._modelled(m)
+        for row, part in enumerate(parts):
+            if config.folds == 1:
+                m.d.comb += self.o[row].eq(part)
+            else:
+                score = Signal(signed(config.score_bits), name=f"score_{row}", reset_less=True)
+                with m.If(self.accumulate):
+                    m.d.sync += score.eq(Mux(self.first, 0, score) + part)
+                m.d.comb += self.o[row].eq(score)
+        return m
+
+    def _multiplied(self, m: Module, platform: Any) -> Iterator[Value]:
+        """Make the chains of multipliers and, row by row, the tree of adders; return the dot products."""
+        config = self._config
         stages = [self._stage(m, n) for n in range(_CHAIN)]
         words: list[Value] = []
         for chain in range(config.lanes // _CHAIN):
@@ -107,16 +126,25 @@ class ScoreUnit(wiring.Component):
             assert word is not None
             words.append(word)
         high, low = zip(*(split(word) for word in words), strict=True)
+        high, low = zip(*(split(word) for word in words), strict=True)
         for row, fields in enumerate((high, low)[-self._rows :]):
-            part = adder_tree(m, f"sum_{row}", fields, config.score_bits)
-            if config.folds == 1:
-                m.d.comb += self.o[row].eq(part)
-            else:
-                score = Signal(signed(config.score_bits), name=f"score_{row}", reset_less=True)
-                with m.If(self.accumulate):
-                    m.d.sync += score.eq(Mux(self.first, 0, score) + part)
-                m.d.comb += self.o[row].eq(score)
-        return m
+            yield adder_tree(m, f"sum_{row}", fields, config.score_bits)
+
+    def _modelled(self, m: Module) -> list[Value]:
+        """Place the model of these."""
+        config = self._config
+        return dots(
+            m,
+            vector=Value.cast(self.key),
+            put=Value.cast(self.query),
+            place=_address(config, self.place),
+            load=self.load,
+            pick=self.pick.valid,
+            picked=_address(config, self.pick.place),
+            places=1 << 1 + (config.folds - 1).bit_length(),
+            latency=self.first_latency(config) + 1,
+            bits=config.score_bits,
+        )
 
     def _stage(self, m: Module, n: int) -> tuple[list[Value], list[list[Value]], Value]:
         """Return the operands of lane ``n`` of each cascade: elements of the key, elements of the picked

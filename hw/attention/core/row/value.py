@@ -11,7 +11,9 @@ from amaranth.lib.wiring import In, Out
 from hw.attention.config import MAXIMUM_BITS, RESCALE_BITS, AttentionConfig
 from hw.lib.arithmetic.chosen import chosen
 from hw.lib.arithmetic.dsp import accumulated, packed_product
+from hw.lib.arithmetic.lanes.placed import sums
 from hw.lib.arithmetic.packed import split
+from hw.lib.convert import Models
 from hw.lib.delay import delay, payload_register
 from hw.lib.memory import uninitialised
 
@@ -100,6 +102,10 @@ class ValueUnit(wiring.Component):
         config = self._config
         step = delay(m, "step", self.step, 1)
         later = delay(m, "later", step, 1)
+        if isinstance(platform, Models):
+            self._modelled(m)
+            self._finish(m, step, later)
+            return m
         if config.packs_values:
             sums = self._packed(m, platform, delay(m, "added", later, 1))
         else:
@@ -107,6 +113,23 @@ class ValueUnit(wiring.Component):
         self._finish(m, step, later)
         self._keep(m, later, sums)
         return m
+
+    def _modelled(self, m: Module) -> None:
+        """Place a model of multipliers, sums, and the RAM of those that are finished."""
+        config = self._config
+        partial = sums(
+            m,
+            value=Value.cast(self.value),
+            factor=self.probability,
+            step={name: getattr(self.step, name) for name in self.step.shape().members},
+            merge_begins=self.merge_begins,
+            merge_step=self.merge_step,
+            folds=config.folds,
+            turns=not config.packs_values,
+            bits=config.partial_bits,
+            merge_lanes=config.merge_lanes,
+        )
+        m.d.comb += self.partial.as_value().eq(partial)
 
     def _accumulated(self, m: Module, platform: Any, step: Any, later: Any) -> list[Value]:
         """Accumulate in the DSP slices; return the sums of three cycles ago."""
