@@ -1,6 +1,6 @@
 """The figures the attention engine promises: predicted, and in the soak measured on the generated RTL.
 
-The memory is the calibrated model of the HBM.  ``docs/attention.md`` has the measured numbers, and
+The memory is the calibrated model of the HBM.  ``docs/attention-figures.md`` has the measured numbers, and
 `sim.engines.attention.figures` prints them.
 """
 

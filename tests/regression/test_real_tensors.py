@@ -7,7 +7,7 @@ import pytest
 
 from hw.board import load_board
 from sim.engines.attention.cases import SMALL
-from sim.engines.attention.demo import EncoderWalk
+from sim.engines.attention.demo import EncoderDemo
 from sim.golden import minilm
 from sim.run.run import run
 
@@ -35,7 +35,7 @@ def test_a_sentence_through_the_rtl_keeps_its_meaning(tmp_path):
     """Every head of every layer, each layer reading what the RTL made of the one before."""
     for module in (minilm.PACKAGE, "safetensors", "tokenizers"):
         pytest.importorskip(module)
-    walk = EncoderWalk(minilm.paragraph()["text"])
+    walk = EncoderDemo(minilm.paragraph()["text"])
     results = {}
     for layer, name in enumerate(walk.names):
         tensors = walk.launch(layer)(results)

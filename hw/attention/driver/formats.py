@@ -1,4 +1,4 @@
-"""Number formats of a launch: multipliers and shifts for its scales, from ``docs/attention.md``."""
+"""Number formats of a launch: multipliers and shifts of its scales (``docs/attention-specification.md``)."""
 
 from __future__ import annotations
 

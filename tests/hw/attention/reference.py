@@ -1,4 +1,4 @@
-"""The number formats of ``docs/attention.md``, a value at a time: what units are held against."""
+"""The formats of ``docs/attention-specification.md``, a value at a time: the reference of unit tests."""
 
 import math
 

@@ -102,7 +102,7 @@ def test_slow_streams_set_the_pace():
 
 
 def test_streams_that_share_a_schedule_are_scheduled_like_streams_apart(monkeypatch):
-    config = AttentionConfig(rows=4, streams=4, tile_keys=16, cached_keys=64)
+    config = AttentionConfig(rows=4, streams=4, tile_keys=16, merge_lanes=4, cached_keys=64)
     jobs = [
         {"queries": queries, "keys": keys, "heads": 3, "causal": causal}
         for queries, keys, causal in ((32, 256, False), (37, 203, True), (5, 131, False), (64, 64, True))

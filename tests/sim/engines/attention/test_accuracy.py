@@ -1,4 +1,4 @@
-"""Errors of the golden attention model against exact softmax: the bounds of docs/attention.md."""
+"""Errors of the golden attention model against exact softmax: the bounds of docs/attention-figures.md."""
 
 import numpy as np
 import pytest

@@ -6,7 +6,7 @@ import pytest
 
 from sim.engines.attention.long_heads import TOKENS, table
 
-PAGE = Path(__file__).parents[4] / "docs" / "attention.md"
+PAGE = Path(__file__).parents[4] / "docs" / "attention-figures.md"
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_within_two_thousandths_of_exact_softmax(head_dim, spread, keys):
 
 
 def in_python_integers(q, k, v, m, s, g, tile):
-    """One row, straight from the table of docs/attention.md, unbounded integers, one key at a time."""
+    """One row, straight from the table of the specification, unbounded integers, one key at a time."""
 
     def rounded(a, n):
         return (a + (1 << (n - 1))) >> n if n > 0 else a

@@ -59,7 +59,7 @@ def in_loops(q, k, v, *, softmax_scale, mask, cap, slopes):
 
 
 def in_python_integers(job, arithmetic, h, i):
-    """O and l of one row, straight from the tables of docs/attention.md, unbounded, widths asserted."""
+    """O and l of one row, straight from the tables of the specification, unbounded, widths asserted."""
 
     def rounded(a, n):
         return (a + (1 << (n - 1))) >> n if n > 0 else a
