@@ -1,7 +1,7 @@
 """Fused attention: ``o = softmax(scale * q k^T) v`` in one pass over keys and values, int8 in.
 
 Number formats are in ``docs/attention-specification.md``.  R query rows are stationary in the arrays.  Keys
-and values pass them in S streams, to which they are dealt one by one; each stream takes a part (D elements)
+and values pass them in S streams, to which they are dealt one by one. Each stream takes a part (D elements)
 of a key and one of a value a cycle.  R x D multipliers a stream compute scores, as many weigh values, and all
 are busy in every cycle.  A **pass** is one query tile against the keys it sees, in tiles of up to T keys of
 each stream::
@@ -49,10 +49,10 @@ stream, passes them.  Between tiles, passes, heads and jobs no cycle is lost und
 
 * A tile has as many parts of values as its merges have steps (parts * D / merge_lanes).  A shorter tile
   behind a longer one costs nothing either, as its merge may wait until the next tile's last key.
-* A pass has as many parts of keys as its queries have parts and beats at each of the Q ports, as its results
-  have beats at each of the W ports, and as a division has cycles.
+* A pass has at least as many parts of keys as its queries have parts, or beats at each of the Q ports. It
+  also has as many as its results have beats at each of the W ports, and as a division has cycles.
 
-A pass of which no row sees a key runs beside the others: `QuerySide` takes its queries during their
+A pass of which no row sees a key runs beside the others. `QuerySide` takes its queries during their
 computation, and `Drain` sends zeros for it.
 
 A job of ``passes`` query tiles with ``keys`` each, a multiple of S T, takes ``passes * keys / S + L`` cycles
@@ -67,16 +67,16 @@ of the core.  L is the sum of five times:
 L = 131 for R = 16, D = 64, T = 32, four merge lanes, 16-bit results and four ports of 256 bits.
 `hw.attention.model.cycles` computes any job exactly; `hw.attention.model.launch` adds memory at both ends.
 
-**Decode.**  With the configuration's ``decode`` each pair of rows in each stream, S P in all, may have keys
-of its own in a job, with the same two queries for all.  The pairs run in lockstep under the control of stream
-0.  Their sums of a pass are gathered in the results of the first two rows, one pair after another::
+**Decode.** With the configuration's ``decode`` a job may have keys for each pair of rows in each stream, S P
+in all. All pairs then have the same two queries. The pairs run in lockstep under the control of stream 0.
+Their sums of a pass are gathered in the results of the first two rows, one pair after another::
 
     keys, values of S P ports ─► PartReader x S P ─► Lockstep ─► all cells ─► Gather ─► Reciprocal ...
 
 Readers keep the keys and values of a pass for the next pass, of other query heads on the same keys, if they
 fit.  A pass takes at least the cycles of its gathering: P for each merge_lanes elements, and about 2 for
-shifts, 130 in all for the default and 64 elements.  Its maxima and sums, 2 P cycles, are read during the pass
-before.
+shifts. These are 130 in all for the default and 64 elements.  Its maxima and sums, 2 P cycles, are read
+during the pass before.
 
 **Layers.**  `core` knows no memory: commands and streams in, a stream out.  `walk` has the gates from a job
 to commands.  `movers` has DMA, caches and streams.  `kernel` has the argument table and the body for the

@@ -66,11 +66,11 @@ class AttentionConfig:
     result_ports: int = 1
     #: Bits of a beat of each port: a power of two from 128 to 1024, or 0 for those of the board's memory.
     port_bits: int = 0
-    #: Lanes a cycle of the merge and of the normalizer of a row: a power of two from ``lanes / tile_keys``,
-    #: so that a merge ends within a tile, to ``lanes / 8``.
+    #: Lanes a cycle of the merge and of the normalizer of a row: a power of two, at most ``lanes / 8``. It is
+    #: at least ``lanes / tile_keys``, so that a merge ends within a tile.
     merge_lanes: int = 2
-    #: Entries of a part of D lanes in a stream's cache of keys, and in that of values: a power of two from
-    #: ``2 * tile_keys`` to 262,144, or 0 for no cache.
+    #: Entries of a stream's cache of keys, and of its cache of values, each a part of D lanes. A power of two
+    #: from ``2 * tile_keys`` to 262,144, or 0 for no cache.
     cached_keys: int = 1024
     #: B: probabilities are in units of 2^-B.  With 8 two lanes of values share a multiplier.
     probability_bits: Literal[8, 12, 16, 20] = 20
@@ -81,11 +81,11 @@ class AttentionConfig:
     #: ALiBi: whether heads may have slopes, by which logits fall with the distance of their key.
     alibi: bool = False
     paged: bool = False  #: Whether keys and values of a launch may lie in pages of a table.
-    #: Whether jobs may decode: each pair of rows in each stream then has keys and values of its own, up to 16
-    #: keys a cycle for two queries.  It takes effect with two or more streams, two or more rows, lanes that
-    #: are a power of two, a cache, and at least as many such pairs as ports of results (`decodes`). Each pair
-    #: then has a port for keys and one for values, each as wide as a part, and queries have up to four ports.
-    #: ``ports_per_stream``, ``port_bits`` and ``query_ports`` do not apply.
+    #: Whether jobs may decode. Each pair of rows in each stream then has keys and values of its own, up to 16
+    #: keys a cycle for two queries.  This requires two or more streams, two or more rows, lanes that are a
+    #: power of two, and a cache. There must be at least as many such pairs as ports of results (`decodes`).
+    #: Each pair then has a port for keys and one for values, each as wide as a part. Queries have up to four
+    #: ports. ``ports_per_stream``, ``port_bits`` and ``query_ports`` do not apply.
     decode: bool = False
 
     def __post_init__(self) -> None:

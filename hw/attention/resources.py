@@ -18,7 +18,7 @@ _ROW_LUT, _ROW_FF = 800, 1050
 _LANE_LUT, _LANE_FF = 14, 11
 _SUM_LUT, _SUM_FF = 0.92, 0.05
 _OUTSIDE_LUT, _OUTSIDE_FF = 1.0, 1.0
-# A merge lane of a row of a stream; a row's results, their lanes, and a bit of their ports; with several
+# A merge lane of a row of a stream; a row's results, their lanes, and a bit of their ports.  With several
 # streams, the joining of one of them, and of a lane of it.
 _MERGE_LANE_LUT, _MERGE_LANE_FF = 300, 250
 _RESULT_LUT, _RESULT_FF = 500, 200
@@ -36,8 +36,8 @@ _CORE_LUT, _CORE_FF, _CORE_DSP = 12000, 8000, 6
 _STREAM_FF_A_LANE, _STREAM_DSP, _STREAM_BRAM = 100, 4, 2
 # A port at 256 bits: DMA, cutter, queues; and a length.
 _PORT_LUT, _PORT_FF, _PORT_DSP = 5000, 4300, 1
-# A kernel that decodes: a port of queries, keys or values, without a cutter; a bit of the selection between a
-# stream's part and a cell's own; the combination of all cells.
+# A kernel that decodes: a port of queries, keys or values, without a cutter; a bit that selects a stream's
+# part or a cell's own; the combination of all cells.
 _PART_PORT_LUT, _PART_PORT_FF = 400, 600
 _CHOICE_LUT, _CHOICE_FF = 1, 2
 _CELLS_LUT, _CELLS_FF = 5000, 5000

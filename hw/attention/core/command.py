@@ -101,8 +101,9 @@ class PartSource(wiring.Signature):
             {
                 "valid": Out(1),  #: A part waits for each pair of rows of each stream.
                 "take": In(1),  #: Takes them; only while ``valid`` is high.
-                #: ``last``, ``keep``, with ``take``: the parts are the last ones of a pass; and the next pass
-                #: reads the same parts again, before any others.  ``keep`` is low while no pass decodes.
+                #: ``last``, ``keep``, with ``take``: the parts are the last ones of a pass; the next pass
+                #: reads the same parts again.  It reads them before any others.  ``keep`` is low while no
+                #: pass decodes.
                 "last": In(1),
                 "keep": In(1),
                 #: The parts: of keys `PART_LATENCY` cycles later, of values together with their probabilities

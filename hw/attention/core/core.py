@@ -49,13 +49,13 @@ class AttentionCore(wiring.Component):
 
     Behaviour
     ---------
-    Each stream takes one part of a key and one of a value a cycle.  Between tiles and between passes no cycle
-    is lost if each tile takes as many cycles as its merge, and each pass as many as its queries have parts,
-    its results have beats, and one division takes.
+    Each stream takes one part of a key and one of a value a cycle.  No cycle is lost between tiles if each
+    tile takes as many cycles as its merge. None is lost between passes if each takes as many cycles as its
+    queries have parts, its results have beats, and one division takes.
 
-    In passes that decode the cells of all streams follow the control of stream 0, which alone has tiles.
-    Each cell takes parts of its own; all have the queries of rows 0 and 1.  When ``decode`` changes, the
-    sides of a stream restart their counts of passes.
+    In passes that decode the cells of all streams follow the control of stream 0, which alone has tiles. Each
+    cell takes parts of its own; all have the queries of rows 0 and 1.  When ``decode`` changes, the sides of
+    a stream restart their counts of passes.
     """
 
     def __init__(self, config: AttentionConfig, placer: Placer, *, beat_width: int = 256) -> None:

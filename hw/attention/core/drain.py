@@ -48,7 +48,7 @@ class Drain(wiring.Component):
 
     Behaviour
     ---------
-    The first beat comes 3 cycles after a result is taken, then one a cycle, also across passes; each row has
+    The first beat comes 3 cycles after a result is taken, then one a cycle, also across passes. Each row has
     as many beats as its elements need.
 
     Why

@@ -26,9 +26,9 @@ class Gathering(wiring.Component):
 
     Behaviour
     ---------
-    From ``start``: all maxima, then all sums, a group a cycle; the division `divide_at` cycles after
-    ``start``; lanes from `lanes_at` on, each step as many cycles as there are groups.  The next pass may
-    start with one of the last `_STEPS_AHEAD` steps, or later: its maxima and sums are in the other bank, and
+    From ``start`` on all maxima follow, then all sums, a group a cycle. The division is `divide_at` cycles
+    after ``start``. Lanes follow from `lanes_at` on; each step has a cycle for each group.  The next pass may
+    start with one of the last `_STEPS_AHEAD` steps, or later. Its maxima and sums are in the other bank, and
     pass `Gather` beside lanes of the same group.
     """
 

@@ -70,8 +70,8 @@ def _largest_shift(kind: OutputKind) -> int:
 def scaling(*, softmax_scale: float, q_scale: float, k_scale: float, cap: float | None = None) -> Scaling:
     """Find multiplier and shift of the scores.
 
-    They follow from the factor of the logits, from the real values of a step of q and of k, and from ``cap``
-    (natural units), if logits are capped.
+    They follow from the factor of the logits and the real values of a step of q and of k. ``cap`` (natural
+    units) caps logits, if any.
 
     Raises `InputError` when the product of the scales is out of the range of multiplier and shift.
     """

@@ -35,8 +35,8 @@ _SLOPE_BYTES = 4
 class Layout:
     """Addresses of a launch's tensors in memory.
 
-    ``sequences`` has the byte offsets of each sequence's tensors in each of their ports, by name, ``sizes``
-    the bytes of such a port; for queries, of all ports together.
+    ``sequences`` has the byte offsets of each sequence's tensors in each of their ports, by name. ``sizes``
+    has the bytes of such a port. For queries both count all ports together.
     """
 
     def __init__(self, job: LaunchJobs, config: AttentionConfig) -> None:

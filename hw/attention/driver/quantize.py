@@ -40,9 +40,9 @@ def equalized(q: Tensor, k: Tensor, v: Tensor, *, read: NDArray[np.bool_], centr
     Keys and values count if they are ``read`` [Hkv, Nk]; the others, and queries that see no key, become
     zeros.  With ``centre`` the middle of its range is subtracted from each channel of the keys.  That shifts
     all logits of a query alike: softmax is invariant, a cap is not.  Keys are then divided, and queries
-    multiplied, by the root of the ratio of their largest elements: SmoothQuant, section 4, with strength 1/2
-    and keys in place of weights.  Values are divided by the largest element of their channel over that of
-    their head.
+    multiplied, by the root of the ratio of their largest elements. This is SmoothQuant, section 4, with
+    strength 1/2 and keys in place of weights.  Values are divided by the largest element of their channel
+    over that of their head.
     """
     queries, keys, values = (tensor.astype(np.float64) for tensor in (q, k, v))
     if centre:

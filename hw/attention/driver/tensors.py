@@ -243,8 +243,8 @@ def _per_channel(
 ) -> bool:
     """Say whether tensors are equalized channel by channel: as requested, or by default.
 
-    The default is to equalize where it is possible, results in memory are in units of the launch's own
-    choice, and no additional job costs a cycle.
+    The default equalizes where it is possible and no additional job costs a cycle. It does not where the user
+    sets the units of results in memory.
     """
     why = ""
     for name, tensor in given.items():

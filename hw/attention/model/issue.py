@@ -71,8 +71,9 @@ class IssueSchedule:
     def add(
         self, job: JobShape, this: JobPass, fetched: Sequence[NDArray[np.int_]], *, room: int = 0
     ) -> IssueTimes:
-        """Return when the next pass is issued: ``fetched`` are the keys of its tiles from memory, and its
-        command has room from the cycle ``room`` on.
+        """Return when the next pass is issued.
+
+        ``fetched``: keys of its tiles from memory. ``room``: first cycle with room for its command.
         """
         latency = self._latency
         if this.first:

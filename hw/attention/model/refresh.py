@@ -10,8 +10,8 @@ from hw.attention.walk.descriptor import SCALARS
 from hw.board import Board
 from hw.board.dram_timing import DramTiming
 
-#: Cycles from memory's start to the kernel's: a host writes words of arguments, 105 for the default of a
-#: U55C, in `_WORD_CYCLES` each, and `_HOST_CYCLES` go to accesses that every kernel needs.
+#: Cycles from memory's start to the kernel's.  A host writes words of arguments, 105 for the default of a
+#: U55C, in `_WORD_CYCLES` each. Accesses that every kernel needs take `_HOST_CYCLES`.
 _WORD_CYCLES, _HOST_CYCLES = 4, 40
 #: Pointers to bitmaps, slopes, page tables and descriptors; each has two words.
 _TABLE_POINTERS = 4

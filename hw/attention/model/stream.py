@@ -19,7 +19,7 @@ class _TileTimes(NamedTuple):
     """When the parts of a tile are taken: the first and the last of its keys and of its values.
 
     Its first logit is number ``start`` of its stream.  Its values follow without gaps from ``value_first``
-    on, except for those of the last key, which end with ``value_last`` and may have waited for a bank of
+    on, except for those of the last key. These end with ``value_last``, and may have waited for a bank of
     results since the cycle ``bank``.  Its merge begins at ``merged``, the next one at least ``spacing``
     cycles later.
     """

@@ -55,11 +55,11 @@ class LockstepPorts:
     def burst(
         self, channel: int, *, items: int, begins: float, free: float, gap: float
     ) -> tuple[float, float, float]:
-        """Return when a port's bus transfers the first and the last of ``items``, ``gap`` cycles apart at
-        least, and when its channel has transferred all of them.
+        """Return when a port's bus transfers the first and the last of ``items``, and when its channel is
+        done.
 
-        The channel ``begins`` in this cycle or later; its bus was last busy in the cycle ``free``.
-        The bus stalls for a refresh once the parts that memory buffers are gone.
+        The channel ``begins`` in this cycle or later; its bus was last busy in the cycle ``free``. The bus
+        stalls for a refresh once the parts that memory buffers are gone.
         """
         moved, at = 1.0, self.transferred(channel, begins, 0)
         first = max(free + gap, at)
@@ -120,8 +120,9 @@ class ResultChannel:
         self.free = max(self.free, first) + beats * self._read_interval
 
     def write(self, beats: int, *, first: int, least: float = 0.0) -> tuple[int, int]:
-        """Return when the last of ``beats`` leaves the core, and when it is sent; the first one leaves in the
-        cycle ``first``, and the channel needs ``least`` cycles for all.
+        """Return when the last of ``beats`` leaves the core, and when it is sent.
+
+        The first one leaves in the cycle ``first``, and the channel needs ``least`` cycles for all.
         """
         last = first + beats - 1
         interval = max(self._write_interval, least / beats)

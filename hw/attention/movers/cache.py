@@ -36,11 +36,11 @@ class PartCache(wiring.Component):
 
     Why
     ---
-    Parts from memory and from ports go through one pipeline of fixed length: a read of the memory, or the
-    part and its write, in the same stage.  So there is no arbiter, parts keep their order, and a tile can be
-    replayed in the cycle after it was stored.  The pipeline never stalls: a part enters only with a credit
-    for the queue behind it. With ``decode`` a part is taken at the entrance and arrives later, inside the
-    pipeline; all others are delayed by as much.
+    Parts from memory and from ports go through one pipeline of fixed length. A read of the memory is in the
+    same stage as a part from a port and its write.  So there is no arbiter, parts keep their order, and a
+    tile can be replayed in the cycle after it was stored.  The pipeline never stalls: a part enters only with
+    a credit for the queue behind it. With ``decode`` a part is taken at the entrance and arrives later,
+    inside the pipeline; all others are delayed by as much.
     """
 
     def __init__(self, config: AttentionConfig) -> None:

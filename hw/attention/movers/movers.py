@@ -301,7 +301,7 @@ class AttentionMovers(wiring.Component):
         """Change the phase when a pass of the other phase waits and all results are written."""
         all_written = Signal()
         wanted = passes.o.payload.keys.source.decode
-        # Both a cycle late: a pass is offered three cycles after the one before was taken, and its job, with
+        # Both a cycle late.  A pass is offered three cycles after the one before was taken, and its job, with
         # the phase, is valid in the last two of these.
         m.d.sync += [agrees.eq(wanted == self.o_decode), all_written.eq(Cat(*written).all())]
         with m.If(passes.o.valid & ~agrees & all_written):

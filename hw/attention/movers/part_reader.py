@@ -57,7 +57,7 @@ class PartReader(wiring.Component):
                 "available": Out(1),  #: A part is waiting.
                 "take": In(1),  #: Takes the part; only while one is available.
                 #: ``last``, ``keep``, with ``take``: the part is the last one of its pass; the parts of the
-                #: pass are kept, and become available again with the last one, before any later parts.
+                #: pass are kept. Kept parts become available again with the last one, before any later parts.
                 #: ``keep`` is constant in a pass, which then has at most
                 #: `hw.attention.walk.job_setup.KEPT_PARTS` parts: as many have room behind them.
                 "last": In(1),

@@ -21,9 +21,9 @@ class Flags(data.StructLayout):
     """Modes of a job, a bit each, lowest first: ``causal``, ``windowed``, ``sparse``, ``reuse_kv``; ``paged``
     and ``decode`` if the configuration supports them.
 
-    ``reuse_kv``: the first K/V head is the last one of the job before, so the caches stay valid.  ``paged``:
-    keys and values lie in pages.  ``decode``: each pair of rows of every stream has keys of its own, and a
-    query tile has two rows; never with ``sparse`` or ``paged``.
+    With ``reuse_kv`` the first K/V head is the last one of the job before, so the caches stay valid.  With
+    ``paged`` keys and values lie in pages. With ``decode`` each pair of rows of every stream has keys of its
+    own, and a query tile has two rows; it excludes ``sparse`` and ``paged``.
     """
 
     def __init__(self, config: AttentionConfig) -> None:
@@ -49,8 +49,8 @@ class Job(data.StructLayout):
             #: Bytes from the base address of each port of results to ``[heads, queries, W-th of dv]`` of the
             #: output type, which is written.
             "o_offset": ADDRESS_BITS,
-            #: If ``sparse``: address of a row of bits for each block of positions: a bit for each key tile,
-            #: lowest first, padded with any bits to a multiple of 32 bytes.
+            #: If ``sparse``: address of a row of bits for each block of positions.  It has a bit for each key
+            #: tile, lowest first, and is padded with any bits to a multiple of 32 bytes.
             "bitmap": ADDRESS_BITS,
             "slopes": ADDRESS_BITS,  #: With ``alibi``: address of int32 ``[heads]``, or 0 for none.
             #: ``k_offset``, ``v_offset``: bytes from the base address of each port of keys, of values.
@@ -82,8 +82,9 @@ class Job(data.StructLayout):
             members["cap"] = CAP_BITS  #: c, 0 for none.
         if config.paged:
             members |= {
-                #: If ``paged``: address of the page table: for each page of the sequence the 8 bytes of a
-                #: `hw.attention.walk.pages.PageEntry`, padded with any bytes to a multiple of 32.
+                #: If ``paged``: address of the page table.  It has the 8 bytes of a
+                #: `hw.attention.walk.pages.PageEntry` for each page of the sequence, and is padded with any
+                #: bits to a multiple of 32 bytes.
                 "pages": ADDRESS_BITS,
                 #: Keys of a page, a power of two from ``tile_span`` to 65,536.  In each port a page holds the
                 #: rows of this many keys of each K/V head.

@@ -73,7 +73,7 @@ class PassWalker(wiring.Component):
     small and have a cycle of their own.
     """
 
-    #: Cycles from a plan to the job's first pass; and from a pass to the first one of the next set, to the
+    #: Cycles from a plan to the job's first pass.  Then, from a pass to the first one of the next set, to the
     #: first one of the next job, and to any other one.
     LATENCY: ClassVar = 3
     SET_INTERVAL: ClassVar = 3

@@ -25,10 +25,10 @@ class CacheTags(wiring.Component):
     ---------
     A tile's slot is its number if that is less than the number of slots, or, with a ring, its number modulo
     the slots.  A slot holds a range of the tile's keys, stored since the last ``clear``.  If the first
-    requested key is in this range or just behind it, the keys up to the end of the range come from the
-    caches, otherwise none.  The others are fetched, and stored if the tile has a slot.  So causal passes and
-    moving windows complete a tile step by step, and no key is fetched twice while its tile keeps the slot.  A
-    request before the range fetches the tile anew.
+    requested key is in this range or just behind it, the caches replay the keys up to the end of the range.
+    Otherwise they replay none.  The others are fetched, and stored if the tile has a slot.  So causal passes
+    and moving windows complete a tile step by step, and no key is fetched twice while its tile keeps the
+    slot.  A request before the range fetches the tile anew.
 
     A tile every 4 cycles, with a latency of 3, or of 1 if it clears; without caches a tile a cycle.
 

@@ -77,15 +77,15 @@ class TileWalker(wiring.Component):
 
     Why
     ---
-    A tile of a bitmap waits until the next bit is found or the words end: only then it is known whether it
+    A tile of a bitmap waits until the next bit is found or the words end. Only then it is known whether it
     closes its pass.  In all other passes the last tile follows from the last key.  Bits outside the range of
-    the pass are cleared before the search, so tiles hidden by other rules cost nothing.  Whether a pass is
-    empty must be equal in all streams, though each has a range of its own: so it is decided before bits are
+    the pass are cleared before the search, so tiles hidden by other rules cost nothing.  Each stream has a
+    range of its own, but a pass is empty for all streams or for none. So this is decided before bits are
     cleared.
     """
 
     #: Cycles from a pass to its first tile; from a word of a bitmap to the search of a bit; from one search
-    #: to the next; and from a search that fails, or the last word, to the next state.
+    #: to the next.  Then, from a search that fails, or the last word, to the next state.
     LATENCY: ClassVar = 1
     BITS_LATENCY: ClassVar = 2
     BIT_INTERVAL: ClassVar = 3

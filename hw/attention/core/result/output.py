@@ -39,8 +39,9 @@ class OutputBuffer(wiring.Component):
                 "i": In(NormalLanes(config)),
                 #: A copy for each port's slice: a bit for all slices would have 1,120 loads in two rows.
                 "read": In(OutputRead(config, beat_width)).array(config.result_ports),
-                #: The beat last read, from the next cycle on: a slice for each of the W result ports, unit n
-                #: in slice n mod W, lowest lane in the low bits.  Lanes that are not in use are undefined.
+                #: The beat last read, from the next cycle on.  It has a slice for each of the W result ports,
+                #: with unit n in slice n mod W, lowest lane in the low bits.  Lanes that are not in use are
+                #: undefined.
                 "o": Out(beat_width),
             }
         )

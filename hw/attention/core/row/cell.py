@@ -74,9 +74,10 @@ class AttentionRows(wiring.Component):
     A control bit has some 500 loads here.  Without registers in each cell, whose inputs are all the nets
     between cells, it was one net of 9,000 loads over all dies.
 
-    Queries are loaded during the pass before, into the other bank: from the cycle of that pass's first pick,
-    until the cycle before their own first pick.  Settings follow with a delay: ``adopt`` comes ``timing.adopt
-    + 1`` cycles after the first pick of a pass, and ``configure`` must come as long after ``load``.
+    Queries are loaded during the pass before, into the other bank. They load from the cycle of that pass's
+    first pick until the cycle before their own first pick.  Settings follow with a delay: ``adopt`` comes
+    ``timing.adopt + 1`` cycles after the first pick of a pass, and ``configure`` must come as long after
+    ``load``.
     """
 
     def __init__(self, config: AttentionConfig, *, rows: int) -> None:

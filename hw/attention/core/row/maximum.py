@@ -122,7 +122,7 @@ class LogitBuffer(wiring.Component):
         with m.If(self.write.valid & (self.write.first | (seen > largest))):
             m.d.sync += largest.eq(seen)
 
-        # A cycle after its last logit the maximum is rounded up; a cycle later the running maximum is
+        # A cycle after its last logit the maximum is rounded up.  A cycle later the running maximum is
         # updated, and kept by slot until the tile is read.
         ended, complete = Signal(), Signal()
         opened, opens = Signal(reset_less=True), Signal(reset_less=True)

@@ -69,8 +69,8 @@ class Merge(wiring.Component):
                 "partial": In(data.ArrayLayout(signed(config.partial_bits), config.merge_lanes)),
                 #: Sum of probabilities of the tile, from the cycle after step 0 on.
                 "partial_sum": In(config.partial_sum_bits),
-                #: Rise of the maximum with the tile, from the cycle after step 0 on: a copy for half of the
-                #: lanes, and one for the others and the sum.
+                #: Rise of the maximum with the tile, from the cycle after step 0 on.  One copy is for half of
+                #: the lanes, one for the others and the sum.
                 "rise": In(RESCALE_BITS).array(2),
                 #: M with the tile, as ``rise``; used with several streams only.
                 "reached": In(signed(MAXIMUM_BITS)),

@@ -50,8 +50,8 @@ class ScoreUnit(wiring.Component):
     Why
     ---
     A key meets both rows, so a multiplier takes the queries of both as one packed factor.  The multipliers'
-    own adders make the first sums, along cascades: lane n of a cascade works n cycles later than its first,
-    with its part of the key, of the queries and of the picks delayed by as much.
+    own adders make the first sums, along cascades. Lane n of a cascade works n cycles later than its first
+    lane. Its parts of the key, the queries and the picks are delayed by as much.
     """
 
     def __init__(self, config: AttentionConfig, *, rows: int) -> None:

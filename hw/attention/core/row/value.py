@@ -55,7 +55,7 @@ class ValueUnit(wiring.Component):
 
     Behaviour
     ---------
-    Step 0 of a tile's merge is at the earliest `LATENCY` - 1 cycles after ``last``; its last step at the
+    Step 0 of a tile's merge is at the earliest `LATENCY` - 1 cycles after ``last``. Its last step is at the
     latest with the first ``ends`` of the next tile but one.  Sums of other tiles do not wait for it.
 
     Why
