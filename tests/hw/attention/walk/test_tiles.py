@@ -207,11 +207,11 @@ def early_blocks(config, *, sparse):
 
 
 @pytest.mark.parametrize(
-    ("old", "sparse"), [("owed.eq(owed | current.clear)", True), ("owed.eq(owed | given.clear)", False)]
+    ("old", "sparse"), [("owed | now.current.clear", True), ("owed | given.clear", False)]
 )
 def test_a_clear_that_is_lost_is_missed(old, sparse):
     config = small()
-    lost = mutant(TileWalker, old, old.replace("owed | ", ""))
+    lost = mutant(TileWalker, f"now.owed.eq(now.{old})", f"now.owed.eq({old.removeprefix('owed | ')})")
     walked = empty_blocks(config, [0, 0, 1])[:3] if sparse else early_blocks(config, sparse=False)
     assert clears(lost, config, walked) == [0]
 
