@@ -1,9 +1,13 @@
 """A network as a launch: planned once, its maps, its predictions and its log."""
 
+from pathlib import Path
+from time import process_time
+
 import numpy as np
 import pytest
 
 from hw.board import load_board
+from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
 from hw.conv.driver import workload
 from hw.conv.driver.network import build
@@ -42,6 +46,21 @@ def test_a_job_is_planned_once(tensors, monkeypatch):
     assert len(planned) == len(jobs)
     # Each layer of a network is planned alone for its cost, and again only if it shares a job.
     assert plan_route.cache_info().misses <= len(jobs) + len(layers)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", ["a", "c", "d"])
+def test_networks_are_predicted_in_a_moment(name):
+    """On the smallest engine of the docs, whose blocks have the most tiles; the fastest of five counts."""
+    config = ConvConfig(lanes=64, taps=1, strip=False, inputs=16, outputs=16, weight_bits=4, block_pixels=64)
+    rows = read_table(Path(f"sim/engines/conv/tables/codenet_{name}.csv"))
+    workload = build(rows, config).workload
+    board, seconds = load_board("u55c"), []
+    for _ in range(5):
+        start = process_time()
+        predict(workload, config, board)
+        seconds.append(process_time() - start)
+    assert min(seconds) < 0.25, seconds
 
 
 def predicted(rows):
