@@ -12,9 +12,9 @@ Dong et al., "CoDeNet", FPGA 2021 (arXiv 2006.08357), section 5; loops and sizes
 * Map and result have a port each of 16 bytes a beat; offsets of a byte a pixel come from memory.
 * The first layer, a full 3 x 3, is done by the processor: it costs nothing here and counts for nothing.
 
-Its operation table (table 2) has an array of 8 x 8 x 9 multipliers for full 3 x 3 layers; its source is not
+Its operation table (table 2) has an array of 8 x 8 x 9 multipliers for full 3 x 3 layers.  Its source is not
 published.  The formula assumes a cycle for each tile of 8 x 8, and words of 8 channels.  Offsets that are
-bounded but not square have nine addresses where the buffer has three ports: a word of nine taps is read in
+bounded but not square have nine addresses where the buffer has three ports.  A word of nine taps is read in
 three cycles. Without a bound there is no line buffer ("deform" of table 2).  A pixel is then read from memory
 for each tap, with offsets of whole pixels, one request after the other.
 """
@@ -30,9 +30,8 @@ from hw.conv.driver.layer import ConvLayer, LayerKind
 from sim.engines.conv.baselines.memory import MemoryPort
 from sim.engines.conv.baselines.work import Cost, Work, useful_macs
 
-#: Cycles of a loop beside its iterations, fitted: with them the schedule is within 2 % of CoDeNet's
-#: measurements of the convolutions of configurations c and d (`PUBLISHED`).  The HLS source does not state
-#: them.
+#: Cycles of a loop beside its iterations, fitted to CoDeNet's measurements of the convolutions of
+#: configurations c and d, to within 2 % (`PUBLISHED`).  The HLS source does not state them.
 LOOP_CYCLES = 11
 #: Its clock, and its published milliseconds: of operations without and with a last-level cache (table 2), and
 #: of the convolutions of networks (its notebook, ``sw/codenet.ipynb``).
@@ -132,9 +131,8 @@ def run_cycles(run: PipelineRun, board: Board, loop_cycles: int) -> float:
 def unit_cycles(run: PipelineRun, loop_cycles: int, *, request_cycles: int) -> int:
     """Return the cycles from the first word of the map to the last one of the result.
 
-    The slower of two loops: that of the 1 x 1 unit, after whose last pixel `LEAD_ROWS` rows are still to be
-    read; or that of the line buffer, which stores and reads in turn.  A full 3 x 3 unit begins after the
-    first rows. Without a line buffer, a tap takes ``request_cycles`` and its words.
+    The slower of two loops counts.  After the last pixel of the 1 x 1 unit `LEAD_ROWS` rows are still to be
+    read; the line buffer stores and reads in turn.  A full 3 x 3 unit begins after the first rows. Without a line buffer, a tap takes ``request_cycles`` and its words.
     """
     first, last = run.layers[0], run.layers[-1]
     full = first.kind is LayerKind.SAMPLES
