@@ -132,7 +132,8 @@ def unit_cycles(run: PipelineRun, loop_cycles: int, *, request_cycles: int) -> i
     """Return the cycles from the first word of the map to the last one of the result.
 
     The slower of two loops counts.  After the last pixel of the 1 x 1 unit `LEAD_ROWS` rows are still to be
-    read; the line buffer stores and reads in turn.  A full 3 x 3 unit begins after the first rows. Without a line buffer, a tap takes ``request_cycles`` and its words.
+    read; the line buffer stores and reads in turn.  A full 3 x 3 unit begins after the first rows. Without a
+    line buffer, a tap takes ``request_cycles`` and its words.
     """
     first, last = run.layers[0], run.layers[-1]
     full = first.kind is LayerKind.SAMPLES

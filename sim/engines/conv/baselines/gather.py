@@ -1,10 +1,10 @@
 """Gather without a buffer: every neighbour of every tap is read from memory when its result is computed.
 
 The arrays are the engine's own, and so is the layout of maps: pixel by pixel, over as many ports. All
-assumptions favour it.  Neighbours side by side in memory are one request.  These are both of a row; all taps of a row of
-a plain kernel; the whole map of a 1 x 1 kernel.  A neighbour without weight or outside the map is not read.
-A pixel's samples are kept for all output channels, and weights and offsets cost no time. Layers follow each
-other.  It is "deform" of CoDeNet's table 2 (arXiv 2006.08357) at its best.
+assumptions favour it.  Neighbours side by side in memory are one request.  These are both of a row; all taps
+of a row of a plain kernel; the whole map of a 1 x 1 kernel.  A neighbour without weight or outside the map is
+not read. A pixel's samples are kept for all output channels, and weights and offsets cost no time. Layers
+follow each other.  It is "deform" of CoDeNet's table 2 (arXiv 2006.08357) at its best.
 """
 
 from __future__ import annotations
