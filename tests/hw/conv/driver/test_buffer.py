@@ -110,7 +110,7 @@ def test_sixteen_rows_hold_offsets_of_up_to_six():
         ("bound", {"offsets": Offsets.SQUARE}, {}, {}),
     ],
 )
-def test_what_cannot_be_gathered(field, changes, form, options):
+def test_layers_that_cannot_be_gathered(field, changes, form, options):
     config = small(**{"lanes": 64, "bank_words": 1024, "strip_words": 64, "fraction_bits": 5, **options})
     with pytest.raises(InputError) as caught:
         plan_buffer(config, deformable(bound=7, **changes), MapForm(channels=256, **form))
@@ -204,7 +204,7 @@ def test_digits_of_masked_samples_end_at_four():
          "offset_group must be such that a pixel has at most 60 entries of offsets, not 16"),
     ],
 )  # fmt: skip
-def test_what_an_engine_cannot_do_is_refused(engine, changes, message):
+def test_layers_beyond_the_engine_are_refused(engine, changes, message):
     layer = deformable(**changes)
     form = MapForm(channels=layer.channels, groups=layer.offset_group)
     with pytest.raises(InputError, match=message):

@@ -82,7 +82,7 @@ def test_masks_are_in_units_of_a_256th():
 
 
 @pytest.mark.parametrize("quantize", [quantized_map, quantized_weights])
-def test_what_is_not_finite_is_refused(quantize):
+def test_values_must_be_finite(quantize):
     with pytest.raises(InputError, match="must be finite, not nan"):
         quantize(np.array([[1.0, math.nan]]))
 

@@ -60,7 +60,7 @@ def test_kinds_and_sizes(changes, kind, size):
         ({"offsets": Offsets.SQUARE, "offset_group": 2}, "offset_group must be 1 with square offsets"),
     ],
 )
-def test_what_is_no_layer_is_refused(changes, message):
+def test_wrong_layers_are_refused(changes, message):
     with pytest.raises(InputError, match=message):
         ConvLayer(**{**SIZES, **changes})
 
@@ -90,6 +90,6 @@ def test_forms(changes, words, units, lanes):
         ({"groups": 3}, "groups must be a divisor of 20 channels, not 3"),
     ],
 )
-def test_what_is_no_form_is_refused(changes, message):
+def test_wrong_forms_are_refused(changes, message):
     with pytest.raises(InputError, match=message):
         MapForm(channels=20, **changes)

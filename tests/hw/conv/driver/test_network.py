@@ -31,7 +31,7 @@ def test_blocks_become_jobs():
     assert any(tensors.dot is not None for step in program.steps for tensors in step.layers)
 
 
-def test_a_job_waits_for_what_it_reads():
+def test_a_job_waits_for_its_sources():
     program = build(list(BLOCKS), SMALL)
     written, complete = {}, -1
     for n, step in enumerate(program.steps):

@@ -65,7 +65,7 @@ def test_wrong_tables_are_refused(tmp_path, text, message):
         read_table(path)
 
 
-def test_what_is_no_text_is_no_table(tmp_path):
+def test_files_without_text_are_refused(tmp_path):
     path = tmp_path / "layers.csv"
     path.write_bytes(f"\ufeff{HEAD}a,dw,4,4,4,3,1,4,4\n".encode())  # as a spreadsheet saves UTF-8
     assert [row.name for row in read_table(path)] == ["a"]

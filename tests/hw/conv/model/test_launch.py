@@ -79,7 +79,7 @@ def test_blocks_of_few_pixels_take_as_long_as_their_tiles_need():
     assert cycles <= sum(counters.values()) <= cycles + 600
 
 
-def test_what_waits_for_earlier_results_does_not_overlap_with_them():
+def test_a_job_after_earlier_results_does_not_overlap_with_them():
     together = launch(POINTWISE, POINTWISE).log
     apart = launch(POINTWISE, replace(POINTWISE, after=True)).log
     assert together[0] == apart[0]
@@ -134,7 +134,7 @@ def test_jobs_are_all_of_a_launch(after):
     assert sum(found.job_cycles) < found.cycles_total < sum(found.job_cycles) + 100
 
 
-def test_what_is_written_comes_between_what_is_read():
+def test_writes_take_cycles_of_reads():
     """A map whose bytes all lie at one port: its channel moves them both ways, more slowly than words."""
     job = ConvJob(layers=(layer(32, 64, kernel=3, group=32),))
     wide, narrow = (ConvConfig(lanes=64, ports=ports, inputs=16, outputs=16) for ports in (4, 2))

@@ -260,7 +260,7 @@ def test_layers_that_follow_share_a_run():
 
 
 @pytest.mark.parametrize(("name", "within"), [("config a", 0.15), ("config c", 0.02), ("config d", 0.02)])
-def test_schedule_takes_what_codenet_measured(name, within):
+def test_the_schedule_takes_the_measured_cycles(name, within):
     measured = PUBLISHED[name][0] * CLOCK_MHZ * 1e3
     assert codenet(WORKS[name], BOARD).cycles == pytest.approx(measured, rel=within)
 
@@ -276,7 +276,7 @@ def test_schedule_moves_maps_weights_scales_and_offsets():
     assert free.moved_bytes == 64 * 64 * (9 * 256 + 18 + 256) + 256 * 9 // 2 + 256 * 4
 
 
-def test_offsets_are_within_what_they_say():
+def test_offsets_are_within_their_bounds():
     rng = np.random.default_rng(0)
     bounded = random_offset(operation("depthwise", Offsets.FREE, 6), 5, rng)
     assert abs(bounded.dy).max() == abs(bounded.dx).max() == 6

@@ -158,7 +158,7 @@ def test_terminal_tables(comparison):
     assert re.search(r"depthwise, square +2\.1 +2\.3 +525,000 +221,776 +0\.42 x", text)
 
 
-def test_what_is_simulated_is_the_work():
+def test_the_simulated_launch_is_the_work():
     """Offsets, bounds and sizes as predicted; "all outside": no sample is in the buffer."""
     for name in ("depthwise, square", "depthwise, bounded"):
         work = WORKS[name]

@@ -94,7 +94,7 @@ def test_shuffled_maps_are_those_of_channels_in_turn():
     assert (maps[step.result][::2] == before[: len(before) // 2]).all()
 
 
-def test_what_a_table_says_is_carried_out(tmp_path):
+def test_every_column_of_a_table_takes_effect(tmp_path):
     """Maps that are not square; kernels, strides, dilations and pads of two axes; free offsets on chip."""
     path = tmp_path / "layers.csv"
     path.write_text(

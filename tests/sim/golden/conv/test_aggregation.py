@@ -65,6 +65,6 @@ def test_mapping_is_dcnv3(kernel, remove_center):
         ({"group": 2, "kernel": (2, 2), "remove_center": True}, "kernel must be odd"),
     ],
 )
-def test_what_does_not_fit_is_refused(known, message):
+def test_misfits_are_refused(known, message):
     with pytest.raises(InputError, match=message):
         aggregation(np.zeros((4, 4, 6)), np.zeros((2, 2, 36)), np.zeros((2, 2, 18)), **known)

@@ -94,7 +94,7 @@ OFFSET = np.zeros((18, 3, 3), np.int16)
         ),
     ],
 )
-def test_what_does_not_fit_is_refused(arguments, message):
+def test_misfits_are_refused(arguments, message):
     with pytest.raises(InputError, match=message):
         accumulators(*arguments)
 
