@@ -9,6 +9,7 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 from sim.compare.files import write_files
+from sim.compare.page import Card, ComparisonPage, chart_card, table_card
 from sim.compare.simulated import CoSimulation
 from sim.compare.table import cells, titles
 from sim.engines.attention.baselines import SPILLING
@@ -23,7 +24,7 @@ from sim.engines.attention.compare.compare import (
     AttentionFigures,
     prediction_error,
 )
-from sim.report.parts import Headline, chart
+from sim.report.parts import Headline
 from sim.report.style import INK, RUNS, beside, styled
 from sim.report.text import percent, signed_percent, sized, times
 
@@ -31,34 +32,78 @@ from sim.report.text import percent, signed_percent, sized, times
 _HEADLINE = 1024
 _DASHES = {"two passes": "dot", "three passes, unfused": "dash"}
 _LAW = "N²d²/M"
+_UTILIZATION = """
+Products of scores and of weighted values over all multiplier slots of all cycles. Ours from start to done
+with the board’s memory behind every port: full circles are gates simulated and compared bit by bit, open
+ones predicted. The others are formulas, without latency of memory or filling of pipelines.
+"""
+_TRAFFIC = """
+1 is every query, key, value and result once. All have the same memory on chip; N²d²/M is the growth that
+FlashAttention has and no algorithm avoids, M elements on chip, constant unknown.
+"""
+_NOTES = """
+<b>FuseMax</b> (MICRO 2024, arXiv 2406.10491): the model of its artifact, which publishes the utilization
+that counts maxima and exponentials as work; here only products count.
+
+<b>FSA</b> (arXiv 2507.11331): 5 d + 11 cycles for d queries and d keys, from the times in its RTL; keys and
+values once for every d queries.
+
+<b>ITA</b> (ISLPED 2023, arXiv 2307.03493): one cycle more than its multipliers need, as simulated with its
+own bench; the matrix of probabilities goes out and comes back, memory is never late.
+
+<b>Two passes</b>: scores written as they come and read once for the weighted sums, in the board’s
+bandwidth.
+
+<b>Three passes, unfused</b>: the unfused baseline of FuseMax’s artifact: product, softmax on vector lanes,
+product.
+
+All: operands and spilled matrices of a byte an element, results as wide as ours; square arrays are the
+power of two nearest to as many multipliers, counted in whole and part.
+"""
 
 
 def write_comparison(
     comparison: AttentionComparison, directory: Path, known: Mapping[str, CoSimulation]
 ) -> tuple[Path, ...]:
     """Write the comparison's files; see `write_files`."""
-    return write_files(
-        directory,
-        COMPARE_FORMAT,
-        comparison.document(known),
-        "attention_compare.html.j2",
-        setting=comparison.setting,
-        on_chip=sized(comparison.setting.machine.on_chip_bytes),
-        tiles=_tiles(comparison),
-        utilization=chart(utilization(comparison), "utilization"),
-        traffic=chart(traffic(comparison), "traffic"),
-        bandwidth=chart(bandwidth(comparison), "bandwidth"),
-        model_columns=titles(MODEL_COLUMNS),
-        model=[cells(MODEL_COLUMNS, found) for found in comparison.measured],
-        columns=titles(COLUMNS)[1:],
-        groups=[
-            (
-                f"{row.tokens:,} tokens",
-                [cells(COLUMNS, comparison.of(row, method))[1:] for method in METHODS],
-            )
-            for row in comparison.rows
-        ],
+    setting = comparison.setting
+    model = table_card(
+        "Simulated and predicted",
+        "The analytic model beside the gates it stands for at greater lengths.",
+        MODEL_COLUMNS,
+        comparison.measured,
     )
+    page = ComparisonPage(
+        title="Attention and published schedules",
+        summary=(
+            f"{setting.heads} heads of {setting.size} back to back, dense · {setting.machine.macs:,} "
+            f"multipliers, {sized(setting.machine.on_chip_bytes)} on chip · {setting.board} at "
+            f"{setting.clock_mhz:g} MHz"
+        ),
+        tiles=_tiles(comparison),
+        cards=(
+            chart_card("Useful multiplications", _UTILIZATION, "utilization", utilization(comparison)),
+            chart_card("Off-chip traffic", _TRAFFIC, "traffic", traffic(comparison)),
+            chart_card("Bandwidth asked for", "Bytes over cycles.", "bandwidth", bandwidth(comparison)),
+            *([model] if comparison.measured else []),
+            Card(
+                title="All figures",
+                lead="Bold: measured.",
+                columns=titles(COLUMNS)[1:],
+                groups=[
+                    (
+                        f"{row.tokens:,} tokens",
+                        [cells(COLUMNS, comparison.of(row, method))[1:] for method in METHODS],
+                    )
+                    for row in comparison.rows
+                ],
+                row_class=1,
+            ),
+        ),
+        notes=_NOTES,
+        footer=(f"Bytes are those the schedules ask for. Useful MACs are 2 · heads · N² · {setting.size}."),
+    )
+    return write_files(directory, COMPARE_FORMAT, comparison.document(known), page)
 
 
 def _tiles(comparison: AttentionComparison) -> list[Headline]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 from sim.compare.files import write_files
+from sim.compare.page import Card, ComparisonPage, chart_card, table_card
 from sim.compare.table import cells, titles
 from sim.engines.oram.compare.compare import (
     BOLT,
@@ -21,7 +22,7 @@ from sim.engines.oram.compare.compare import (
     OramFigures,
 )
 from sim.engines.oram.compare.measure import MapSimulation
-from sim.report.parts import Headline, chart, exact_tile
+from sim.report.parts import Headline, exact_tile
 from sim.report.style import RUNS, menu, styled
 from sim.report.text import percent, signed_percent, sized, times
 
@@ -30,35 +31,92 @@ _HEADLINE = 20
 #: The map that the headline figures are of.
 _FIRST = METHODS[0]
 
+_STYLE = """
+  td:nth-child(2), td:nth-child(3) { text-align: left; white-space: nowrap; }
+  tr.predicted > td { color: var(--accent); }
+  .notes li { margin: 3px 0; }
+"""
+_TRAFFIC = """
+Pages read and written for an operation on average, whatever the operation. Commands and responses are left
+out, which are the same for all. Open marks here and below: the board has too little HBM, or the host too
+little memory.
+"""
+_ACCESSES = "Bursts to the host’s memory for these pages: none crosses a multiple of 1,024 bytes."
+_CYCLES = """
+Ours as predicted for 100,000 operations behind the board’s link to the host, commands and responses
+included. BOLT one operation after the other, as published. The others at their best, as if nothing but that
+link took time: its bytes in one direction, or its write bursts under way, of pages and of commands and
+responses like ours.
+"""
+_HBM = "Everything the map keeps there; the hash table keeps nothing."
+_MEASURED = """
+Gates of maps of 2^8 keys with one AES pipeline each way, behind the board’s memories, beside the formulas
+for the pages they touched. Bytes and bursts are those of the bus; bytes of HBM those that were ever read or
+written. Initialization is left out.
+"""
+_NOTES = """
+<b>Loomwork</b>: pages of a label (one) or of two, as in BOLT (both), touched where they lie with the host
+(skip) or always one for a label (always). Bytes are 2 (1 − α) P and 2 P for a label, P the bytes of a page;
+structures in HBM hold what no workload exceeds but with a probability that the documentation states.
+
+<b>BOLT</b> (CCS 2025, arXiv 2509.01742, and its artifact): two bins read and written, a page of as many
+slots as its bound on a bin’s load; four entries of 12 bytes a key in HBM. Cycles: on the line through its
+published times for 2^20 and 5 · 2^20 keys with values of 8 bytes; for larger values the link’s time for the
+bytes of both ways is added.
+
+<b>Path ORAM</b> (CCS 2013): four slots a bucket, as many of its highest levels in HBM as hold {alpha} of
+the keys’ slots, and the position map in HBM as ours; <b>recursive</b>: the position map in smaller trees,
+16 labels a block.
+
+<b>Hash table, insecure</b>: chained pages in the host’s memory, 75 % full, half of the operations write; it
+hides and seals nothing.
+"""
+
 
 def write_comparison(
     comparison: OramComparison, directory: Path, known: Mapping[str, MapSimulation]
 ) -> tuple[Path, ...]:
     """Write the comparison's files; see `write_files`."""
-    return write_files(
-        directory,
-        COMPARE_FORMAT,
-        comparison.document(known),
-        "oram_compare.html.j2",
-        board=comparison.board,
-        config=comparison.config,
-        alpha=percent(comparison.config.alpha, places=0),
-        tiles=_tiles(comparison),
-        traffic=chart(traffic(comparison), "traffic"),
-        accesses=chart(accesses(comparison), "accesses"),
-        cycles=chart(cycles(comparison), "cycles"),
-        hbm=chart(hbm(comparison), "hbm"),
-        measured_columns=titles(MEASURED_COLUMNS),
-        measured=[cells(MEASURED_COLUMNS, found) for found in comparison.measured.items()],
-        columns=titles(COLUMNS),
-        groups=[
-            (
-                f"values of {value_bytes} bytes",
-                [cells(COLUMNS, each) for each in comparison.figures if each.value_bytes == value_bytes],
-            )
-            for value_bytes in comparison.values
-        ],
+    board, config = comparison.board, comparison.config
+    alpha = percent(config.alpha, places=0)
+    simulated = table_card(
+        "Simulated and predicted", _MEASURED, MEASURED_COLUMNS, comparison.measured.items()
     )
+    page = ComparisonPage(
+        title="The oblivious map and others",
+        summary=(
+            f"Keys of 8 bytes, {config.items_per_label} keys a label, {config.slots} slots a page, {alpha} "
+            f"of the labels in HBM · {board.title} at {board.clock_mhz:g} MHz"
+        ),
+        tiles=_tiles(comparison),
+        cards=(
+            chart_card("Bytes at the host", _TRAFFIC, "traffic", traffic(comparison)),
+            chart_card("Accesses", _ACCESSES, "accesses", accesses(comparison)),
+            chart_card("Cycles", _CYCLES, "cycles", cycles(comparison)),
+            chart_card("HBM", _HBM, "hbm", hbm(comparison)),
+            *([simulated] if comparison.measured else []),
+            Card(
+                title="All figures",
+                columns=titles(COLUMNS),
+                groups=[
+                    (
+                        f"values of {value_bytes} bytes",
+                        [
+                            cells(COLUMNS, each)
+                            for each in comparison.figures
+                            if each.value_bytes == value_bytes
+                        ],
+                    )
+                    for value_bytes in comparison.values
+                ],
+                row_class=2,
+            ),
+        ),
+        notes=_NOTES.format(alpha=alpha),
+        footer="Bytes are those the maps ask for.",
+        style=_STYLE,
+    )
+    return write_files(directory, COMPARE_FORMAT, comparison.document(known), page)
 
 
 def _tiles(comparison: OramComparison) -> list[Headline]:
