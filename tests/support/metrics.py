@@ -15,7 +15,7 @@ from sim.build.toolchain import find_toolchain
 from sim.host.files import write_text
 from sim.sweep.points import FIDELITIES, Fidelity
 from sim.sweep.spec import WorkloadSpec
-from sim.sweep.task import Task, legal_config, look
+from sim.sweep.task import Task, legal_config, evaluate
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "tests" / "data" / "metrics.json"
@@ -88,7 +88,7 @@ def measure(engines: Sequence[str], fidelities: Sequence[Fidelity]) -> dict[str,
                     workload="" if workload is None else name,
                     asked=workload,
                 )
-                outcome = look(task)
+                outcome = evaluate(task)
                 assert not outcome.failure, f"{fidelity} of {engine}, {name}: {outcome.failure}"
                 kept = {key: round(value, 6) for key, value in outcome.figures.items() if key in TOLERANCES}
                 found.setdefault(engine, {}).setdefault(fidelity, {})[name] = kept

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sim.golden.minilm import Walk, paragraph, softmax_attention
+from sim.golden.minilm import EncoderRun, paragraph, softmax_attention
 from sim.host.files import write_bytes
 
 CAPTURED_HEADS = 4
@@ -17,10 +17,10 @@ CAPTURED_HEADS = 4
 
 def capture(text, layer=0):
     """Return q, k, v of ``layer`` on ``text``: float32 ``[12, tokens, 32]``, before any scaling."""
-    walk = Walk(text)
+    run = EncoderRun(text)
     for _ in range(layer):
-        walk.take(softmax_attention(*walk.qkv()))
-    return {name: part.astype(np.float32) for name, part in zip("qkv", walk.qkv(), strict=True)}
+        run.take(softmax_attention(*run.qkv()))
+    return {name: part.astype(np.float32) for name, part in zip("qkv", run.qkv(), strict=True)}
 
 
 def small_capture():
