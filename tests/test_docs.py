@@ -88,3 +88,8 @@ def test_pages_are_made_of_commands_and_configurations():
     assert "--network" in made["commands.md"]
     assert "| `lanes` |" in made["configurations.md"]
     assert made["contributing.md"].startswith("# Contributing")
+
+
+def test_every_page_is_in_the_navigation():
+    listed = set(re.findall(r": ([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
+    assert {path.name for path in (ROOT / "docs").glob("*.md")} | set(pages()) == listed

@@ -4,8 +4,6 @@ import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-import pytest
-
 from docs.drawings import is_drawing, on_page_markdown, svg
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,17 +32,20 @@ def test_a_small_one():
     assert lines.count("M") == 2 * SMALL.count("─") + 4 + 2
 
 
-@pytest.mark.parametrize("page", ["attention", "conv", "scheduler"])
-def test_pages_have_drawings(page):
-    text = (ROOT / "docs" / f"{page}.md").read_text()
-    drawn = on_page_markdown(text)
-    assert "<svg" in drawn
-    for block in re.findall(r"^```\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
-        if not is_drawing(block):
-            assert block in drawn
-            continue
-        root, texts, _, heads = found(block)
-        assert set(re.findall(r"\w+", block)) == set(re.findall(r"\w+", " ".join(texts)))
-        assert heads.count("Z") == sum(block.count(head) for head in "►◄▲▼")
-        for element in root.iter():
-            assert {element.get("fill"), element.get("stroke")} <= {None, "none", "currentColor"}
+def test_drawings_of_pages():
+    drawn = 0
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        text = page.read_text()
+        site = on_page_markdown(text)
+        for block in re.findall(r"^```\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+            if not is_drawing(block):
+                assert block in site
+                continue
+            drawn += 1
+            root, texts, _, heads = found(block)
+            assert set(re.findall(r"\w+", block)) == set(re.findall(r"\w+", " ".join(texts))), page
+            assert heads.count("Z") == sum(block.count(head) for head in "►◄▲▼")
+            for element in root.iter():
+                assert {element.get("fill"), element.get("stroke")} <= {None, "none", "currentColor"}
+        assert site.count("<svg") == len(re.findall(r"^```(?:text)?\n[^`]*►", text, re.MULTILINE))
+    assert drawn >= 3
