@@ -1,6 +1,7 @@
 # Everything runs in .venv, which the first command makes from constraints.txt.
 #   make demo                     the main job on real input, ending in a report page
 #   make test                     lint, types, unit tests, proofs, co-simulation
+#   make soak                     what is too long for CI; goes on where it was stopped
 #   make verilog BOARD=u55c       Verilog and everything Vitis needs, in build/verilog
 #   make metrics                  golden figures of all engines, in tests/data/metrics.json
 #   make docs                     the documentation as a site, in build/docs

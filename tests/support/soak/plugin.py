@@ -4,12 +4,13 @@ A pytest plugin behind `make soak` (``-p tests.support.soak.plugin``).
 Each test's outcome is appended to ``build/soak/results.jsonl`` when it ends, with the digest of the files
 that its test file depends on.  A test that passed on the same digest does not run again: a stopped soak
 resumes.  ``--soak-fresh`` forgets outcomes and keeps times.  ``--soak-since COMMIT`` leaves out tests that no
-file changed since that commit can reach.  The slowest files of the last run come first.
+file changed since that commit can reach.  New files come first, then the slowest of the last run.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import time
 from collections import defaultdict
@@ -107,7 +108,7 @@ class Soak:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Leave out tests that have passed and files that the change does not touch; slowest files first."""
+        """Leave out tests that have passed and files that the change does not touch; new files first."""
         digests, touched = self._plan["digests"], self._plan["touched"]
         keep: list[pytest.Item] = []
         left: list[pytest.Item] = []
@@ -118,7 +119,7 @@ class Soak:
         if left:
             config.hook.pytest_deselected(items=left)
         times = self._plan["times"]
-        items[:] = sorted(keep, key=lambda item: -times.get(_file_of(item.nodeid), 0.0))
+        items[:] = sorted(keep, key=lambda item: -times.get(_file_of(item.nodeid), math.inf))
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """List tests where one process runs them."""
