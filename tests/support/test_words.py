@@ -35,6 +35,7 @@ Behaviour
 The gates wait: see ``a = b`` there.
 
 >>> an_example(of_the_class)
+and its output of words
 """
 
 x = 1  # beside code stands one
@@ -66,10 +67,10 @@ def test_python(tmp_path):
     assert sentences(tmp_path, "module.py", PYTHON) == [
         (2, "A module of few words."),
         (6, "The gates wait: see Code there."),
-        (19, "A drawing follows::"),
-        (11, "beside code stands one"),
-        (12, "and beside the next another"),
-        (13, "A comment of two lines."),
+        (20, "A drawing follows::"),
+        (12, "beside code stands one"),
+        (13, "and beside the next another"),
+        (14, "A comment of two lines."),
     ]
 
 

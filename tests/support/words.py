@@ -149,14 +149,17 @@ def _python(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _docstring(docstring: str, first: int) -> Iterator[tuple[int, str]]:
-    drawing = False
+    drawing = example = False
     for number, line in enumerate(docstring.splitlines(), first):
+        # An example with its output ends at an empty line.
+        example = bool(line.strip()) and (example or line.lstrip().startswith(">>>"))
         section = re.fullmatch(r"\s*-{3,}\s*", line) is not None
         # Drawings are indented after `::`, or have characters of no sentence.
         drawing = drawing and (not line.strip() or line.startswith("    "))
         odd = (
             section
-            or line.lstrip().startswith((">>>", "...", "|"))
+            or example
+            or line.lstrip().startswith("|")
             or re.search(r"-->|--\+|\+--|──|  {3,}\S", line)
         )
         yield number, "" if drawing or odd else line
