@@ -48,4 +48,4 @@ def test_drawings_of_pages():
             for element in root.iter():
                 assert {element.get("fill"), element.get("stroke")} <= {None, "none", "currentColor"}
         assert site.count("<svg") == len(re.findall(r"^```(?:text)?\n[^`]*►", text, re.MULTILINE))
-    assert drawn >= 3
+    assert drawn >= 4
