@@ -21,6 +21,7 @@ from amaranth.lib import wiring
 
 from hw.errors import ToolError
 from hw.lib.memory import NO_INIT
+from hw.lib.netlist import quick_netlists
 
 #: Attributes that speak of the generator, not of the hardware.
 _INTERNAL = ("generator", "top", "amaranth.hierarchy", "amaranth.decoding")
@@ -60,7 +61,7 @@ def to_verilog(component: Any, *, name: str, sources: bool = False, platform: An
     ToolError
         If Yosys fails, as for want of room.
     """
-    with _emptied(component, platform or UltraScalePlus()) as emptied, _uncollected():
+    with _emptied(component, platform or UltraScalePlus()) as emptied, _uncollected(), quick_netlists():
         text = rtlil.convert(emptied, name=name, ports=ports(component), emit_src=sources)
     internal = _INTERNAL if sources else (*_INTERNAL, "src")
     removed = " ".join(f"-remove {attribute}" for attribute in internal)
