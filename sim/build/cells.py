@@ -21,8 +21,9 @@ _INPUT = re.compile(r"^\s*input\s+(?:wire\s+)?(?:\[\d+:0\]\s*)?([a-z_]\w*)\s*;",
 #: A clock stays as it is: Verilator finds its edges through the hierarchy.
 _CLOCKS = {"clk", "ap_clk"}
 
-#: What Verilator must be told beside the visible inputs.
-FLAGS = ("-fno-dfg",)
+#: Verilator's flags beside the visible inputs.  Tables that it puts in place of logic have indices named by
+#: instance, too.
+FLAGS = ("-fno-dfg", "-fno-table")
 
 
 def cell_inputs(verilog: str) -> dict[str, tuple[str, ...]]:

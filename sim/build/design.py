@@ -64,8 +64,9 @@ def kernel_design(
 def simulated_design(
     engine: Engine[Any, Any], config: Any, board: Board, *, control_only: bool = False, packaged: bool = False
 ) -> Design:
-    """Return the design that stands for an engine in a simulation: with models of its multipliers where it
-    has such, unless the text of the package is asked for, here or by `MULTIPLIERS_VARIABLE`.
+    """Return the design that is simulated: with models of the engine's multipliers where it has any.
+
+    ``packaged`` or `MULTIPLIERS_VARIABLE` asks for the text of the package instead.
 
     Raises `InputError` when the variable has another value than ``models`` or ``cells``.
     """

@@ -107,16 +107,17 @@ def test_figure(figure, tmp_path):
 def test_many_heads_are_simulated_in_seconds(tmp_path):
     """12 heads of 1,024 tokens, 400,000 cycles, with the simulator in the cache: whole, and control alone.
 
-    25 s and 3 s on an idle processor, of which others may take a part.
+    Others may take a part of the processor, so the guard is a ratio: without models of multipliers control
+    alone was 15 times as fast.
     """
     figure = next(figure for figure in FIGURES if figure.name == "heads_1024")
     rates = []
-    for control_only, most_seconds in ((False, 40), (True, 6)):
+    for control_only, most_seconds in ((False, 25), (True, 6)):
         measure(figure, tmp_path, control_only=control_only)
         result, seconds = measure(figure, tmp_path, control_only=control_only)
         assert seconds <= most_seconds
         rates.append(result.report.simulation.simulated_cycles_per_second)
-    assert rates[1] >= 6 * rates[0]
+    assert rates[1] <= 8 * rates[0]
 
 
 @pytest.mark.soak

@@ -19,6 +19,10 @@ _PARTS = {"place": (1,), "pick": (2,), "step": (0, 2)}
 
 #: Every number of folds, one and two rows, sums that take turns and sums of packed products.
 CONFIGS = [
+    {"lanes": 16, "folds": 2, "merge_lanes": 1},
+    {"lanes": 16, "folds": 4, "merge_lanes": 2, "probability_bits": 8},
+]
+IN_SOAK = [
     {"lanes": 16, "folds": 1, "merge_lanes": 1},
     {"lanes": 16, "folds": 3, "merge_lanes": 2},
     {"lanes": 16, "folds": 4, "merge_lanes": 1, "probability_bits": 12},
@@ -36,7 +40,11 @@ def ports(text, module):
     return inputs, {name: width for way, name, width in found if way == "output"}
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: "-".join(map(str, config.values())))
+@pytest.mark.parametrize(
+    "config",
+    [*CONFIGS, *(pytest.param(config, marks=pytest.mark.soak) for config in IN_SOAK)],
+    ids=lambda config: "-".join(map(str, config.values())),
+)
 def test_a_model_computes_what_its_multipliers_do(config, tmp_path):
     """Scores of two rows and of one, and a row's values, in one bench."""
     config = AttentionConfig(rows=2, **config)
