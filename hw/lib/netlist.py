@@ -1,8 +1,8 @@
 """Amaranth's netlists made in less time: its own steps, without checks that repeat for every bit.
 
-Amaranth 0.5 checks the type of each bit of each value whenever it makes one, and resolves values bit by bit.  It
-looks for combinational cycles from each bit of an adder to each bit of its inputs.  Without that, generating
-attention's default takes a fifth less time.  Another version of Amaranth is left as it is.
+Amaranth 0.5 checks the type of each bit of each value whenever it makes one, and resolves values bit by bit.
+It looks for combinational cycles from each bit of an adder to each bit of its inputs. Without that,
+generating attention's default takes a fifth less time. Another version of Amaranth is left as it is.
 """
 
 from __future__ import annotations

@@ -35,12 +35,12 @@ def test_a_sentence_through_the_rtl_keeps_its_meaning(tmp_path):
     """Every head of every layer, each layer reading what the RTL made of the one before."""
     for module in (minilm.PACKAGE, "safetensors", "tokenizers"):
         pytest.importorskip(module)
-    walk = EncoderDemo(minilm.paragraph()["text"])
+    encoder = EncoderDemo(minilm.paragraph()["text"])
     results = {}
-    for layer, name in enumerate(walk.names):
-        tensors = walk.launch(layer)(results)
+    for layer, name in enumerate(encoder.names):
+        tensors = encoder.launch(layer)(results)
         result = run("attention", SMALL, BOARD, tensors, memory_mode="model", directory=tmp_path)
         assert result.bit_exact, result.mismatches
         assert result.report.errors["relative_rms_error_int8_inputs"] < 2e-4
         results[name] = result
-    assert 0.999 <= walk.cosine(results) < 1
+    assert 0.999 <= encoder.cosine(results) < 1

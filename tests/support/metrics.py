@@ -15,7 +15,7 @@ from sim.build.toolchain import find_toolchain
 from sim.host.files import write_text
 from sim.sweep.points import FIDELITIES, Fidelity
 from sim.sweep.spec import WorkloadSpec
-from sim.sweep.task import Task, legal_config, evaluate
+from sim.sweep.task import Task, evaluate, legal_config
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "tests" / "data" / "metrics.json"

@@ -17,10 +17,10 @@ CAPTURED_HEADS = 4
 
 def capture(text, layer=0):
     """Return q, k, v of ``layer`` on ``text``: float32 ``[12, tokens, 32]``, before any scaling."""
-    run = EncoderRun(text)
+    encoder = EncoderRun(text)
     for _ in range(layer):
-        run.take(softmax_attention(*run.qkv()))
-    return {name: part.astype(np.float32) for name, part in zip("qkv", run.qkv(), strict=True)}
+        encoder.take(softmax_attention(*encoder.qkv()))
+    return {name: part.astype(np.float32) for name, part in zip("qkv", encoder.qkv(), strict=True)}
 
 
 def small_capture():
