@@ -92,33 +92,33 @@ class Drain(wiring.Component):
         m.d.comb += [results.i.payload.eq(self.i.payload), results.i.valid.eq(self.i.valid)]
         m.submodules.passes = passes = Fifo(PassResult(config), depth=PASSES_AHEAD + 2)
         # Two registers: the end of a pass's loading is late, and the loading waits for room here.
-        roomy, comes = Signal(init=1), Signal()
+        roomy, loaded = Signal(init=1), Signal(name="comes")
         m.d.sync += [
             roomy.eq(passes.level < PASSES_AHEAD),
-            comes.eq(self.passes.valid & roomy),
+            loaded.eq(self.passes.valid & roomy),
             passes.i.payload.eq(self.passes.payload),
         ]
-        m.d.comb += [self.passes.ready.eq(roomy), passes.i.valid.eq(comes)]
+        m.d.comb += [self.passes.ready.eq(roomy), passes.i.valid.eq(loaded)]
         result = passes.o.payload
 
         row = Signal(range(config.rows))
         beat = Signal(range(self._beats))
-        gives, last_beat, last_row, last = Signal(), Signal(), Signal(), Signal()
+        issue, last_beat, last_row, last = Signal(), Signal(), Signal(), Signal()
         free = Signal(range(_PLACES + 1), init=_PLACES)
         m.d.comb += [
             last_beat.eq(beat == self._last_beat(result)[: len(beat)]),
             last_row.eq(row == (result.rows - 1)[: len(row)]),
             self.row.eq(1 << row),
-            gives.eq(passes.o.valid & (results.o.valid | result.empty) & (free != 0)),
-            last.eq(gives & last_beat & last_row),
+            issue.eq(passes.o.valid & (results.o.valid | result.empty) & (free != 0)),
+            last.eq(issue & last_beat & last_row),
             passes.o.ready.eq(last),
-            self.read.valid.eq(gives & ~result.empty),
+            self.read.valid.eq(issue & ~result.empty),
             self.read.bank.eq(results.o.payload),
             self.read.beat.eq(beat),
             self.freed.eq(last & ~result.empty),
             results.o.ready.eq(self.freed),
         ]
-        with m.If(gives):
+        with m.If(issue):
             m.d.sync += beat.eq(beat + 1)
             with m.If(last_beat):
                 m.d.sync += [beat.eq(0), row.eq(Mux(last_row, 0, row + 1))]
@@ -126,12 +126,12 @@ class Drain(wiring.Component):
         later = Drain.LATENCY - Fifo.LATENCY
         m.submodules.places = places = Fifo(OutputBeat(self._beat_width), depth=_PLACES)
         m.d.comb += [
-            places.i.valid.eq(delay(m, "valid", gives, later)),
+            places.i.valid.eq(delay(m, "valid", issue, later)),
             places.i.payload.data.eq(_any(list(self.cells))),
             places.i.payload.last.eq(delay(m, "last", last, later, reset=False)),
         ]
         connect(m, places.o, flipped(self.o))
-        m.d.sync += free.eq(free - gives + (self.o.valid & self.o.ready))
+        m.d.sync += free.eq(free - issue + (self.o.valid & self.o.ready))
         return m
 
     def _last_beat(self, result: Any) -> Any:

@@ -160,11 +160,11 @@ class Finish(wiring.Component):
         for n in range(config.streams):
             passes = Signal(range(FINAL_BANKS + 1), name=f"passes_{n}")  # with final sums
             leaves: Value = begins
-            there: Value = passes != 0
+            final_sums: Value = passes != 0
             if config.decodes and n:
-                leaves, there = begins & ~self.decode, there | self.decode
+                leaves, final_sums = begins & ~self.decode, final_sums | self.decode
             m.d.sync += passes.eq(passes + final[n] - leaves)
-            ready.append(there)
+            ready.append(final_sums)
         m.d.comb += begins.eq((wait == 0) & (banks_free != 0))
         for condition in ready:
             with m.If(~condition):

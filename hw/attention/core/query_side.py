@@ -80,7 +80,7 @@ class QuerySide(wiring.Component):
         # the row plus 1, in a register: all inputs wait for its comparison
         after = Signal(range(config.rows + 1), init=1)
         place = Signal(QueryPlace(config))
-        there, room, take, load, offers = (
+        ready, room, take, load, offers = (
             Signal(name=name) for name in ("there", "room", "take", "load", "offers")
         )
         ends_row, last, ends_pass = Signal(), Signal(), Signal()
@@ -99,11 +99,11 @@ class QuerySide(wiring.Component):
         m.d.comb += [
             ends_row.eq(place.part == command.last_key_part),
             last.eq(ends_row & (after == command.rows)),
-            there.eq(
+            ready.eq(
                 self.i_command.valid & passes.i.ready & self.results.ready & (self.i_row.valid | ~ends_row)
             ),
             # `in_use` is the latest signal.
-            room.eq((there & known & empty) | ((there & (known | ~last)) & ~in_use)),
+            room.eq((ready & known & empty) | ((ready & (known | ~last)) & ~in_use)),
             take.eq(room & self.i_query.valid),
             load.eq(take & ~in_use),
             ends_pass.eq(take & last),

@@ -125,7 +125,7 @@ class ValueSide(wiring.Component):
         bank = Signal()
         banks = banks_behind(config)
         banks_free = Signal(range(banks + 1), init=banks)
-        ends_key, last_key, lacks_bank, room, there, issue = (
+        ends_key, last_key, lacks_bank, room, arrived, issue = (
             Signal(name=name) for name in ("ends_key", "last_key", "lacks_bank", "room", "there", "issue")
         )
         m.d.comb += [
@@ -133,18 +133,18 @@ class ValueSide(wiring.Component):
             last_key.eq(index == tile.last_index),
             lacks_bank.eq(tile.closes & (banks_free == 0)),
             room.eq(tiles.o.valid & (~last_key | ((end_wait == 0) & ~waiting.valid & ~lacks_bank))),
-            there.eq(self.i_value.valid),
+            arrived.eq(self.i_value.valid),
             self.i_value.ready.eq(room),
-            issue.eq(room & there),
+            issue.eq(room & arrived),
             self.freed.eq(issue & ends_key),
             self.ended.eq(issue & ends_key & last_key),
             tiles.o.ready.eq(self.ended),
             self.blocked.eq(tiles.o.valid & last_key & lacks_bank),
-            self.starved.eq(room & ~there),
+            self.starved.eq(room & ~arrived),
         ]
         if self._leads:
             m.d.comb += [
-                there.eq(self.own_valid | self.i_value.valid),  # each valid only in passes of its own kind
+                arrived.eq(self.own_valid | self.i_value.valid),  # each valid only in passes of its own kind
                 self.own_take.eq(issue & self.decode),
                 self.own_last.eq(ends_key & last_key & tile.closes),
                 self.own_keep.eq(tile.keep & self.decode),  # without a tile, the queue's output is undefined

@@ -218,8 +218,8 @@ def _in_blocks(
             raise InputError(name, size, f"a multiple of {unit}, the block of the engine")
     given, legal = (len(text), len(text[0])), (-(-queries // by_queries), -(-keys // by_keys))
     if given != legal:
-        what = f"[{legal[0]}, {legal[1]}]: blocks of {by_queries} queries and {by_keys} keys"
-        raise InputError("shape of the bitmap", given, what)
+        expected = f"[{legal[0]}, {legal[1]}]: blocks of {by_queries} queries and {by_keys} keys"
+        raise InputError("shape of the bitmap", given, expected)
     rows = np.arange(-(-queries // block)) * block // by_queries
     columns = np.arange(-(-keys // tile)) * tile // by_keys
     return bitmap_bits(text)[np.ix_(rows, columns)]

@@ -312,8 +312,8 @@ def _sequences(
         sequence = Sequence(queries=slice(*ends[0][n : n + 2]), keys=slice(*ends[1][n : n + 2]))
         for name, count in (("q", sequence.query_count), ("k", sequence.key_count)):
             if count > MAX_KEYS:
-                what = f"tokens of {name}" + (f" in sequence {n}" if len(ends[0]) > 2 else "")
-                raise InputError(what, count, f"from 1 to {MAX_KEYS}")
+                field = f"tokens of {name}" + (f" in sequence {n}" if len(ends[0]) > 2 else "")
+                raise InputError(field, count, f"from 1 to {MAX_KEYS}")
         found.append(sequence)
     return _in_pages(tensors, found, page_keys, keys // page_keys) if page_keys else tuple(found)
 

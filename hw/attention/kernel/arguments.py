@@ -54,7 +54,7 @@ def bytes_counters(config: AttentionConfig) -> dict[str, str]:
         read[key_port(config, s, p)] = f"k{n}"
         values = value_port(config, s, p)
         read[values] = f"v{n}" if values not in read else f"v{n}, {read[values]}"
-    docs = {f"gmem{port}_read_bytes": f"Bytes of {what} read" for port, what in read.items()}
+    docs = {f"gmem{port}_read_bytes": f"Bytes of {content} read" for port, content in read.items()}
     for w in range(config.result_ports):
         docs[f"gmem{result_port(config, w)}_write_bytes"] = f"Bytes of o{w} written"
     return docs
@@ -77,12 +77,12 @@ def argument_table(config: AttentionConfig) -> ArgumentTable:
         return Argument(name=name, kind=ArgumentKind.POINTER, doc=doc, port=f"gmem{port}")
 
     def slices(side: str, stream: int) -> list[Argument]:
-        what, number = ("keys", key_port) if side == "k" else ("values", value_port)
+        content, number = ("keys", key_port) if side == "k" else ("values", value_port)
         return [
             pointer(
                 f"{side}{n}",
                 number(config, s, p),
-                f"Port {p} of stream {s} of {what}, int8, all heads",
+                f"Port {p} of stream {s} of {content}, int8, all heads",
             )
             for n, (s, p) in enumerate(ports)
             if s == stream

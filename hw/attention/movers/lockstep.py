@@ -77,13 +77,13 @@ class Lockstep(wiring.Component):
         m.d.sync += [again.eq(take & self.o.last & self.o.keep), more.eq(taken + 1)]
         with m.If(take):
             m.d.sync += taken.eq(Mux(self.o.last, 0, taken + 1))
-        there = (rounds + Mux(again, more, 0))[: len(rounds)]
+        complete = (rounds + Mux(again, more, 0))[: len(rounds)]
         with m.If(token & ~take):
-            m.d.sync += [rounds.eq(there + 1), self.o.valid.eq(1)]
+            m.d.sync += [rounds.eq(complete + 1), self.o.valid.eq(1)]
         with m.Elif(take & ~token):
-            m.d.sync += [rounds.eq(there - 1), self.o.valid.eq(again | (rounds != 1))]
+            m.d.sync += [rounds.eq(complete - 1), self.o.valid.eq(again | (rounds != 1))]
         with m.Elif(again):
-            m.d.sync += [rounds.eq(there), self.o.valid.eq(1)]
+            m.d.sync += [rounds.eq(complete), self.o.valid.eq(1)]
         for name in ("take", "last", "keep"):
             later = delay(m, f"later_{name}", getattr(self.o, name), self._wait)
             for n in range(len(self.take)):

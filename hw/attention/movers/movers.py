@@ -283,18 +283,20 @@ class AttentionMovers(wiring.Component):
     def _connect(self, m: Module, number: int, users: list[tuple[Any, Any]]) -> None:
         """Join the readers and the writer of a memory port, and count its bytes."""
         halves: dict[str, Any] = {}
-        for way, half in (("read", axi.ReadSignature), ("write", axi.WriteSignature)):
+        for direction, half in (("read", axi.ReadSignature), ("write", axi.WriteSignature)):
             own = [(user, count) for user, count in users if isinstance(user.signature, half)]
             if not own:
                 continue
-            halves[way] = own[0][0]
+            halves[direction] = own[0][0]
             if len(own) > 1:
                 join = ReadJoin(inputs=len(own), data_width=self._data_width, addr_width=ADDRESS_BITS)
                 m.submodules[f"join_{number}"] = join
                 for n, (user, _) in enumerate(own):
                     connect(m, user, join.i[n])
-                halves[way] = join.o
-            m.d.sync += self.moved[f"gmem{number}_{way}_bytes"].eq(reduce(add, (count for _, count in own)))
+                halves[direction] = join.o
+            m.d.sync += self.moved[f"gmem{number}_{direction}_bytes"].eq(
+                reduce(add, (count for _, count in own))
+            )
         axi.connect(m, **halves, port=getattr(self, f"gmem{number}"))
 
     def _phase(self, m: Module, passes: PassWalker, written: list[Any], agrees: Signal) -> None:

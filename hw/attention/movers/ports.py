@@ -71,5 +71,5 @@ class PortBytes(data.StructLayout):
     def __init__(self, config: AttentionConfig) -> None:
         written = [result_port(config, port) for port in range(config.result_ports)]
         read = [n for n in range(port_count(config)) if config.decodes or n not in written]
-        ways = [(n, "read") for n in read] + [(n, "write") for n in written]
-        super().__init__({f"gmem{n}_{way}_bytes": 48 for n, way in ways})
+        directions = [(n, "read") for n in read] + [(n, "write") for n in written]
+        super().__init__({f"gmem{n}_{direction}_bytes": 48 for n, direction in directions})

@@ -58,12 +58,12 @@ class RowWalker(wiring.Component):
             position.eq(Mux(opens, current.position, following)),
             self.i.ready.eq(step & ends_pass),
         ]
-        there: Any = self.i.valid
+        arrived: Any = self.i.valid
         if config.alibi:
-            there &= self._load_slopes(m, head, step)
-        m.d.comb += step.eq(there & advance)
+            arrived &= self._load_slopes(m, head, step)
+        m.d.comb += step.eq(arrived & advance)
         with m.If(advance):
-            m.d.sync += o.valid.eq(there)
+            m.d.sync += o.valid.eq(arrived)
         with m.If(step):
             m.d.sync += [
                 following.eq(position + 1),

@@ -23,8 +23,8 @@ class _Registers:
     """Registers of the pass and of the tile at hand."""
 
     def __init__(self, config: AttentionConfig) -> None:
-        # ``told``: it is decided in this cycle whether the pass is ``empty``.
-        self.told, self.empty = Signal(), Signal(name="empty")
+        # ``decided``: it is decided in this cycle whether the pass is ``empty``.
+        self.decided, self.empty = Signal(), Signal(name="empty")
         self.unknown = Signal()  # whether the pass at hand is empty
         self.no_keys = Signal()  # in its range
         self.some = Signal()  # of the word's bits, before any is cleared
@@ -116,7 +116,7 @@ class TileWalker(wiring.Component):
         m = Module()
         now = _Registers(self._config)
         if not self._index:
-            m.d.sync += [self.empty.valid.eq(now.told), self.empty.payload.eq(now.empty)]
+            m.d.sync += [self.empty.valid.eq(now.decided), self.empty.payload.eq(now.empty)]
         self._drive(m, now)
         with m.If(self.o.valid & self.o.ready):
             m.d.sync += [now.opens.eq(0), now.lead.eq(0), now.owed.eq(0)]
@@ -142,7 +142,7 @@ class TileWalker(wiring.Component):
                 m.next = "FIND"
             with m.State("FIND"):
                 with m.If(now.unknown & now.some):
-                    m.d.comb += now.told.eq(1)
+                    m.d.comb += now.decided.eq(1)
                     m.d.sync += now.unknown.eq(0)
                 m.next = "WORD"
                 with m.If(search.groups.any()):
@@ -199,7 +199,7 @@ class TileWalker(wiring.Component):
         m.d.sync += [now.unknown.eq(may_be_empty), now.no_keys.eq(given.none)]
         with m.If(self.i.valid):
             m.d.comb += [
-                now.told.eq(~(may_be_empty & sparse)),
+                now.decided.eq(~(may_be_empty & sparse)),
                 now.empty.eq(may_be_empty & given.none),
             ]
             m.next = "TILES"
@@ -218,7 +218,7 @@ class TileWalker(wiring.Component):
         with m.If(words_left == 0):
             m.next = "CLOSE"
             with m.If(now.unknown):
-                m.d.comb += [now.told.eq(1), now.empty.eq(1)]
+                m.d.comb += [now.decided.eq(1), now.empty.eq(1)]
                 m.d.sync += now.owed.eq(now.owed | now.current.clear)
                 m.next = "PASS"
         with m.Elif(self.words.valid):
