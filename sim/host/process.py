@@ -16,7 +16,7 @@ _GRACE_SECONDS = 1.0
 
 
 class Terminated(BaseException):
-    """SIGTERM asked this program to end; unfinished work is undone on the way out."""
+    """Raised on SIGTERM, so that unfinished work is undone before the program ends."""
 
 
 @contextlib.contextmanager

@@ -49,7 +49,7 @@ def resource_lines(shares: Sequence[Share | None]) -> list[Line]:
 
 
 def largest_share(share: Share) -> tuple[float, str]:
-    """Return the share of the resource that is taken most of, and its name."""
+    """Return the highest share of a resource, and its name."""
     estimate, board = share
     return max(
         (count / have, name.upper())

@@ -17,7 +17,7 @@ from sim.report.report import Report
 from sim.report.schema import glossary
 from sim.report.text import MISSING, percent, scaled, signed_percent, times, whole
 
-#: How a run whose RTL differs from its golden model is marked in the table.
+#: Cell of a run whose RTL differs from its golden model.
 FAILED = "NO"
 
 #: Dotted name of a figure, or the start of several, and how it is printed.

@@ -37,7 +37,7 @@ from sim.report.sections import (
 
 FORMAT: Literal["loomwork-report-1"] = "loomwork-report-1"
 
-#: Most cycles by which the testbench's view (start bit to interrupt) exceeds the kernel's (start to done).
+#: Most cycles from start bit to interrupt, seen by the testbench, beyond the kernel's from start to done.
 REGISTER_CYCLES = 64
 
 
@@ -83,7 +83,7 @@ def derived(figures: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Report:
-    """Everything known of one run; made from measurements by `sim.run.accounting.build_report`.
+    """The figures of one run; made by `sim.run.accounting.build_report`.
 
     Consistent by construction: parts add up to totals, and quotients equal their numerator over denominator.
     """

@@ -194,7 +194,7 @@ def write_launch(
 
     ``files``: files to copy, by their path in the folder.
 
-    Raises `InputError` when the directory holds anything but an earlier launch, or cannot be written.
+    Raises `InputError` when the directory has other content than an earlier launch, or cannot be written.
     """
     check_replaceable(directory)
     with _fresh(directory) as fresh:

@@ -57,7 +57,7 @@ def slower_though_larger(results: SweepResults) -> list[Slower]:
 
 
 def _slower(parameter: str, one: PointResult, other: PointResult) -> Iterator[Slower]:
-    """Compare two designs; which is the larger follows from the resources."""
+    """Compare two designs; their resources decide which is the larger."""
     if larger_than(one, other):
         one, other = other, one
     if larger_than(other, one):

@@ -11,7 +11,7 @@ Value = int | float | str | bool
 Fidelity = Literal["prediction", "control", "full", "synthesis"]
 FIDELITIES: tuple[Fidelity, ...] = ("prediction", "control", "full", "synthesis")
 
-#: Figures of a design's gates, and those of a synthesis beside them.
+#: Figures of a design's gates, and further ones of a synthesis.
 GATES = ("lut", "ff", "dsp", "bram36", "uram")
 OF_SYNTHESIS = ("endpoints", "endpoints_over", "worst_slack_ps", "logic_depth")
 #: Figures of a workload that are added up over all, and all of them.
@@ -72,7 +72,7 @@ class PointResult:
 
     @property
     def fidelity(self) -> Fidelity:
-        """The dearest one that succeeded of any workload; ``prediction`` where none did."""
+        """The dearest fidelity that succeeded for any workload; ``prediction`` where none did."""
         known = [FIDELITIES.index(outcome.fidelity) for outcome in self.outcomes if not outcome.failure]
         return FIDELITIES[max(known, default=0)]
 

@@ -21,7 +21,7 @@ BOARD = "board"
 #: Most designs of a grid, and most that are drawn to find one that the constraints allow.
 MOST_DESIGNS = 1_000_000
 
-#: The values that a design has, by their place on each axis.
+#: Indices of a design's values on each axis.
 Place = tuple[int, ...]
 
 

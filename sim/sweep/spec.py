@@ -117,7 +117,7 @@ class SweepSpec:
     engines: Mapping[str, EngineSpec]  #: By name; a design has one of each, and they share the board.
     #: Expressions over figures, each with ``min`` or ``max``.
     objectives: Mapping[str, Literal["min", "max"]]
-    #: Expressions over parameters and figures that hold for every design that counts.
+    #: Expressions over parameters and figures; a design that breaks one does not count.
     constraints: tuple[str, ...] = ()
     #: ``strategy``, ``fidelities``: see `Strategy` and `Selection`; every design is predicted, so
     #: ``prediction`` is not among them.

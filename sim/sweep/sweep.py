@@ -203,7 +203,7 @@ class _Sweep:
         """Complete all tasks: from the database, by workers, or by other processes."""
         missing = {task.key: task for task in tasks}
         total, began = len(missing), time.monotonic()
-        self._take(missing)
+        self._load(missing)
         cached = total - len(missing)
         waiting, under_way = list(missing), 0
         deaths: Counter[str] = Counter()
@@ -220,19 +220,19 @@ class _Sweep:
                     under_way += 1
             for answered in self.executor.answered(_POLL_SECONDS) if under_way else ():
                 under_way -= 1
-                waiting = self._answered(answered, missing, deaths) + waiting
-            self._alive()
+                waiting = self._store(answered, missing, deaths) + waiting
+            self._renew_claims()
             if not waiting and time.monotonic() - polled > _POLL_SECONDS:
                 polled = time.monotonic()
-                self._take(missing)
+                self._load(missing)
                 # Claims of an ended process are free again.
                 waiting = [] if under_way else list(missing)
             if not under_way and missing:
                 time.sleep(_POLL_SECONDS / 5)
             done = total - len(missing)
-            self._tell(title, done, total, done - cached, time.monotonic() - began)
+            self._show_progress(title, done, total, done - cached, time.monotonic() - began)
 
-    def _answered(self, answered: Answered, missing: dict[str, Task], deaths: Counter[str]) -> list[str]:
+    def _store(self, answered: Answered, missing: dict[str, Task], deaths: Counter[str]) -> list[str]:
         """Store evaluations; return the keys of lost tasks to repeat."""
         again, found = [], dict(zip((task.key for task in answered.tasks), answered.outcomes, strict=False))
         if answered.death:
@@ -249,21 +249,21 @@ class _Sweep:
                 else:
                     again.append(task.key)
         self.store.finish(found)
-        self._take(missing, found)
+        self._load(missing, found)
         return again
 
-    def _take(self, missing: dict[str, Task], keys: Iterable[str] | None = None) -> None:
+    def _load(self, missing: dict[str, Task], keys: Iterable[str] | None = None) -> None:
         found = self.store.outcomes(list(missing if keys is None else keys))
         self.outcomes |= found
         for key in found:
             missing.pop(key, None)
 
-    def _alive(self) -> None:
+    def _renew_claims(self) -> None:
         if time.monotonic() - self._beat > _BEAT_SECONDS:
             self._beat = time.monotonic()
             self.store.beat()
 
-    def _tell(self, title: str, done: int, total: int, new: int, seconds: float) -> None:
+    def _show_progress(self, title: str, done: int, total: int, new: int, seconds: float) -> None:
         left = f", {_spelled(seconds / new * (total - done))} to go" if new and done < total else ""
         self.activity.update(f"{title} {done:,} of {total:,}, {len(self.front)} on the front{left}")
 
