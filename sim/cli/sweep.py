@@ -65,7 +65,7 @@ def sweep(
         try:
             results = run_sweep(asked, database, works, join=join, retry=retry)
         except KeyboardInterrupt:
-            print(f"\n{database} has what is known; the same command goes on from there", file=sys.stderr)
+            print(f"\n{database} has the results so far; the same command resumes", file=sys.stderr)
             raise
     print_results(results)
     print(database)
