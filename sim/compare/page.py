@@ -44,6 +44,20 @@ def table_card(title: str, lead: str, columns: Columns[Any], items: Iterable[Any
     return Card(title=title, lead=lead, columns=titles(columns), groups=[("", rows)])
 
 
+def grouped_card(
+    title: str,
+    columns: Columns[Any],
+    groups: Iterable[tuple[str, Iterable[Any]]],
+    *,
+    lead: str = "",
+    skipped: int = 1,
+    row_class: int | None = 1,
+) -> Card:
+    """Return a card with a table of groups, whose headings replace the first ``skipped`` columns."""
+    shown = [(heading, [cells(columns, item)[skipped:] for item in items]) for heading, items in groups]
+    return Card(title=title, lead=lead, columns=titles(columns)[skipped:], groups=shown, row_class=row_class)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ComparisonPage:
     """The content of a comparison's page."""

@@ -10,8 +10,7 @@ import plotly.graph_objects as go
 
 from hw.scheduler.planner.baselines import Allocation, Greedy, Replacement, method_name
 from sim.compare.files import write_files
-from sim.compare.page import Card, ComparisonPage, chart_card, table_card
-from sim.compare.table import cells, titles
+from sim.compare.page import Card, ComparisonPage, chart_card, grouped_card, table_card
 from sim.plans.compare import COMPARE_FORMAT, ROW_COLUMNS, SUMMARY_COLUMNS, PlanComparison
 from sim.plans.rows import COSMA, FULL, GREEDY, IDEAL, WHOLE, PlanRow
 from sim.report.parts import Headline, chart
@@ -67,14 +66,15 @@ def write_comparison(comparison: PlanComparison, directory: Path) -> tuple[Path,
             Card(title="Avoidable bytes saved", lead=_SAVED, charts=drawings),
             chart_card("Traffic of all methods", _TRAFFIC, "traffic", traffic(comparison)),
             table_card("By scratchpad", _SUMMARIES, SUMMARY_COLUMNS, comparison.summaries),
-            Card(
-                title="All plans",
-                lead="Avoidable traffic; baselines in the better of the default and the least-peak order.",
-                columns=titles(ROW_COLUMNS)[1:],
-                groups=[
-                    (graph, [cells(ROW_COLUMNS, row)[1:] for row in comparison.rows if row.graph == graph])
+            grouped_card(
+                "All plans",
+                ROW_COLUMNS,
+                [
+                    (graph, [row for row in comparison.rows if row.graph == graph])
                     for graph in comparison.graphs
                 ],
+                lead="Avoidable traffic; baselines in the better of the default and the least-peak order.",
+                row_class=None,
             ),
         ),
         footer=(

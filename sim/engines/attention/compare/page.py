@@ -9,9 +9,8 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 from sim.compare.files import write_files
-from sim.compare.page import Card, ComparisonPage, chart_card, table_card
+from sim.compare.page import ComparisonPage, chart_card, grouped_card, table_card
 from sim.compare.simulated import CoSimulation
-from sim.compare.table import cells, titles
 from sim.engines.attention.baselines import SPILLING
 from sim.engines.attention.baselines.work import flash_law_bytes
 from sim.engines.attention.compare.compare import (
@@ -86,18 +85,14 @@ def write_comparison(
             chart_card("Off-chip traffic", _TRAFFIC, "traffic", traffic(comparison)),
             chart_card("Bandwidth asked for", "Bytes over cycles.", "bandwidth", bandwidth(comparison)),
             *([model] if comparison.measured else []),
-            Card(
-                title="All figures",
-                lead="Bold: measured.",
-                columns=titles(COLUMNS)[1:],
-                groups=[
-                    (
-                        f"{row.tokens:,} tokens",
-                        [cells(COLUMNS, comparison.of(row, method))[1:] for method in METHODS],
-                    )
+            grouped_card(
+                "All figures",
+                COLUMNS,
+                [
+                    (f"{row.tokens:,} tokens", [comparison.of(row, method) for method in METHODS])
                     for row in comparison.rows
                 ],
-                row_class=1,
+                lead="Bold: measured.",
             ),
         ),
         notes=_NOTES,

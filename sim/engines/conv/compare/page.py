@@ -9,9 +9,8 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 from sim.compare.files import write_files
-from sim.compare.page import Card, ComparisonPage, chart_card, table_card
+from sim.compare.page import ComparisonPage, chart_card, grouped_card, table_card
 from sim.compare.simulated import CoSimulation
-from sim.compare.table import cells, titles
 from sim.engines.conv.baselines.codenet import CLOCK_MHZ, LOOP_CYCLES
 from sim.engines.conv.compare.compare import (
     CHOSEN,
@@ -76,21 +75,13 @@ def write_comparison(
             chart_card("Cycles", _CYCLES, "cycles", cycles(comparison)),
             chart_card("Useful multiplications", _UTILIZATION, "utilization", utilization(comparison)),
             chart_card("Off-chip traffic", _TRAFFIC, "traffic", traffic(comparison)),
-            Card(
-                title="All figures",
-                columns=titles(COLUMNS)[1:],
-                groups=[
-                    (
-                        row.work.name,
-                        [
-                            cells(COLUMNS, each)[1:]
-                            for each in comparison.figures
-                            if each.work == row.work.name
-                        ],
-                    )
+            grouped_card(
+                "All figures",
+                COLUMNS,
+                [
+                    (row.work.name, [each for each in comparison.figures if each.work == row.work.name])
                     for row in comparison.rows
                 ],
-                row_class=1,
             ),
             table_card(
                 "CoDeNet as published and its formula",

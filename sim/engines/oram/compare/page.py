@@ -9,8 +9,7 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 from sim.compare.files import write_files
-from sim.compare.page import Card, ComparisonPage, chart_card, table_card
-from sim.compare.table import cells, titles
+from sim.compare.page import ComparisonPage, chart_card, grouped_card, table_card
 from sim.engines.oram.compare.compare import (
     BOLT,
     COLUMNS,
@@ -95,20 +94,17 @@ def write_comparison(
             chart_card("Cycles", _CYCLES, "cycles", cycles(comparison)),
             chart_card("HBM", _HBM, "hbm", hbm(comparison)),
             *([simulated] if comparison.measured else []),
-            Card(
-                title="All figures",
-                columns=titles(COLUMNS),
-                groups=[
+            grouped_card(
+                "All figures",
+                COLUMNS,
+                [
                     (
-                        f"values of {value_bytes} bytes",
-                        [
-                            cells(COLUMNS, each)
-                            for each in comparison.figures
-                            if each.value_bytes == value_bytes
-                        ],
+                        f"values of {size} bytes",
+                        [each for each in comparison.figures if each.value_bytes == size],
                     )
-                    for value_bytes in comparison.values
+                    for size in comparison.values
                 ],
+                skipped=0,
                 row_class=2,
             ),
         ),
