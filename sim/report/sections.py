@@ -95,7 +95,7 @@ class UsefulBytes:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class PortBytes(UsefulBytes):
+class PortTotals(UsefulBytes):
     """Bytes of a memory port as the kernel's DMA counted them; those of the bus where it counts none."""
 
     port: Annotated[Name, doc("AXI port of the kernel.")]
@@ -148,7 +148,7 @@ class TrafficSection:
         Ratio | None,
         doc("Useful bytes over compulsory bytes; 1 is the least; null when nobody counts a port's bytes."),
     ]
-    ports: Annotated[tuple[PortBytes, ...], doc("Bytes by AXI port.")]
+    ports: Annotated[tuple[PortTotals, ...], doc("Bytes by AXI port.")]
     channels: Annotated[tuple[ChannelTraffic, ...], doc("Bytes by memory channel; idle channels left out.")]
     memories: Annotated[tuple[MemoryTraffic, ...], doc("Bytes by memory.")]
 
