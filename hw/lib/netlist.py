@@ -1,8 +1,8 @@
 """Amaranth's netlists made in less time: its own steps, without checks that repeat for every bit.
 
 Amaranth 0.5 checks the type of each bit of each value whenever it makes one, and resolves values bit by bit.
-It looks for combinational cycles from each bit of an adder to each bit of its inputs. Without that,
-generating attention's default takes a fifth less time. Another version of Amaranth is left as it is.
+It looks for combinational cycles from each bit of an adder to each bit of its inputs.  Without that,
+generating attention's default takes a fifth less time.  Another version of Amaranth is left as it is.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _is_whole(cell: Any) -> bool:
 
 
 def _starts(cells: Iterable[Any], whole: list[bool]) -> Iterator[int]:
-    """List the nodes of all cells; what a register or a port drives depends on no other."""
+    """List the nodes of all cells; registers and ports end paths."""
     for number, cell in enumerate(cells):
         if whole[number]:
             yield number << 16
@@ -146,7 +146,7 @@ def _starts(cells: Iterable[Any], whole: list[bool]) -> Iterator[int]:
 
 
 def _assigned(cell: Any) -> list[list[int]]:
-    """Return what each bit of an assigned value depends on."""
+    """Return the nets that each bit of an assigned value depends on."""
     found = [[net] for net in cell.default]
     for assign in cell.assignments:
         for bit, net in enumerate(assign.value, start=assign.start):

@@ -1,1 +1,1 @@
-"""Testbenches: what surrounds a kernel in the simulator, and the cocotb module that drives it."""
+"""Testbenches: the module around a kernel in the simulator, and the cocotb module that drives it."""

@@ -23,7 +23,7 @@ from sim.memory.view import MemoryView
 _CONTROL, _GLOBAL_INTERRUPT, _INTERRUPT_ENABLE, _INTERRUPT_STATUS = 0x00, 0x04, 0x08, 0x0C
 _START, _DONE, _IDLE = 1, 2, 4
 _RESET_CYCLES = 16
-#: Bytes no kernel is likely to write by accident; what an output buffer holds before the call.
+#: Bytes that no kernel is likely to write by accident, and content of an output buffer before the call.
 _GUARD, _UNWRITTEN = 0xA5, 0xC3
 
 
@@ -138,7 +138,7 @@ def _fill(plan: Plan, memories: dict[str, MemoryView], folder: Path) -> None:
 
 
 def _collect(plan: Plan, memories: dict[str, MemoryView], folder: Path) -> list[str]:
-    """Save what the kernel wrote, and name what it must not have written."""
+    """Save the output buffers, and name illegal writes."""
     violations = []
     for buffer in plan.buffers:
         view = memories[buffer.memory]

@@ -30,7 +30,7 @@ class LiteManager:
         return getattr(self._top, f"s_axi_control_{name}")
 
     async def write(self, offset: int, value: int) -> int:
-        """Write 32 bits at byte ``offset`` and give the cycle in which the register file took them."""
+        """Write 32 bits at byte ``offset`` and return the cycle in which the register file took them."""
         await FallingEdge(self._top.clk)
         self._port("AWADDR").value = offset
         self._port("WDATA").value = value

@@ -1,4 +1,4 @@
-"""What the driver asks of a simulation, and what it answers: JSON and .npy files in one folder."""
+"""The driver's orders for a simulation, and its answers: JSON and .npy files in one folder."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PlacedBuffer:
 
     @property
     def file(self) -> str:
-        """Name of its file: what is placed there, or what the kernel left there."""
+        """Name of the file with its content before or after the call."""
         return f"{self.argument}.npy"
 
 
@@ -46,7 +46,7 @@ class Plan:
     calls: Sequence[Sequence[tuple[int, int]]]
     #: Registers to read after the end: byte offset of the 64-bit register, by name.
     counters: Mapping[str, int]
-    buffers: Sequence[PlacedBuffer]  #: What stands behind the pointers.
+    buffers: Sequence[PlacedBuffer]  #: The buffers behind the pointers.
     memories: Sequence[str]  #: Names of all memories.
     #: Bursts that are answered with an error: number of the call, memory, number of the port behind it,
     #: whether it is a write, and how many bursts of that way come before in the call.
@@ -59,7 +59,7 @@ class Plan:
 
     @classmethod
     def load(cls, directory: Path) -> Plan:
-        """Read what `save` wrote."""
+        """Read the file of `save`."""
         data = json.loads((directory / PLAN_FILE).read_text())
         data["buffers"] = [PlacedBuffer(**buffer) for buffer in data["buffers"]]
         return cls(**data)
@@ -67,17 +67,17 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """What came of a kernel call."""
+    """The results of a kernel call."""
 
     counters: Mapping[str, int]  #: The kernel's counters.
     cycles_start_to_done: int  #: Cycles from the write of the start bit to the interrupt.
-    #: Digest of what each buffer that is read back held after it, by argument; none where there is one call.
+    #: Digest of each buffer that is read back, after the call, by argument; none where there is one call.
     digests: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What came of a plan."""
+    """The results of a plan."""
 
     calls: Sequence[Call]  #: In order.
     resets_between_calls: int  #: Times that reset came after the first call had begun.
@@ -93,7 +93,7 @@ class Answer:
 
     @classmethod
     def load(cls, directory: Path) -> Answer:
-        """Read what `save` wrote."""
+        """Read the file of `save`."""
         data = json.loads((directory / ANSWER_FILE).read_text())
         data["calls"] = [Call(**call) for call in data["calls"]]
         return cls(**data)

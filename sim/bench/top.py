@@ -23,7 +23,7 @@ _OWN = ("clk", "rst_n", "cycle_limit", "cycle", "expired", "finished", "interrup
 _HEADER = re.compile(r"^\s*(input|output)\s+(?:wire\s+|reg\s+)?(?:\[(\d+):0\]\s*)?(\w+)\s*;", re.MULTILINE)
 _AXI = re.compile(r"m_axi_(\w+)_([A-Z]+)")
 
-# Members of the memory's port vectors, with what stands in where a kernel lacks one.
+# Members of the memory's port vectors, with constants for those that a kernel lacks.
 _REQUESTS = {
     "awvalid": "1'b0", "awaddr": "'0", "awlen": "8'd0", "awsize": None, "awburst": "2'b01", "awid": "'0",
     "wvalid": "1'b0", "wdata": "'0", "wstrb": "'0", "wlast": "1'b0", "bready": "1'b0",
@@ -62,8 +62,8 @@ def bench_top(
     ports; ``memories`` has the AXI ports behind each memory.
 
     The kernel's ports are ``ap_clk``, ``ap_rst_n``, ``interrupt``, ``s_axi_control_*`` and
-    ``m_axi_<port>_*``; its clock sets the time axis of waveforms.  The module's own are what Python drives
-    and reads:
+    ``m_axi_<port>_*``; its clock sets the time axis of waveforms.  Python drives and reads the module's
+    own:
 
     * ``clk`` out, ``rst_n`` in, ``interrupt`` out, ``s_axi_control_*`` as the kernel has them;
     * ``cycle`` out: clock cycles since the beginning;
@@ -112,7 +112,7 @@ def bench_top(
 
 
 def _memory(memory: str, ports: Sequence[Mapping[str, Port]], wires: list[str], links: dict[str, str]) -> str:
-    """Connect one memory; adds its wires and the kernel's links, and gives the instance."""
+    """Connect one memory; adds its wires and the kernel's links, and returns the instance."""
     widths = {
         key: {port[key].bits for port in ports if key in port} for key in ("rdata", "wdata", "awid", "arid")
     }

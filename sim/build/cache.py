@@ -1,4 +1,4 @@
-"""One cache for each user: what was built, each once, by one process, and there whole or not at all."""
+"""One cache for each user: builds, each made once, by one process, and there whole or not at all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hw.errors import InputError
 
 #: Environment variable that moves the cache.
 VARIABLE = "LOOMWORK_CACHE"
-#: File of an entry that says what its others hold, and so whether it is whole.
+#: File of an entry with the digests of its others: whether it is whole.
 _CONTENTS = "contents.json"
 
 
@@ -37,10 +37,10 @@ class BuildCache:
     A build is made in a folder of its own and renamed to its key when it is finished: a build that was
     interrupted, even by ``kill -9``, leaves no entry, and the next process to want it removes the remains. Of
     several processes that want one key, one builds and the others wait; the lock is the kernel's and ends
-    with the process that holds it. An entry is found only if every file holds what it held when it was
-    finished; one that was damaged since is made anew.
+    with the process that holds it. An entry is found only if every file is as it was
+    when it was finished; one that was damaged since is made anew.
 
-    ``kind``: what is built; a folder of its own within the cache. ``root``: the cache's place where it is not
+    ``kind``: of the builds; a folder of its own within the cache. ``root``: the cache's place where it is not
     the user's; see `default_directory`.
     """
 
@@ -61,7 +61,7 @@ class BuildCache:
     ) -> tuple[Path, bool]:
         """Return the build of ``key``, made first where it is not there, and whether it was there.
 
-        ``make`` builds in the empty folder it is given; what it raises leaves no entry.  ``waiting`` is
+        ``make`` builds in the empty folder of its argument; an exception leaves no entry.  ``waiting`` is
         called once when another process is building ``key`` right now. Raises `InputError` when the cache's
         folder cannot be made or written.
         """
@@ -106,7 +106,7 @@ class BuildCache:
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(os.stat(file), os.fstat(lock)):
                     return lock
-            os.close(lock)  # its holder has removed the file: it is not what others lock
+            os.close(lock)  # its holder has removed the file: others lock another file
 
     def _make(self, key: str, make: Callable[[Path], None]) -> Path:
         entry = self.directory / key
@@ -135,7 +135,7 @@ class BuildCache:
 
 
 def is_whole(entry: Path) -> bool:
-    """Tell whether an entry is there and each of its files holds what it held when it was finished."""
+    """Tell whether an entry is there and each of its files is as it was when it was finished."""
     try:
         return bool(json.loads((entry / _CONTENTS).read_bytes()) == _contents(entry))
     except (OSError, ValueError):

@@ -1,7 +1,7 @@
 """Cells: Verilog modules placed many times, and how to let all placements share one piece of code.
 
 Verilator compiles a module's logic once for all its instances only if it comes out equal for each.  Two of
-its optimizations prevent that: an input is replaced by what the parent connects to it (bit 7 of a vector for
+its optimizations prevent that: an input is replaced by the parent's expression (bit 7 of a vector for
 one placement, bit 8 for the next), and the data-flow pass names its temporaries by instance.  A 32-row array
 then has 32 copies of its row, and pays with three times the build time and half the speed (4,096
 multiply-accumulators: 58 s of compiling and 39 k cycles/s, against 20 s and 95 k).  So the inputs of cells

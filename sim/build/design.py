@@ -35,8 +35,8 @@ def kernel_design(
     control_only: bool = False,
     models: bool = False,
 ) -> Design:
-    """Return what `hw.verilog.generate` gives of an engine, with source lines of Python or without, with its
-    data cells or without, with multipliers or with models of these.
+    """Return the design of an engine (`hw.verilog.generate`), with source lines of Python or without, with
+    its data cells or without, with multipliers or with models of these.
 
     It is generated only when configuration, board, the text of any file in ``hw``, of an engine outside
     of it, or Amaranth have changed.

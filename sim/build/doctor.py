@@ -1,4 +1,4 @@
-"""Is this machine fit for Loomwork?  One finding a need, and for each that fails what to do about it."""
+"""Is this machine fit for Loomwork?  One finding a need, and a remedy for each that fails."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from hw.errors import LoomworkError
 from sim.build.cache import VARIABLE, default_directory
 
-#: Least versions and sizes; the sizes are what building and running the largest shipped engine takes.
+#: Least versions and sizes; the sizes are those of building and running the largest shipped engine.
 PYTHON = (3, 11)
 CXX = 10
 DISK_GIB = 2.0
@@ -28,17 +28,17 @@ _GIB = 1 << 30
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found of one need."""
+    """The finding of one need."""
 
     name: str  #: The need, in a word or two.
     ok: bool  #: Whether it is met.
-    found: str  #: What is there: a version, a size, or what is wrong.
-    advice: str  #: What to do when it is not met.
+    found: str  #: A version, a size, or the fault.
+    advice: str  #: The remedy when it is not met.
     required: bool = True  #: Whether Loomwork cannot work without it.
 
 
 def examine() -> list[Finding]:
-    """Look at everything Loomwork needs, and at what makes it faster or better when it is there."""
+    """Look at everything Loomwork needs, and at tools that make it faster or better."""
     return [
         check_python(),
         check_packages(),
@@ -206,7 +206,7 @@ def _available_pages() -> int:
 
 
 def _output(*command: str) -> str | None:
-    """Return what a command prints, or None when it is missing, fails or hangs."""
+    """Return a command's output, or None when it is missing, fails or hangs."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError):

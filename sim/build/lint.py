@@ -10,10 +10,10 @@ from sim.build.toolchain import find_toolchain
 
 
 def lint(verilog: Path, *flags: str) -> str:
-    """Return what Verilator's linter has to say; empty when the text passes.  What lies beside the file is
-    found by the name of its module.
+    """Return the messages of Verilator's linter; empty when the text passes.  Modules beside the file are
+    found by name.
 
-    Raises `ToolError` when Verilator is missing, or ends without a word on what it does not accept.
+    Raises `ToolError` when Verilator is missing, or refuses the text without a message.
     """
     tools = find_toolchain()
     command = [

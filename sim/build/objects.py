@@ -19,7 +19,7 @@ _LIST = re.compile(
 )
 # Of the switches of a design only these reach the library; tracing adds files and changes none.
 _SWITCH = re.compile(r"^VM_(?:TIMING|COVERAGE|SC) = \d+$", re.MULTILINE)
-# What every file of a model includes before anything of the design.
+# Every file of a model includes this before anything of the design.
 _HEADER = "library.h"
 _HEADER_TEXT = '#include "verilated.h"\n#include "verilated_dpi.h"\n#include "verilated_timing.h"\n'
 # The header as text, alone and for the two sets of flags it is compiled for, as Verilator's makefile calls
@@ -37,12 +37,12 @@ def provide(
 ) -> list[str]:
     """Put the shared object files into ``objects``, where ``make`` takes them for already compiled.
 
-    They are kept in the cache, by what they are compiled from and the ``fingerprint`` of tools and flags.
+    They are kept in the cache, by their sources and the ``fingerprint`` of tools and flags.
     ``objects`` is the folder Verilator has just written, ``sources`` that of the C++ models; ``make`` makes
     the targets that nobody has compiled before.  Of several builds at a time, one compiles and the others
-    wait. Gives the variables with which ``make`` uses the shared header too, compiled ahead: it stands in for
-    Verilator's own, which includes the design and so would be compiled for each, twice.  ``plain`` gives a
-    folder a name that ``make`` can read.
+    wait. Returns the variables with which ``make`` uses the shared header too, compiled ahead: it stands in
+    for Verilator's own, which includes the design and so would be compiled for each, twice.  ``plain``
+    returns a name of a folder that ``make`` can read.
     """
     makefiles = (objects / "Vtop_classes.mk").read_text() + (objects / "Vtop.mk").read_text()
     wanted: dict[str, tuple[Sequence[str], str]] = {

@@ -56,17 +56,17 @@ _VERILATOR_FLAGS = (
     # NumPy reaches the memories' stores through the program's own symbols.
     *("-LDFLAGS", "-rdynamic"),
 )
-#: Without optimizing, most of the compiler's time goes to what each file of C++ includes: one file takes half
-#: the time of forty, with a header compiled ahead for these.
+#: Without optimizing, most of the compiler's time goes to the headers of each file of C++: one file takes
+#: half the time of forty, with a header compiled ahead for these.
 _ONE_FILE = ("--output-split", "0")
-#: File of a build that says what only building it finds out.
+#: File of a build with facts that only building it finds out.
 _MADE = "made.json"
-#: What make and the shell read as it stands.
+#: Names that make and the shell read as they stand.
 _PLAIN = re.compile(r"[\w./+@-]+")
 
 
 class SimulationError(LoomworkError):
-    """The simulated design did what it must not: a hang, a broken protocol, a failed check."""
+    """The simulated design failed: a hang, a broken protocol, a failed check."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,8 +103,8 @@ def build(
     ports that Python reads, writes or waits for. ``trace``: whether it can write waveforms; tracing costs
     build time and speed even when it is off.
 
-    What the cache has needs no compiler. Raises `ToolError` when a tool is missing, too old, or fails on the
-    sources, and `InputError` when the cache cannot be written, or a name cannot be used.
+    A build in the cache needs no compiler. Raises `ToolError` when a tool is missing, too old, or fails on
+    the sources, and `InputError` when the cache cannot be written, or a name cannot be used.
     """
     began = time.monotonic()
     for name in sources:
@@ -140,11 +140,11 @@ def run(
     waves: Path | None = None,
     tick: Callable[[], None] = lambda: None,
 ) -> float:
-    """Run the cocotb module ``module`` in a simulator and give the wall time in seconds.
+    """Run the cocotb module ``module`` in a simulator and return the wall time in seconds.
 
     It runs in ``directory``, where ``sim.log`` and ``results.xml`` are left, with more environment variables
     and the design's plus-arguments.  Only a simulator built with ``trace`` writes ``waves``.  ``tick`` is
-    called several times a second; what it raises ends the simulation. Raises `SimulationError` when a test of
+    called several times a second; its exception ends the simulation. Raises `SimulationError` when a test of
     the module fails or the simulator ends early; the message is the test's own.
     """
     if waves is not None and built.trace is None:
@@ -165,7 +165,7 @@ def run(
 
 @dataclass(frozen=True)
 class _Job:
-    """One build: what goes in, the key that stands for it, and how it is made."""
+    """One build: its sources, its key, and how it is made."""
 
     sources: Mapping[str, str]
     top: str
@@ -174,7 +174,7 @@ class _Job:
 
     @property
     def key(self) -> str:
-        """The compiler is not in it: what one has built runs without any."""
+        """The compiler is not in it: a finished build runs without any."""
         major, minor = verilator().version
         return key_of(
             [
@@ -195,7 +195,7 @@ class _Job:
 
     @property
     def control(self) -> str:
-        """Verilator's control file: what is visible, to Python for writing, and for the sake of cells."""
+        """Verilator's control file: the ports that Python writes, and the inputs of cells."""
         ports = [("rw", self.top, port) for port in self.visible]
         ports += [("rd", cell, port) for cell, inputs in self.cells.items() for port in inputs]
         return "`verilator_config\n" + "".join(
@@ -265,7 +265,7 @@ def _make_variables(tools: Toolchain) -> list[str]:
     return [
         f"OPT_FAST={_optimize()}",
         f"OPT_GLOBAL={_optimize()}",
-        # The packaged Verilator leaves out how the compiler is told of a precompiled header.
+        # The packaged Verilator leaves out the compiler's flag for a precompiled header.
         "CFG_CXXFLAGS_PCH_I=-include",
         f"CXX={tools.cxx}",
         f"LINK={tools.cxx}",

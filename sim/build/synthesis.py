@@ -1,4 +1,4 @@
-"""What a kernel takes of an UltraScale+ device, counted by Yosys part by part.
+"""A kernel's resources on an UltraScale+ device, counted by Yosys part by part.
 
 ``synth_xilinx -family xcup -flatten`` maps the generated Verilog to the device's cells: a count before
 placement, and not Vivado's.  A cell that the generator placed many times is synthesized once, and every part
@@ -34,8 +34,8 @@ _LUTRAMS = {
 _FLIP_FLOPS = ("FDRE", "FDSE", "FDCE", "FDPE")
 #: Halves of a block RAM of 36 Kibit.
 _BLOCK_HALVES = {"RAMB18E2": 1, "RAMB36E2": 2}
-#: Cells that take nothing of what is counted: carries and wide multiplexers come with their LUTs, and an
-#: inverter goes into what it feeds.
+#: Cells that take no counted resource: carries and wide multiplexers come with their LUTs, and an
+#: inverter goes into the cell behind it.
 _FREE = ("CARRY4", "CARRY8", "MUXF7", "MUXF8", "MUXF9", "INV", "GND", "VCC")
 
 
@@ -51,7 +51,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Synthesis:
-    """What a kernel takes: its parts, the whole kernel but for its cells first."""
+    """A kernel's resources by part, the whole kernel but for its cells first."""
 
     parts: tuple[Part, ...]
 
@@ -65,7 +65,7 @@ class Synthesis:
 
 
 def synthesize(verilog: str, top: str) -> Synthesis:
-    """Count what a kernel takes; in its text, modules named ``CELL.x`` are within the module ``CELL``.
+    """Count a kernel's resources; in its text, modules named ``CELL.x`` are within the module ``CELL``.
 
     Raises `ToolError` when pyosys is missing or refuses the text, or maps to a cell that is not known here.
     """

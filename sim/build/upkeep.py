@@ -1,4 +1,4 @@
-"""The cache as a whole: what is in it, what of it is damaged, and what can go."""
+"""The cache as a whole: its entries, the damaged ones, and those that can go."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ NUMBA = "compiled"
 class Entry:
     """A finished build."""
 
-    kind: str  #: What was built; see `sim.build.cache.BuildCache`.
+    kind: str  #: Of the build; see `sim.build.cache.BuildCache`.
     key: str  #: Its name among its kind.
     size_bytes: int  #: Of all its files.
     used_seconds: float  #: When it was last used, since the epoch.
 
     @property
     def whole(self) -> bool:
-        """Whether every file holds what it held when it was finished, as far as can be told."""
+        """Whether every file is as it was when it was finished, as far as can be told."""
         return self.kind == NUMBA or is_whole(default_directory() / self.kind / self.key)
 
     def remove(self) -> None:
@@ -44,8 +44,8 @@ def entries() -> list[Entry]:
 def outdated(
     found: list[Entry], now_seconds: float, *, older_seconds: float | None, most_bytes: int | None
 ) -> list[Entry]:
-    """Choose what goes: entries not used for ``older_seconds``, and those used longest ago while the others
-    take more than ``most_bytes``; None leaves one of them out.
+    """Choose the entries to remove: those not used for ``older_seconds``, and those used longest ago while
+    the others take more than ``most_bytes``; None leaves one of them out.
     """
     found = sorted(found, key=lambda entry: -entry.used_seconds)
     chosen, kept_bytes = [], 0

@@ -1,4 +1,4 @@
-"""The text file that tells the compiled models what to be (`model.h`): one section a memory.
+"""The text file that configures the compiled models (`model.h`): one section a memory.
 
 The file's path goes to the simulator in the environment variable `CONFIG_VARIABLE`.
 """

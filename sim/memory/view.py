@@ -17,7 +17,7 @@ from hw.errors import InputError, ToolError
 
 
 def bind(library: ctypes.CDLL) -> ctypes.CDLL:
-    """Declare the types of the functions of ``model.h`` and give the library back.
+    """Declare the types of the functions of ``model.h`` and return the library.
 
     Raises `ToolError` if the models are not in it.
     """

@@ -36,8 +36,8 @@ def adder_tree(
 
     ``name``: of the registers, which are ``name_LEVEL_INDEX``. ``values``: at least one. ``bits``: of the
     final sum.  All registers have as many: sums are modulo ``2**bits``, and nothing is extended twice.
-    ``first_level``: what the names count levels from. ``enables``: what lets the registers of each level
-    change, the first level's first; without it they always do.
+    ``first_level``: the number of the first level in the names. ``enables``: a bit for the registers of each
+    level, the first level's first; without them they always change.
 
     Returns
     -------

@@ -44,7 +44,7 @@ class BFloat16(wiring.Component):
                 "i": In(signed(width)),  #: Never the most negative number.
                 #: At most 126, so that the result is neither infinite nor subnormal.
                 "shift": In(SHIFT_BITS),
-                #: Sign, exponent and fraction of the ``i`` of `LATENCY` cycles ago; 0 gives +0.
+                #: Sign, exponent and fraction of the ``i`` of `LATENCY` cycles ago; 0 becomes +0.
                 "o": Out(16),
             }
         )

@@ -35,7 +35,7 @@ def dot_products(
 ) -> list[Value]:
     """Multiply ``vectors`` vectors by a shared one, element by element, and add up the products of each.
 
-    ``factors``: for each element what `factor` gives of the vectors' elements, all int8. ``shared``: the
+    ``factors``: the `factor` of the vectors' elements, all int8, for each element. ``shared``: the
     shared vector, as many int8. ``vectors``: 1 or 2. ``bits``: of a dot product; sums are modulo ``2**bits``.
 
     Returns

@@ -1,7 +1,7 @@
-"""Multipliers with what a DSP48E2 has around them: input registers, pre-adder, accumulator, cascade.
+"""Multipliers with the parts of a DSP48E2 around them: input registers, pre-adder, accumulator, cascade.
 
-A tool finds the multiplier in a product by itself, but not reliably what lies around it: Yosys leaves
-registers and accumulators in the fabric, and two sums that take turns in P and C are beyond any tool.  So in
+A tool finds the multiplier in a product by itself, but not reliably the parts around it.  Yosys leaves
+registers and accumulators in the fabric, and no tool finds two sums that take turns in P and C.  So in
 generated Verilog (`hw.lib.convert.UltraScalePlus`) each function here is one DSP48E2 (AMD's UG579), which all
 boards have.  Without a platform, in Amaranth's simulator and in proofs, the same registers are written out; a
 test holds one to the other.
@@ -21,7 +21,7 @@ from hw.lib.delay import delay
 
 #: Bits of the slice's ports.
 _WIDTHS = {"A": 30, "B": 18, "C": 48, "D": 27, "PCIN": 48, "P": 48, "PCOUT": 48}
-#: OPMODE: W is nothing, X and Y are the product; bits 4 to 6 say what Z is.
+#: OPMODE: W is nothing, X and Y are the product; bits 4 to 6 choose Z.
 _PRODUCT, _Z = 0b0101, 4
 _CASCADE, _P, _C = 0b001, 0b010, 0b011
 
@@ -41,13 +41,13 @@ def packed_product(
 ) -> Signal:
     """Multiply a shared factor by two others at once, and add the word of a neighbour.
 
-    * ``m``, ``platform``: the component being elaborated, and what its ``elaborate`` was given.
+    * ``m``, ``platform``: the component being elaborated, and the platform of its ``elaborate``.
     * ``name``: of the slice, unique in ``m``.
     * ``high``, ``low``: two int8; the pre-adder packs them (`hw.lib.arithmetic.packed`), which takes no gate.
     * ``load``: they are taken; otherwise those from before stay.
     * ``shared``: signed, up to 18 bits.
     * ``shared_registers``: registers on its way to the multiplier, 1 or 2.
-    * ``cascade``: what another slice gives that does not end a chain.
+    * ``cascade``: the word of another slice, which does not end a chain.
     * ``ends``: whether the word goes to the fabric, not to the next slice of a chain.
 
     Returns
@@ -111,7 +111,7 @@ def accumulated(
     * ``first``: a cycle after ``factor``: its product begins the sum.
     * ``turn``: a cycle after ``factor``: it goes to the sum that rests, not to the one of the product before.
     * ``rest``: ``turn``, a cycle later still: ``other`` rests from the next cycle on.
-    * ``other``: by default what this gives: two sums take turns.
+    * ``other``: the sum that rests; by default the returned one: two sums take turns.
 
     Returns
     -------
@@ -120,8 +120,8 @@ def accumulated(
 
     Why
     ---
-    The sum that rests lies in C.  With a turn P becomes C and the product while C takes P, so that two sums
-    need no adder and no register of the fabric.
+    The sum that rests lies in C.  With a turn P becomes C and the product while C takes P.  So two sums need
+    no adder and no register of the fabric.
     """
     total = Signal(signed(bits), name=name, reset_less=True)
     resting = total if other is None else other

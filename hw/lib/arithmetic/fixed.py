@@ -1,6 +1,6 @@
 """Fixed-point arithmetic: rounding, saturation, shifts and leading zeros, as Amaranth expressions.
 
-What each function computes is defined in `tests/support/gateware/fixed.py`, which has the same functions for
+Each function is defined in `tests/support/gateware/fixed.py`, which has the same functions for
 NumPy; the tests hold the two together.  Here only the shapes of results are said: ``W`` is the width of
 ``value``, ``S`` a constant shift; a result of a rounding or a shift is signed when ``value`` is.  Pass
 signals: each function uses its value several times, and an Amaranth expression is built anew at each use.
@@ -114,7 +114,7 @@ def _parts(value: Value, shift: int | Value) -> tuple[Value, Value, Value]:
     """Split ``value``: floor quotient, the dropped bit worth one half, and whether a lower one is set."""
     value = Value.cast(value)
     _check_shift(shift)
-    # One zero bit below gives a shift of 0 a half bit to look at.
+    # One zero bit below is the half bit of a shift of 0.
     doubled = _resized(Cat(Const(0, 1), value), Shape(len(value) + 1, value.shape().signed))
     shifted = doubled >> shift
     return shifted >> 1, shifted[0], (doubled & ((1 << shift) - 1)).any()

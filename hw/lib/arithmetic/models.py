@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 _FOLDER = Path(__file__).parent
-#: Files of the modules that may be placed: AMD's own cells, and what stands for many of them in simulations.
+#: Files of the modules that may be placed: AMD's own cells, and models of many of them for simulations.
 _MODELS = {
     "DSP48E2": (_FOLDER / "DSP48E2.v",),
     "LoomDots": (_FOLDER / "lanes" / "LoomDots.sv", _FOLDER / "lanes" / "lanes.cpp"),

@@ -1,6 +1,6 @@
-// Multiply-accumulators of many lanes as what they compute: loops over lanes, which a compiler vectorizes.
+// Multiply-accumulators of many lanes by their function: loops over lanes, which a compiler vectorizes.
 //
-// A call is a clock edge: arguments are what the hardware samples at it, results what its registers hold behind it.
+// A call is a clock edge: arguments are the hardware's inputs at it, results its registers after it.
 // Vectors wait in rings as long as they take through the hardware's pipelines, and are not moved.
 #include <algorithm>
 #include <bit>

@@ -7,7 +7,7 @@ from typing import Any
 
 from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, ResetSignal, Signal, Value
 
-#: Bits of what the models take as numbers of places, parts and steps.
+#: Widths of the models' inputs: numbers of places and steps, numbers of parts, factors.
 _PLACE_BITS, _PART_BITS, _FACTOR_BITS = 8, 3, 32
 
 
@@ -28,7 +28,7 @@ def dots(
 
     * ``vector``, ``put``: vectors of int8, the one that passes and one that is written to ``place`` of the
       rows of ``load``.
-    * ``pick``, ``picked``: from this cycle on ``vector`` meets what now lies at the place ``picked``.
+    * ``pick``, ``picked``: from this cycle on ``vector`` meets the present content of the place ``picked``.
     * ``places``: of each row.
 
     Returns
