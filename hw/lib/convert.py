@@ -1,6 +1,6 @@
 """Conversion of components to Verilog: Amaranth's own, but memories need not have an initial content.
 
-Amaranth writes every word of every memory into the netlist and lets Yosys carry it to an ``initial`` block:
+Amaranth writes every word of every memory into the netlist and lets Yosys carry it to an ``initial`` block.
 65,536 words of 512 bits take minutes and megabytes, and UltraRAM cannot be initialised at all.  So memories
 made by `hw.lib.memory.uninitialised` lose their content before the netlist is written.
 """
@@ -179,8 +179,8 @@ def _emptied(component: Any, platform: Any) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _uncollected() -> Iterator[None]:
-    """A netlist is millions of objects that all stay until it is written: do not look for garbage in it again
-    and again, which takes half of the time.
+    """A netlist is millions of objects that all stay until it is written.  Looking for garbage in it again
+    and again would take half of the time.
     """
     collects = gc.isenabled()
     gc.disable()

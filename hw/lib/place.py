@@ -1,6 +1,6 @@
 """Placing one module many times without converting it many times.
 
-Amaranth never merges identical submodules: a 32-row array elaborated row by row takes 32 times as long to
+Amaranth never merges identical submodules.  A 32-row array elaborated row by row takes 32 times as long to
 convert, and every later tool sees 32 different modules.  A `Placer` decides how a repeated component enters
 its parent:
 
@@ -88,9 +88,9 @@ class CellPlacer:
     def place(self, m: Module, name: str, cell: str, make: Callable[[], wiring.Component]) -> Any:
         """Convert ``make()`` if ``cell`` is new, and add an ``Instance`` of it to ``m``.
 
-        The cell's only clock is ``sync``: its ``clk`` port, if it has one, is tied to the parent's, and its
-        ``rst`` to a register of the parent's reset, so that the loads of all cells are not on one net: a cell
-        sees reset a cycle later than its parent.
+        The cell's only clock is ``sync``: its ``clk`` port, if it has one, is tied to the parent's.  Its
+        ``rst`` is tied to a register of the parent's reset: the loads of all cells should not be on one net.
+        So a cell sees reset a cycle later than its parent.
         """
         if cell not in self.cells:
             component = make()

@@ -1,7 +1,7 @@
 """The testbench's top: a kernel, its memories, a clock, a watchdog; text from the kernel's port list.
 
-The clock is made here, by ``always #half``: 72 k cycles/s of a 4,096-MAC array, against 63 k with cocotb's
-own clock, which goes through VPI twice a cycle.
+The clock is made here, by ``always #half``: 72 k cycles/s of a 4,096-MAC array.  With cocotb's own
+clock, which goes through VPI twice a cycle, it was 63 k.
 """
 
 from __future__ import annotations

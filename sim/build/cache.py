@@ -34,9 +34,9 @@ def default_directory() -> Path:
 class BuildCache:
     """Finished builds of one kind by key, in a directory that is made on first use.
 
-    A build is made in a folder of its own and renamed to its key when it is finished: a build that was
+    A build is made in a folder of its own and renamed to its key when it is finished.  A build that was
     interrupted, even by ``kill -9``, leaves no entry, and the next process to want it removes the remains. Of
-    several processes that want one key, one builds and the others wait; the lock is the kernel's and ends
+    several processes that want one key, one builds and the others wait.  The lock is the kernel's and ends
     with the process that holds it. An entry is found only if every file is as it was
     when it was finished; one that was damaged since is made anew.
 

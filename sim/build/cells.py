@@ -1,11 +1,11 @@
 """Cells: Verilog modules placed many times, and how to let all placements share one piece of code.
 
 Verilator compiles a module's logic once for all its instances only if it comes out equal for each.  Two of
-its optimizations prevent that: an input is replaced by the parent's expression (bit 7 of a vector for
-one placement, bit 8 for the next), and the data-flow pass names its temporaries by instance.  A 32-row array
-then has 32 copies of its row, and pays with three times the build time and half the speed (4,096
-multiply-accumulators: 58 s of compiling and 39 k cycles/s, against 20 s and 95 k).  So the inputs of cells
-are declared visible, which keeps them, and the pass is switched off.
+its optimizations prevent that: an input is replaced by the parent's expression (bit 7 of a vector for one
+placement, bit 8 for the next), and the data-flow pass names its temporaries by instance.  A 32-row array then
+has 32 copies of its row, and pays with three times the build time and half the speed.  With 4,096
+multiply-accumulators it was 58 s of compiling and 39 k cycles/s, against 20 s and 95 k.  So the inputs of
+cells are declared visible, which keeps them, and the pass is switched off.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ FLAGS = ("-fno-dfg", "-fno-table")
 
 
 def cell_inputs(verilog: str) -> dict[str, tuple[str, ...]]:
-    """Return the inputs, clock aside, of each module that is placed four times or more, in order of the text,
-    which is as Amaranth writes it: an instance begins a line, a port declaration is one line.
+    """Return the inputs, clock aside, of each module that is placed four times or more, in order of the text.
+    That is as Amaranth writes it: an instance begins a line, a port declaration is one line.
 
     None where sharing does not pay.
     """

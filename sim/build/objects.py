@@ -37,12 +37,12 @@ def provide(
 ) -> list[str]:
     """Put the shared object files into ``objects``, where ``make`` takes them for already compiled.
 
-    They are kept in the cache, by their sources and the ``fingerprint`` of tools and flags.
-    ``objects`` is the folder Verilator has just written, ``sources`` that of the C++ models; ``make`` makes
-    the targets that nobody has compiled before.  Of several builds at a time, one compiles and the others
-    wait. Returns the variables with which ``make`` uses the shared header too, compiled ahead: it stands in
-    for Verilator's own, which includes the design and so would be compiled for each, twice.  ``plain``
-    returns a name of a folder that ``make`` can read.
+    They are kept in the cache, by their sources and the ``fingerprint`` of tools and flags. ``objects`` is
+    the folder Verilator has just written, ``sources`` that of the C++ models; ``make`` makes the targets that
+    nobody has compiled before.  Of several builds at a time, one compiles and the others wait. Returns the
+    variables with which ``make`` uses the shared header too, compiled ahead.  It stands in for Verilator's
+    own, which includes the design and so would be compiled for each, twice.  ``plain`` returns a name of a
+    folder that ``make`` can read.
     """
     makefiles = (objects / "Vtop_classes.mk").read_text() + (objects / "Vtop.mk").read_text()
     wanted: dict[str, tuple[Sequence[str], str]] = {

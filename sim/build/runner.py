@@ -13,7 +13,7 @@ from sim.build.toolchain import Toolchain
 from sim.host.process import supervise
 from sim.host.progress import ProgressLine
 
-#: Settings of glibc's allocator.  Verilator makes millions of small objects: with freed memory kept by the
+#: Settings of glibc's allocator.  Verilator makes millions of small objects.  With freed memory kept by the
 #: process, in large pages, it takes 7.1 s instead of 10.1 for attention's small kernel.  Another C library
 #: ignores them.
 _ALLOCATOR = ("tcache_count=60000", "mxfast=0", "top_pad=67108864", "hugetlb=1")

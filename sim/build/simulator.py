@@ -1,8 +1,8 @@
 """Simulators: built once from Verilog, C++ models and flags, kept, and run many times under cocotb.
 
-cocotb's own Verilator runner makes every signal of the design public, which keeps Verilator from optimizing:
-a quarter of the speed and six times the build time.  Here only the ports of the testbench's top are visible;
-stimulus and memories are compiled models, and Python sleeps while the design runs.
+cocotb's own Verilator runner makes every signal of the design public, which keeps Verilator from optimizing.
+That costs three quarters of the speed and six times the build time.  Here only the ports of the testbench's
+top are visible; stimulus and memories are compiled models, and Python sleeps while the design runs.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from sim.host.digest import key_of
 from sim.host.progress import ProgressLine
 
 #: Of the compiler on code that runs every cycle and on the run-time library: -O2 unless this variable says
-#: otherwise.  -Os loses a third of the speed; Verilator's own -O3 inlines every placement of a cell, and the
+#: otherwise.  -Os loses a third of the speed.  Verilator's own -O3 inlines every placement of a cell; the
 #: compiler then takes minutes over one function.  Runs of some thousand cycles are over sooner with -O0.
 OPTIMIZE_VARIABLE = "LOOMWORK_OPTIMIZE"
 _OPTIMIZE = "-O2"
@@ -56,7 +56,7 @@ _VERILATOR_FLAGS = (
     # NumPy reaches the memories' stores through the program's own symbols.
     *("-LDFLAGS", "-rdynamic"),
 )
-#: Without optimizing, most of the compiler's time goes to the headers of each file of C++: one file takes
+#: Without optimizing, most of the compiler's time goes to the headers of each file of C++.  One file takes
 #: half the time of forty, with a header compiled ahead for these.
 _ONE_FILE = ("--output-split", "0")
 #: File of a build with facts that only building it finds out.

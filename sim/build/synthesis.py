@@ -1,8 +1,8 @@
 """A kernel's resources on an UltraScale+ device, counted by Yosys part by part.
 
 ``synth_xilinx -family xcup -flatten`` maps the generated Verilog to the device's cells: a count before
-placement, and not Vivado's.  A cell that the generator placed many times is synthesized once, and every part
-is kept in the cache of builds by its own text, so that sizes that share their rows share the work.
+placement, and not Vivado's.  A cell that the generator placed many times is synthesized once.  Every part is
+kept in the cache of builds by its own text, so that sizes that share their rows share the work.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Running the cocotb tests of a simulator, as cocotb's runner does, without importing cocotb.
 
-That takes half a second, most of it pytest's, which cocotb imports for the names of its exceptions: on either
-side of a simulation that is over in one.
+That takes half a second, most of it pytest's, which cocotb imports for the names of its exceptions.  On
+either side of a simulation that is over in one.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def run_tests(
     arguments: Sequence[str],
     tick: Callable[[], None],
 ) -> str | None:
-    """Run the tests of ``module`` in ``program``, with its output in ``directory/sim.log``, and give what the
-    first failing one says, or how the simulator ended without results; None when all passed.
+    """Run the tests of ``module`` in ``program``, with its output in ``directory/sim.log``, and return the
+    message of the first failing one, None when all passed.  Without results it is how the simulator ended.
 
     The module must not import pytest.
     """

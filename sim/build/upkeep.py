@@ -45,7 +45,7 @@ def outdated(
     found: list[Entry], now_seconds: float, *, older_seconds: float | None, most_bytes: int | None
 ) -> list[Entry]:
     """Choose the entries to remove: those not used for ``older_seconds``, and those used longest ago while
-    the others take more than ``most_bytes``; None leaves one of them out.
+    the others take more than ``most_bytes``.  None leaves one of them out.
     """
     found = sorted(found, key=lambda entry: -entry.used_seconds)
     chosen, kept_bytes = [], 0

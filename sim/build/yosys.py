@@ -50,8 +50,8 @@ def mapped(texts: Mapping[str, str], name: str, *, note: str = "") -> Path:
     """
     others = sorted(o for o in texts if o != name and re.search(rf"\b{o}\b", texts[name]))
     commands = [
-        # Yosys does not know the attribute by which chains of registers stay such, but keeps what is kept; of
-        # equal registers it keeps those that say so themselves, not those whose signals do.
+        # Yosys does not know the attribute by which chains of registers stay such, but keeps what is kept.
+        # Of equal registers it keeps those that say so themselves, not those whose signals do.
         "setattr -set keep 1 a:shreg_extract=no",
         "proc",
         "setattr -set keep 1 a:keep %ci1 t:$*dff* %i",

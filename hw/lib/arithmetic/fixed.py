@@ -68,8 +68,8 @@ def leading_zeros(m: Module, value: Value) -> Signal:
     """Count the zero bits above the highest one bit; ``W`` for zero.
 
     Shape: unsigned, ``W.bit_length()`` bits.  The depth of the logic grows with the logarithm of ``W``.  It
-    needs the module to put its intermediate counts into signals: as one expression, which cannot share a part
-    it uses three times, it would grow with ``W**1.6``.
+    needs the module to put its intermediate counts into signals.  As one expression, which cannot share a
+    part it uses three times, it would grow with ``W**1.6``.
     """
     value = Value.cast(value)
     width = len(value)

@@ -1,7 +1,7 @@
 """Two products of one shared factor in one multiplier: the 27 x 18 bit multiplier of a DSP48E2.
 
 ``(high * 2^18 + low) * shared`` is ``high * shared * 2^18 + low * shared``: a word of two fields.  As long as
-the low field lies in -2^17 ... 2^17 - 1, words may be added like numbers, and both fields come out exact: a
+the low field lies in -2^17 ... 2^17 - 1, words may be added like numbers, and both fields come out exact.  A
 negative low field has borrowed one from the high field, and its sign bit says so.  Products of two int8 are
 -16256 ... 16384, so sums of `INT8_SUMS` of them fit; the product of an int8 and a probability of 8 bits
 (0 ... 256) does.

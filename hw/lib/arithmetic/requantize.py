@@ -1,8 +1,8 @@
 """From sums at one scale to integers at another: multiply, shift, round, saturate, a stage each.
 
-The result is ``saturate((x * multiplier + 2^(s-1)) >> s)``: ties round towards +infinity.  A rounding
-shift is a long path, so that it is cut where nothing is wasted: the shift keeps the bit below the result, and
-that bit is the carry into the addition of the next stage.
+The result is ``saturate((x * multiplier + 2^(s-1)) >> s)``: ties round towards +infinity.  A rounding shift
+is a long path, so that it is cut where nothing is wasted.  The shift keeps the bit below the result, and that
+bit is the carry into the addition of the next stage.
 """
 
 from __future__ import annotations
