@@ -107,7 +107,7 @@ RUNS = {
         lambda path: attention(path, 3, 20, causal=True, logit_cap=8.0, alibi_slopes=[0.3, 0.2]),
     ),
     "attention_decodes": ("attention", None, "input", lambda path: attention(path, 1, 300, window=250)),
-    **{f"attention_{n}": ("attention", ROWS, "input", lambda path, n=n: drawn(path, n)) for n in range(8)},
+    **{f"attention_{n}": ("attention", ROWS, "input", lambda path, n=n: drawn(path, n)) for n in range(4)},
     "conv_units": ("conv", None, "network", lambda path: path.write_text(UNITS)),
     "conv_narrow": ("conv", CONV, "network", lambda path: path.write_text(NETWORK + UNITS_BEHIND)),
 }
