@@ -124,7 +124,7 @@ def test_examples_are_what_makes_them(tmp_path):
 
 @pytest.mark.soak
 def test_the_commands_run_in_a_fresh_clone(tmp_path, subtests):
-    """All but `LONG`. Builds are shared with the other tests: a clean clone, before a release, makes its own."""
+    """All but `LONG`. Builds are those of other tests; a clean clone, before a release, makes its own."""
     clone = tmp_path / "clone"
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
     for name in filter(None, tracked.decode().split("\0")):
