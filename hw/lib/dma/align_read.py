@@ -31,8 +31,8 @@ class ReadAligner(wiring.Component):
     Why
     ---
     A word of an unaligned command needs two beats.  A register that keeps the previous beat loses a cycle at
-    each change of command: a beat without a word at the start, or a word without a beat at the end.  Here the
-    window is the current beat and the next.  Every step removes one beat, so the bus never waits.
+    each change of command: the first beat makes no word, or the last word takes no beat.  Here the window is
+    the current beat and the next.  Every step removes one beat, so the bus never waits.
 
     Example
     -------
