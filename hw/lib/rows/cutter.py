@@ -104,8 +104,8 @@ class RowCutter(wiring.Component):
         units_left = Signal.like(units)  # of this row
         o = self.o
 
-        # Of the current part, computed a part ahead: its units, its end from the head's first unit, whether it
-        # lies in two words.  Whether it is its row's last, and whether its row is the last.
+        # Of the current part, computed a part ahead: its units, its end from the head's first unit, whether
+        # it lies in two words.  Whether it is its row's last, and whether its row is the last.
         take, end = Signal(range(part_units + 1)), Signal(range(word_units + part_units))
         spans, ends_row, last_row = Signal(), Signal(), Signal()
         first_take, first_ends = Signal.like(take), Signal()  # of a row's first part
