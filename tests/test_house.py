@@ -240,11 +240,8 @@ WORDS = {
     "hw": (17.0, 0.03, 2.0),
     "sim": (17.0, 0.03, 2.0),
 }
-#: Whether `WORDS` is held: from the day on which all three folders meet it.
-WORDS_HELD = True
 
 
-@pytest.mark.skipif(not WORDS_HELD, reason="WORDS_HELD is off")
 @pytest.mark.parametrize("folder", sorted(WORDS))
 def test_sentences_are_short_and_name_their_nouns(folder):
     """`python -m tests.support.words --worst 20 FOLDER` lists the sentences to mend."""
