@@ -158,7 +158,7 @@ class _CommandRing:
         self._timing, self._launch, self._host, self._reader = timing, launch, host, reader
         self._config, self._accepted = times.config, times.accepted
         self._operations = operations
-        self._next = 0  # the first that is not requested
+        self._next = 0  # number of the first record not yet requested
         self._earliest = launch.start  # cycle of its request, if there is room
         self._beats: deque[tuple[int, int]] = deque()  # of requested records: cycles of address and beat
         self._seen = -1  # cycle in which the awaited record was compared

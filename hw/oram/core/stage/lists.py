@@ -109,7 +109,7 @@ class _Steps:
         self.flush = _register(slots, "flush_held")
         self.flushed = _register(range(config.slots + 1), "flushed")
         self.kept, self.kept_count = _register(slots, "kept"), _register(range(slots + 1), "kept_count")
-        #: Set by `retry`: the state after the touch, the overflow item's move, the fresh records' states.
+        #: Set by `retry`: the list's state after the touch; whether and where an overflow item moves into it.
         self.touched = _register(state, "touched")
         self.taken = _register(1, "taken", reset=True)  # by an earlier touch of the operation
         self.moves, self.move_slot = _register(1, "moves"), _register(slots, "move_slot")

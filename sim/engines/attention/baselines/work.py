@@ -78,7 +78,7 @@ class Machine:
 class Cost:
     """Cycles and bytes of a schedule."""
 
-    cycles: float  #: From the first operation to the last.
+    cycles: float  #: Of the schedule, from its first operation to its last.
     moved_bytes: int  #: Off-chip bytes, read and written.
 
     def utilization(self, work: Work, machine: Machine) -> float:
