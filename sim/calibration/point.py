@@ -68,7 +68,8 @@ class CalibrationPoint:
         "time_a_burst",
     ]
     memory: str  #: One of `memories`.
-    over: str = ""  #: A second memory for the same traffic: the result is that of `memory` divided by that of `over`.
+    #: A second memory for the same traffic: the result is that of `memory` divided by that of `over`.
+    over: str = ""
     reads: TrafficPattern | None = None
     writes: TrafficPattern | None = None
     working_set_bytes: int = 0  #: Of the buffers, see `sim.memory.config.MemoryConfig`.
