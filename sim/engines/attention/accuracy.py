@@ -42,7 +42,7 @@ def measured(
 
     ``queries`` of all heads meet keys and values of one head, drawn by ``seed``.  ``spread`` is the standard
     deviation of the logits: below 1 all keys weigh alike, from 4 on few keys dominate.  With ``sink`` the
-    first key is an attention sink: its value is 0, and its logit exceeds the mean of the others by ``sink``
+    first key is an attention sink. Its value is 0, and its logit exceeds the mean of the others by ``sink``
     for each query. ``tensors`` are further tensors of the launch, ``config`` overrides the engine's default.
     """
     rng = np.random.default_rng(seed)
@@ -71,7 +71,7 @@ def quantization_error(*, kind: str, spread: float, seed: int, per_channel: bool
     4 heads of 512 queries, as many keys and d = 64, drawn by ``seed``; ``spread`` is the standard deviation
     of the logits.  With ``kind`` "normal" all elements have one size.  With "channels" the channels of each
     head differ by normal factors of e, those of values by their roots.  With "off centre" the keys of each
-    channel of each head lie around a mean that is 4 times as far from 0 as they are from it.
+    channel lie around a mean, 4 times as far from 0 as they are from it.
     """
     rng = np.random.default_rng(seed)
     q, k, v = rng.normal(size=(3, 4, 512, 64))

@@ -35,8 +35,8 @@ Tensors = Mapping[str, Tensor]
 def figures_of(report: Report) -> dict[str, float]:
     """Return the figures of a report, by name.
 
-    They are cycles from start to done, useful slots of multipliers, bytes over compulsory ones, bytes a
-    cycle, and these over the best bandwidth measured on the board's memory.
+    They are cycles from start to done, useful slots of multipliers, bytes over compulsory ones, and bytes a
+    cycle. The last figure is these over the best bandwidth measured on the board's memory.
     """
     memory = load_board(report.board).memory
     moved = report.traffic.useful_bytes / report.cycles.cycles_total

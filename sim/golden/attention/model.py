@@ -1,7 +1,7 @@
 """Golden model of the fused attention engine, in integers, from ``docs/attention-specification.md``.
 
 Integers are held in float64 wherever that is fast.  Every logit, product and partial sum is a multiple of a
-power of two with fewer than 53 bits, so BLAS and floor are exact, and much faster than NumPy's integer
+power of two with fewer than 53 bits. So BLAS and floor are exact, and much faster than NumPy's integer
 products.
 """
 

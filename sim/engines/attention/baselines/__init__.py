@@ -1,8 +1,8 @@
 """Published attention schedules as formulas: cycles and bytes of the same work on as many multipliers.
 
 Each module has one schedule, its source and the symbols of that source.  Open assumptions favour the
-schedules: no latency of memory, no filling or draining of pipelines unless the source counts it, all of the
-board's bandwidth, and 8-bit operands and intermediate matrices where the original has 16 bits.
+schedules. Memory has no latency and all of the board's bandwidth. Pipelines fill and drain in no time, unless
+the source counts it. Operands and intermediate matrices have 8 bits where the original has 16.
 """
 
 from collections.abc import Callable, Mapping

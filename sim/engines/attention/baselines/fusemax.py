@@ -30,7 +30,7 @@ def tile_cycles(key_tiles: int, size: int) -> int:
 def resident_tiles(work: Work, machine: Machine) -> int:
     """Return P1, the query tiles whose queries and running results stay on chip while keys are streamed once.
 
-    It is the largest divisor of the number of query tiles that fits beside one tile of keys and values, and
+    It is the largest divisor of the number of query tiles that fits beside one tile of keys and values. It is
     at least one, even if the memory is too small for it.
     """
     tiles = -(-work.queries // machine.side)

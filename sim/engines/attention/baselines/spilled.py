@@ -21,8 +21,8 @@ _SOFTMAX_CYCLES = 4
 def _matrix_passes(work: Work, machine: Machine) -> int:
     """Count the reads of keys (or values) for one product.
 
-    They are read once if all of them, or all rows of the other side, fit on chip; else once for each block of
-    rows that fits.
+    They are read once if all of them, or all rows of the other side, fit on chip. Otherwise they are read
+    once for each block of rows that fits.
     """
     if work.key_bytes <= machine.on_chip_bytes:
         return 1
