@@ -17,8 +17,8 @@ class LiteError(Exception):
 class LiteManager:
     """Register access through the ports ``s_axi_control_*`` of ``top``.
 
-    Everything is driven on the falling edge and looked at just before the rising one, when every signal has
-    settled, so that the order of events within a rising edge does not matter.
+    Everything is driven on the falling edge and sampled just before the rising one, when every signal has
+    settled.  So the order of events within a rising edge does not matter.
     """
 
     def __init__(self, top: Any) -> None:

@@ -15,8 +15,8 @@ ANSWER_FILE = "answer.json"
 PROGRESS_FILE = "progress"
 
 #: Bytes watched on both sides of every buffer: a kernel that writes outside its buffers is found out. The two
-#: between neighbours are whole rows of all banks of a channel, 16 KiB on HBM and 128 KiB on DDR4, so that
-#: buffers share banks as if they lay page behind page.
+#: between neighbours are whole rows of all banks of a channel, 16 KiB on HBM and 128 KiB on DDR4.  So buffers
+#: share banks as if they lay page behind page.
 GUARD_BYTES = 1 << 16
 
 
@@ -49,7 +49,7 @@ class Plan:
     buffers: Sequence[PlacedBuffer]  #: The buffers behind the pointers.
     memories: Sequence[str]  #: Names of all memories.
     #: Bursts that are answered with an error: number of the call, memory, number of the port behind it,
-    #: whether it is a write, and how many bursts of that way come before in the call.
+    #: whether it is a write, and the number of such bursts before it in the call.
     refusals: Sequence[tuple[int, str, int, bool, int]] = ()
     cycle_limit: int  #: Cycles after which a kernel that has not finished a call is given up.
 

@@ -20,9 +20,9 @@ CONFIG_VARIABLE = "LOOM_MEMORY_CONFIG"
 class FastTiming:
     """A latency and a bandwidth for each port and direction, nothing else.
 
-    Behaviour: a read alone shows its first beat ``latency_ns`` after its address, rounded up to a clock edge,
-    and beat ``k`` no sooner than ``k`` beats' time later; a write is answered ``latency_ns`` after its last
-    data.
+    Behaviour: a read alone shows its first beat ``latency_ns`` after its address, rounded up to a clock edge.
+    Beat ``k`` comes ``k`` beats' time later at the earliest.  A write is answered ``latency_ns`` after its
+    last data.
     """
 
     latency_ns: float = 100.0  #: Address to first data, and last write data to response.
@@ -45,8 +45,8 @@ class MemoryConfig:
     #: ``channels * channel_bytes``.
     channels: int
     channel_bytes: int
-    #: For each kernel port the channel beside whose AXI port it is attached; what it may address does not
-    #: depend on it, but the way through the switch does.
+    #: For each kernel port the channel beside whose AXI port it is attached.  The path through the switch
+    #: depends on it, the addresses do not.
     port_channels: Sequence[int]
     kernel_clock_mhz: float  #: Clock of the kernel's ports.
     base_address: int = 0  #: Address of the first byte as the kernel sees it.
@@ -116,9 +116,9 @@ def memory_config(
 ) -> MemoryConfig:
     """Configure the model of a board's memory, with the kernel's ports attached beside ``port_channels``.
 
-    Modes: ``"model"``, the memory's own timing; ``"fast"``, a fixed latency, and the ports' share of the
-    memory's realistic bandwidth; ``"jitter"``, the same with random waits on every channel, which ``seed``
-    draws, and how many there are.
+    Modes: ``"model"`` has the memory's own timing.  ``"fast"`` has a fixed latency, and the ports' share of
+    the memory's realistic bandwidth.  ``"jitter"`` adds random waits on every channel; ``seed`` draws them and
+    their number.
     """
     timing: Timing = memory.timing
     waits, latency = 0, 0
