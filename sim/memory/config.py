@@ -117,8 +117,8 @@ def memory_config(
     """Configure the model of a board's memory, with the kernel's ports attached beside ``port_channels``.
 
     Modes: ``"model"`` has the memory's own timing.  ``"fast"`` has a fixed latency, and the ports' share of
-    the memory's realistic bandwidth.  ``"jitter"`` adds random waits on every channel; ``seed`` draws them and
-    their number.
+    the memory's realistic bandwidth.  ``"jitter"`` adds random waits on every channel; ``seed`` draws them
+    and their number.
     """
     timing: Timing = memory.timing
     waits, latency = 0, 0
