@@ -77,10 +77,8 @@ def generate(
     build. ``models``: whether models stand for multipliers (`hw.lib.convert.Models`), for a
     simulation, too.
 
-    Raises
-    ------
-    InputError
-        When the engine is larger than the board, a port has no channel, or control cannot be had alone.
+    Raises `InputError` when the engine is larger than the board, a port has no channel, or control cannot be
+    had alone.
     """
     check_fits(engine, config, board)
     name = kernel_name(engine)

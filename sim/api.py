@@ -51,10 +51,7 @@ def predict(engine: str, workload: Fields, config: Fields = None, board: str | B
     >>> prediction.cycles_total > prediction.bound_cycles
     True
 
-    Raises
-    ------
-    InputError
-        When a field is wrong, or the engine does not fit the board.
+    Raises `InputError` when a field is wrong, or the engine does not fit the board.
     """
     chosen, on = find_engine(engine), _board(board)
     found = config_of(chosen, config, on)

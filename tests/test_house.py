@@ -86,7 +86,7 @@ DOORS = {
         "hw.attention.driver.mask", "sim.golden.products",
     ],
     "sim.golden.oram": [
-        "hw.scheduler.compiled", "hw.oram.config", "hw.oram.core.layouts", "hw.oram.model.admission",
+        "hw.oram.config", "hw.oram.core.layouts", "hw.oram.model.admission",
     ],
     "sim.build": ["hw", "sim.host"],
     "sim.timing": ["hw.errors", "hw.board", "hw.edge", "hw.lib", "sim.host", "sim.build"],

@@ -20,10 +20,7 @@ def board_names() -> list[str]:
 def find_board(name: str) -> Path:
     """Return the file of a board, by name, or by its own path when ``name`` ends in ``.yaml`` or ``.yml``.
 
-    Raises
-    ------
-    InputError
-        When there is no such board or file.
+    Raises `InputError` when there is no such board or file.
     """
     if name.endswith((".yaml", ".yml")):
         path = Path(name)
@@ -39,9 +36,7 @@ def find_board(name: str) -> Path:
 def load_board(name: str) -> Board:
     """Load a board by name or path; see `find_board`.
 
-    Raises
-    ------
-    InputError
-        When there is no such board, or its file is wrong; the message then names file and line.
+    Raises `InputError` when there is no such board, or its file is wrong; the message then names file and
+    line.
     """
     return read_board(find_board(name))

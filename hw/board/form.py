@@ -115,10 +115,7 @@ def read_facts(path: Path) -> list[Fact]:
 def read_board(path: Path) -> Board:
     """Read a board file.
 
-    Raises
-    ------
-    InputError
-        For the first thing wrong in the file, with file and line.
+    Raises `InputError` for the first thing wrong in the file, with file and line.
     """
     document = read_document(path)
     form = validate(document, _BOARD)

@@ -30,10 +30,8 @@ def quantity(text: Any, units: Mapping[str, int | Fraction], *, whole: bool) -> 
 
     ``units``: the legal units with their factors. ``whole``: whether the result must be a whole number.
 
-    Raises
-    ------
-    PydanticCustomError
-        When the unit is missing or unknown, or the number not above 0 or not whole; pydantic adds the place.
+    Raises `PydanticCustomError` when the unit is missing or unknown, or the number not above 0 or not whole;
+    pydantic adds the place.
     """
     legal = "a number above 0 with one of the units " + ", ".join(units)
     if whole:

@@ -54,12 +54,8 @@ def to_verilog(component: Any, *, name: str, sources: bool = False, platform: An
     are named ``NAME.x``. ``sources``: whether signals and statements carry the line of Python they are from,
     as attributes ``src``. ``platform``: of its elaboration, `UltraScalePlus` by default.
 
-    Raises
-    ------
-    ValueError
-        If the content of a memory that is to have none is written in a way this module does not know.
-    ToolError
-        If Yosys fails, as for want of room.
+    Raises `ValueError` if the content of a memory that is to have none is written in a way this module does
+    not know. Raises `ToolError` if Yosys fails, as for want of room.
     """
     with _emptied(component, platform or UltraScalePlus()) as emptied, _uncollected(), quick_netlists():
         text = rtlil.convert(emptied, name=name, ports=ports(component), emit_src=sources)
@@ -98,10 +94,7 @@ def ports(interface: Any) -> dict[str, tuple[Value, PortDirection]]:
 def without_content(netlist: str) -> str:
     """Return ``netlist``, RTLIL as Amaranth writes it, without the content of memories marked `NO_INIT`.
 
-    Raises
-    ------
-    ValueError
-        If such a memory's content is not found exactly once.
+    Raises `ValueError` if such a memory's content is not found exactly once.
     """
     lines = netlist.split("\n")
     marked = dict.fromkeys(_marked(lines), 0)

@@ -34,10 +34,7 @@ class OramEngine(Engine[OramConfig, OramWorkload]):
     def default_config(self, board: Board) -> OramConfig:
         """Return the map of 2^20 keys with values of 8 bytes.
 
-        Raises
-        ------
-        InputError
-            When the board has no access to the host's memory, or too little of its own.
+        Raises `InputError` when the board has no access to the host's memory, or too little of its own.
         """
         config = OramConfig()
         check_capacity(config, board)
@@ -46,10 +43,7 @@ class OramEngine(Engine[OramConfig, OramWorkload]):
     def arguments(self, config: OramConfig, board: Board) -> ArgumentTable:
         """See `hw.oram.kernel.arguments.argument_table`.
 
-        Raises
-        ------
-        InputError
-            When the map does not fit the board's memories; with what needs how much.
+        Raises `InputError` when the map does not fit, with the structures and their bytes.
         """
         check_capacity(config, board)
         return argument_table(config)

@@ -53,12 +53,8 @@ def plan_model(
     * ``options``: further fields of `hw.scheduler.plan.options.PlanOptions`. The default objective is fewest
       cycles with a board, fewest bytes without.
 
-    Raises
-    ------
-    InputError
-        For a wrong model, size or option; when no plan exists, or it does not fit the board's memory.
-    AssertionError
-        When the checker refuses the plan: a bug of the planner.
+    Raises `InputError` for a wrong model, size or option; when no plan exists, or it does not fit the board's
+    memory. Raises `AssertionError` when the checker refuses the plan: a bug of the planner.
     """
     graph = model if isinstance(model, Graph) else load_fused(model, dimensions)
     if board is not None:

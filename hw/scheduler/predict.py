@@ -14,10 +14,7 @@ from hw.scheduler.program.timing.memory import TimingModel
 def predict(workload: SchedulerWorkload, config: SchedulerConfig, board: Board) -> Prediction:
     """Count the program's transfers, and simulate its cycles with `hw.scheduler.program.timing.timeline`.
 
-    Raises
-    ------
-    InputError
-        When the program does not fit the configuration.
+    Raises `InputError` when the program does not fit the configuration.
     """
     program = workload.program
     config.check_program(program)

@@ -22,10 +22,7 @@ def write_files(
 
     ``form``, ``content``: of the data, see `write_document`; the table has its ``figures``, if any.
 
-    Raises
-    ------
-    InputError
-        When the directory cannot be written to.
+    Raises `InputError` when the directory cannot be written to.
     """
     data, table, page = (directory / name for name in (DATA_NAME, "compare.csv", "compare.html"))
     write_document(data, form, content)

@@ -33,10 +33,7 @@ class SweepResults:
 def load_sweep(path: Path) -> SweepResults:
     """Load all results of a database.
 
-    Raises
-    ------
-    InputError
-        When the file is missing, no database of a sweep, or of another version.
+    Raises `InputError` when the file is missing, no database of a sweep, or of another version.
     """
     with Store(path) as store:
         return results_of(store)

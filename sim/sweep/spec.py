@@ -175,10 +175,7 @@ _SPEC = TypeAdapter(SweepSpec)
 def read_spec(path: Path) -> SweepSpec:
     """Read a sweep's file; files of its workloads become absolute paths.
 
-    Raises
-    ------
-    InputError
-        For the first key or value that is wrong; the message names file and line.
+    Raises `InputError` for the first key or value that is wrong; the message names file and line.
     """
     document = read_document(path)
     spec = validate(document, _SPEC)
@@ -226,10 +223,8 @@ def spec_of(plain: Mapping[str, Any]) -> SweepSpec:
 def values_of(given: Any) -> tuple[Value, ...] | Expression:
     """Return the values of a parameter as the file has it, or the expression it follows from.
 
-    Raises
-    ------
-    ValueError
-        When it is none of the forms that `EngineSpec` names, has no value, or one twice; what is legal.
+    Raises `ValueError`, which says what is legal, when it is none of the forms that `EngineSpec` names, has
+    no value, or has one twice.
     """
     match given:
         case {"expression": str(text), **more} if not more:

@@ -17,10 +17,7 @@ def batches(space: Space) -> Batches:
     Batches depend on the spec and the answers alone. A resumed sweep asks for the same designs, and so do
     processes that share a database.
 
-    Raises
-    ------
-    InputError
-        When no design keeps the constraints.
+    Raises `InputError` when no design keeps the constraints.
     """
     strategy, seed = space.spec.strategy, space.spec.seed
     if strategy.name in ("nsga2", "tpe"):

@@ -38,10 +38,7 @@ def run_sweep(
     It may be killed at any time and run again: evaluations in the database are reused, failed ones repeated
     with ``retry``.  Any number of processes may ``join`` and share the work.
 
-    Raises
-    ------
-    InputError
-        When the database cannot be used, or no design can be built and keeps the constraints.
+    Raises `InputError` when the database cannot be used, or no design can be built and keeps the constraints.
     """
     with Store(database, make=True) as store, ProgressLine("Sweeping") as activity:
         store.begin(spec_dict(spec), join=join, code=code_digest())

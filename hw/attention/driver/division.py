@@ -40,10 +40,8 @@ def divide(workload: AttentionWorkload, config: AttentionConfig) -> tuple[Share,
     phase drains the engine, so the jobs of one phase follow one another.  The phase of the first job comes
     first, as its place in a launch is fixed: it has no offsets.
 
-    Raises
-    ------
-    InputError
-        For a workload that the configuration does not support, or a bitmap that does not fit its blocks.
+    Raises `InputError` for a workload that the configuration does not support, or a bitmap that does not fit
+    its blocks.
     """
     for name in ("query_size", "value_size"):
         if getattr(workload, name) > config.max_head_dim:

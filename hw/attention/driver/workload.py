@@ -19,10 +19,7 @@ Bitmap = tuple[str, ...]
 class AttentionWorkload:
     """One launch of the attention engine, of any configuration.
 
-    Raises
-    ------
-    InputError
-        For the first field out of its range.
+    Raises `InputError` for the first field out of its range.
     """
 
     #: ``heads``, ``kv_heads``: query heads; heads of keys and values, each shared by equally many query

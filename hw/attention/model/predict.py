@@ -16,10 +16,7 @@ from hw.prediction import Prediction
 def predict(workload: AttentionWorkload, config: AttentionConfig, board: Board) -> Prediction:
     """Predict cycles, and count bytes and useful MACs: those of visible pairs of a query and a key.
 
-    Raises
-    ------
-    InputError
-        When the configuration does not support the workload.
+    Raises `InputError` when the configuration does not support the workload.
     """
     shares = divide(workload, config)
     jobs = [share.shape for share in shares]

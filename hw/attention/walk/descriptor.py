@@ -54,10 +54,7 @@ def pack_descriptor(fields: Mapping[str, int]) -> bytes:
     bytes
         `DESCRIPTOR_BYTES` of them.
 
-    Raises
-    ------
-    InputError
-        For an unknown field, or a value that does not fit.
+    Raises `InputError` for an unknown field, or a value that does not fit.
     """
     return pack_fields(FIELDS, fields, descriptor_bytes=DESCRIPTOR_BYTES)
 

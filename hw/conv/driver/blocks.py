@@ -63,10 +63,7 @@ def plan_blocks(
     ``whole_rows``: a block must have whole rows.  With ``pitched`` rows are apart in memory: a block smaller
     than a row must divide it.
 
-    Raises
-    ------
-    InputError
-        When not even a pixel, or a row, fits.
+    Raises `InputError` when not even a pixel, or a row, fits.
     """
     rows, columns = size
     room = room_pixels(config, words)

@@ -25,10 +25,8 @@ class LayerKind(Enum):
 class ConvLayer:
     """A layer; names and orders are those of ONNX's Conv and DeformConv.
 
-    Raises
-    ------
-    InputError
-        For a number out of range, groups that do not divide, or a kernel larger than the padded map.
+    Raises `InputError` for a number out of range, groups that do not divide, or a kernel larger than the
+    padded map.
     """
 
     #: ``channels``, ``rows``, ``columns``: size of the map.

@@ -81,10 +81,8 @@ def plan_job(
     * ``most_pixels``: most pixels of a block; without it the fastest blocks are chosen.
     * ``after``: the map is read after all results of earlier jobs are in memory.
 
-    Raises
-    ------
-    InputError
-        For layers or maps that do not follow each other, or that this configuration cannot do.
+    Raises `InputError` for layers or maps that do not follow each other, or that this configuration cannot
+    do.
     """
     _check_places(config, places, rearrangement)
     route = plan_route(config, tuple(layers), places.source.form, places.result.form, rearrangement)

@@ -88,11 +88,8 @@ def square(
 def read_table(path: Path) -> list[Row]:
     """Read a table.
 
-    Raises
-    ------
-    InputError
-        For columns that are missing, unknown or repeated, or the first line that is wrong; the message
-        names file, line and layer.
+    Raises `InputError` for columns that are missing, unknown or repeated, or the first line that is wrong;
+    the message names file, line and layer.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")  # spreadsheets write a byte order mark

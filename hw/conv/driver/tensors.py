@@ -101,10 +101,7 @@ def read_tensors(tensors: Mapping[str, Tensor], config: ConvConfig) -> Quantized
     ``y_zero`` follow from the sums by default.  `ATTRIBUTES` as in ONNX; ``bound`` clamps offsets, and
     ``accumulators`` of 0 leaves the sums out.
 
-    Raises
-    ------
-    InputError
-        For the first tensor that is wrong, or that the configuration cannot do.
+    Raises `InputError` for the first tensor that is wrong, or that the configuration cannot do.
     """
     for name in tensors:
         if name not in (*TENSORS, *ATTRIBUTES):

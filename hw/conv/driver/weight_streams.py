@@ -67,10 +67,7 @@ def tap_stream(
 
     ``form``: of the map that is sampled. ``w``: int8 ``[C, 1, kH, kW]``. ``dot``: computes its offsets.
 
-    Raises
-    ------
-    InputError
-        For a bias that does not fit into the sums.
+    Raises `InputError` for a bias that does not fit into the sums.
     """
     _check_bias(parameters.bias, TAP_SUM_BITS)
     lanes, buffer = form.lanes(config), side.buffer
@@ -112,10 +109,7 @@ def tile_stream(
     ``w``: int8 ``[Cout, C / group, kH, kW]``. ``parameters``: of its output channels.  The array does not
     subtract the zero point of pixels: the bias includes it.
 
-    Raises
-    ------
-    InputError
-        For a bias that does not fit into the sums.
+    Raises `InputError` for a bias that does not fit into the sums.
     """
     layer, lanes = side.layer, side.lanes
     bias = parameters.bias

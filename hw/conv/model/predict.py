@@ -16,10 +16,7 @@ from hw.prediction import Prediction
 def predict(workload: ConvWorkload, config: ConvConfig, board: Board) -> Prediction:
     """Predict cycles and count bytes; useful are the multiply-accumulates of the layers.
 
-    Raises
-    ------
-    InputError
-        When the configuration cannot do a layer.
+    Raises `InputError` when the configuration cannot do a layer.
     """
     width = config.port_width(board.memory.port_data_width)
     jobs = [job.plan(config, beat_bits=width) for job in workload.jobs]

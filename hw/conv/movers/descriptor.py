@@ -99,9 +99,6 @@ def pack_descriptor(config: ConvConfig, values: Mapping[str, int]) -> bytes:
     bytes
         `DESCRIPTOR_BYTES` of them.
 
-    Raises
-    ------
-    InputError
-        For an unknown field, or a value that does not fit.
+    Raises `InputError` for an unknown field, or a value that does not fit.
     """
     return pack_fields(fields(config), values, descriptor_bytes=DESCRIPTOR_BYTES, signed=_SIGNED)

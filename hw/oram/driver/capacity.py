@@ -61,10 +61,7 @@ def hbm_bytes(config: OramConfig) -> int:
 def capacity_table(config: OramConfig, board: Board) -> list[tuple[str, str, int, int]]:
     """Return rows of memory, structure, bytes, and bytes of the fullest of its channels.
 
-    Raises
-    ------
-    InputError
-        When the board has no access to the host's memory.
+    Raises `InputError` when the board has no access to the host's memory.
     """
     if board.host is None:
         raise InputError("board", board.name, "one with access to the host's memory, where pages lie")
@@ -83,10 +80,7 @@ def check_capacity(config: OramConfig, board: Board) -> None:
 
     Ports take the channels in rotation: those of the position map, then those of the records.
 
-    Raises
-    ------
-    InputError
-        With the structures and their bytes.
+    Raises `InputError` with the structures and their bytes.
     """
     table = capacity_table(config, board)
     assert board.host is not None

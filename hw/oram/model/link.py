@@ -24,10 +24,7 @@ class Link:
     ``used_bytes``: bytes of all buffers in the host's memory. Bytes beyond the host's cache are slower, and
     share a rate between both directions.
 
-    Raises
-    ------
-    InputError
-        When the board has no host memory.
+    Raises `InputError` when the board has no host memory.
     """
 
     def __init__(self, board: Board, *, used_bytes: int) -> None:

@@ -25,10 +25,8 @@ def predict(workload: OramWorkload, config: OramConfig, board: Board) -> Predict
     It takes time proportional to the operations followed: all of them with known pages, else at most
     `_FOLLOWED`. Bytes of HBM are not predicted: they depend on secrets.
 
-    Raises
-    ------
-    InputError
-        When the workload's pages are those of another configuration, or the board has no host memory.
+    Raises `InputError` when the workload's pages are those of another configuration, or the board has no host
+    memory.
     """
     operations, pages = workload.operations, workload.pages
     if pages is not None and len(pages) != operations * config.items:

@@ -165,10 +165,8 @@ class Graph:
     Operators are in the default order: the source's, with producers moved before their consumers if needed.
     ``made_by`` is the command that made the graph.
 
-    Raises
-    ------
-    InputError
-        For a repeated name, a tensor without declaration, producer or reader, two producers, or a cycle.
+    Raises `InputError` for a repeated name, a tensor without declaration, producer or reader, two producers,
+    or a cycle.
     """
 
     name: str

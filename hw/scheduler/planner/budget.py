@@ -38,10 +38,7 @@ class Budgets:
 def parse_scratchpad(text: str, problem: Problem, *, seed: int = 0) -> int:
     """Parse a size into bytes: ``"512KiB"``, ``"524288"``, ``"M_H"``, ``"0.5M_R"``.
 
-    Raises
-    ------
-    InputError
-        When the text is no such size, or the size is below one word.
+    Raises `InputError` when the text is no such size, or the size is below one word.
     """
     match = _SIZE.fullmatch(text.strip() if text.strip()[:1] != "M" else f"1{text.strip()}")
     if match is None:

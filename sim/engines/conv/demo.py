@@ -69,10 +69,7 @@ def photograph() -> Path:
 def read_picture(path: Path) -> Picture:
     """Read a binary PPM of 8 bits a colour as ``[rows, columns, 3]``.
 
-    Raises
-    ------
-    InputError
-        When the file is none.
+    Raises `InputError` for a file of another format.
     """
     content = path.read_bytes()
     fields = content.split(maxsplit=4)

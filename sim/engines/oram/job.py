@@ -52,10 +52,7 @@ class OramJob:
     def played(self) -> Played:
         """Run the operations on a golden map.
 
-        Raises
-        ------
-        InputError
-            When the overflow is full, and the engine would stop.
+        Raises `InputError` when the overflow is full, and the engine would stop.
         """
         keys = map_keys(self.seed)
         state = keyed_map(self.config, permutation_key=keys.permutation, draw_key=keys.draw)
@@ -115,10 +112,7 @@ def read_job(tensors: Tensors, config: OramConfig) -> OramJob:
     `simulation_keys`, default 0; ``rejected`` [n], tampered commands; ``state``, to compare the final map
     too; ``tampers`` [m, 6], the fields of each `Tamper` of the pages.
 
-    Raises
-    ------
-    InputError
-        For a tensor that is missing, unknown, of another shape, or out of range.
+    Raises `InputError` for a tensor that is missing, unknown, of another shape, or out of range.
     """
     for name in tensors:
         if name not in NAMES:

@@ -23,10 +23,7 @@ _WORKLOADS = 2
 def write_lookups(lookups: Lookups, done: RunResult, word_of: Callable[[int], str], path: Path) -> None:
     """Write the page; ``word_of`` returns the text of a row.
 
-    Raises
-    ------
-    InputError
-        When the path cannot be written.
+    Raises `InputError` when the path cannot be written.
     """
     config, rows = done.job.config, len(lookups.table)
     _, *seen = lookups.seen(done)

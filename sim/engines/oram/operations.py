@@ -27,10 +27,8 @@ def read_operations(path: Path, config: OramConfig) -> Operations:
     ``op`` is the name of a `Code` in small letters; a value's lowest byte is its first. `parse_operations`,
     shared with the package's script, defines the legal forms.
 
-    Raises
-    ------
-    InputError
-        When the file cannot be read, has no operation, or has a wrong line: the first is named.
+    Raises `InputError` when the file cannot be read, has no operation, or has a wrong line: the first is
+    named.
     """
     check_readable("operations", path)
     names = {code.name.lower(): int(code) for code in Code}
@@ -53,10 +51,7 @@ def write_results(path: Path, codes: NDArray[np.uint8], results: OperationResult
 
     A response with a wrong tag has only its status.
 
-    Raises
-    ------
-    InputError
-        When the file cannot be written.
+    Raises `InputError` when the file cannot be written.
     """
     digits = 2 * results.values.shape[1]
     lines = [",".join(RESULT_COLUMNS)]
@@ -79,10 +74,7 @@ def _name(kind: type[IntEnum], number: int) -> str:
 def write_labels(path: Path, labels: Sequence[Sequence[int]]) -> None:
     """Write the labels that each operation revealed: a line an operation, with commas between.
 
-    Raises
-    ------
-    InputError
-        When the file cannot be written.
+    Raises `InputError` when the file cannot be written.
     """
     lines = ["labels", *(",".join(map(str, revealed)) for revealed in labels)]
     write_text(path, "\n".join(lines) + "\n")

@@ -40,10 +40,8 @@ def aggregation(
         ``x`` [C, H, W], ``w`` [C, 1, kH, kW], ``offset`` [2 * group * kH * kW, oH, oW] and ``mask``
         [group * kH * kW, oH, oW].
 
-    Raises
-    ------
-    InputError
-        For a group that does not divide, an even kernel without its middle, or shapes that do not fit.
+    Raises `InputError` for a group that does not divide, an even kernel without its middle, or shapes that do
+    not fit.
     """
     rows, columns = kernel
     taps = rows * columns

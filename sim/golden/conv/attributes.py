@@ -11,10 +11,7 @@ from hw.errors import InputError
 class Attributes:
     """How the kernel moves over the map.
 
-    Raises
-    ------
-    InputError
-        For a number that is not whole, or too small.
+    Raises `InputError` for a number that is not whole, or too small.
     """
 
     #: ``strides``, ``dilations``: of rows and of columns.

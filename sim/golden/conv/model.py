@@ -73,10 +73,7 @@ def accumulators(
     -------
     int64 ``[Cout, oH, oW]``
 
-    Raises
-    ------
-    InputError
-        For types or shapes that do not fit together.
+    Raises `InputError` for types or shapes that do not fit together.
     """
     _check(x, w, attributes, zero)
     outputs, _, *kernel = w.shape

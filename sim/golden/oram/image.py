@@ -1,4 +1,4 @@
-"""The map's state as bytes and back: pages of host memory, records and buckets in HBM.
+"""The map's state as bytes: pages of host memory, records and buckets in HBM.
 
 The layouts are in docs/oram.md, Formats.
 """
@@ -10,16 +10,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hw.oram.config import BLOCK_BYTES, BUCKET_BYTES, RECORD_HEADER_BYTES, OramConfig
-from sim.golden.oram.gcm import Gcm, open_pages, seal_pages
+from hw.oram.config import BLOCK_BYTES, BUCKET_BYTES, RECORD_HEADER_BYTES
+from sim.golden.oram.gcm import Gcm, seal_pages
 from sim.golden.oram.map import Item, ObliviousMap
 from sim.golden.oram.position import MapEntry
 
 Bytes = NDArray[np.uint8]
-#: Slots of a page or a list: key and value, or None.
-Slots = list[tuple[int, bytes] | None]
-#: Slots of a bucket: tag and records, or None.
-Bucket = list[tuple[int, tuple[int, ...]] | None]
 
 _NUMBER = 8
 
@@ -43,23 +39,6 @@ def sealed_pages(state: ObliviousMap, gcm: Gcm, pages: Sequence[int]) -> Bytes:
     return seal_pages(gcm, np.array(pages, np.uint64), versions, page_contents(state, pages))
 
 
-def open_page(config: OramConfig, gcm: Gcm, page: int, version: int, sealed: Bytes) -> Slots:
-    """Return the slots of a sealed page [P].
-
-    Raises
-    ------
-    ValueError
-        When its tag is wrong.
-    """
-    number, versions = np.array([page], np.uint64), np.array([version], np.uint64)
-    (content,), (genuine,) = open_pages(gcm, number, versions, sealed[None])
-    if not genuine:
-        raise ValueError(f"page {page} is not the one that was written as version {version}")
-    row = bytes(BLOCK_BYTES) + content.tobytes()
-    bitmap = _number(row, BLOCK_BYTES)
-    return _take_slots(config, row, bitmap, config.slots, BLOCK_BYTES + _NUMBER, config.page_values_offset)
-
-
 def record_images(state: ObliviousMap, records: Iterable[int]) -> tuple[Bytes, NDArray[np.bool_]]:
     """Return records in HBM, [n, record_bytes], and a mask of their defined bytes."""
     config = state.config
@@ -79,16 +58,6 @@ def record_images(state: ObliviousMap, records: Iterable[int]) -> tuple[Bytes, N
         rows.append(row)
         cares.append(care)
     return _rows(rows, config.record_bytes), _rows(cares, config.record_bytes) > 0
-
-
-def parse_record(config: OramConfig, image: Bytes) -> tuple[int, int, Slots]:
-    """Return the version of its page, the items in its page, and the slots of a record [record_bytes]."""
-    row = image.tobytes()
-    bitmap = _number(row, _NUMBER)
-    slots = _take_slots(
-        config, row, bitmap, config.list_slots, RECORD_HEADER_BYTES, config.record_values_offset
-    )
-    return _number(row, 0), _number(row, 2 * _NUMBER), slots
 
 
 def bucket_images(state: ObliviousMap, table: int, buckets: Iterable[int]) -> tuple[Bytes, NDArray[np.bool_]]:
@@ -112,25 +81,8 @@ def bucket_images(state: ObliviousMap, table: int, buckets: Iterable[int]) -> tu
     return _rows(rows, BUCKET_BYTES), _rows(cares, BUCKET_BYTES) > 0
 
 
-def parse_bucket(config: OramConfig, image: Bytes) -> Bucket:
-    """Return the slots of a bucket [128]."""
-    row, size, width = image.tobytes(), config.entry_bytes, config.record_index_bits
-    bitmap = int.from_bytes(row[:2], "little")
-    slots: Bucket = []
-    for at in range(config.bucket_entries):
-        number = int.from_bytes(row[2 + at * size : 2 + (at + 1) * size], "little")
-        records = number >> config.tag_bits
-        found = tuple(records >> part * width & (1 << width) - 1 for part in range(config.label_count))
-        slots.append((number & (1 << config.tag_bits) - 1, found) if bitmap >> at & 1 else None)
-    return slots
-
-
 def _bitmap(slots: Sequence[object | None]) -> bytes:
     return sum((item is not None) << at for at, item in enumerate(slots)).to_bytes(_NUMBER, "little")
-
-
-def _number(row: bytes, at: int) -> int:
-    return int.from_bytes(row[at : at + _NUMBER], "little")
 
 
 def _put_slots(row: bytearray, slots: Sequence[Item | None], keys: int, values: int) -> None:
@@ -140,16 +92,6 @@ def _put_slots(row: bytearray, slots: Sequence[Item | None], keys: int, values: 
             size = len(item.value)
             row[keys + _NUMBER * at : keys + _NUMBER * (at + 1)] = item.key.to_bytes(_NUMBER, "little")
             row[values + size * at : values + size * (at + 1)] = item.value
-
-
-def _take_slots(config: OramConfig, row: bytes, bitmap: int, slots: int, keys: int, values: int) -> Slots:
-    size = config.value_bytes
-    return [
-        (_number(row, keys + _NUMBER * at), row[values + size * at : values + size * (at + 1)])
-        if bitmap >> at & 1
-        else None
-        for at in range(slots)
-    ]
 
 
 def _rows(rows: Sequence[bytearray], size: int) -> Bytes:

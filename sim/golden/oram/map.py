@@ -101,10 +101,7 @@ class ObliviousMap:
     def run(self, commands: Iterable[Command]) -> list[OperationOutcome]:
         """Run operations in order.
 
-        Raises
-        ------
-        ListOverflowError
-            When the overflow is full; the state is that of the stopped engine.
+        Raises `ListOverflowError` when the overflow is full; the state is that of the stopped engine.
         """
         commands = list(commands)
         blocks = self._draws(np.arange(self.count, self.count + len(commands), dtype=np.uint64)).tolist()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hw.oram.core.layouts import Code
-from sim.golden.oram.fast import FastMap
+from tests.support.oram.fast import FastMap
 from tests.support.oram.workloads import keys_of
 
 

@@ -18,10 +18,7 @@ Extents = list[int | None] | None
 class InputShapes:
     """Values for open dimensions and shapes of a model's inputs.
 
-    Raises
-    ------
-    InputError
-        For a value that no dimension can have.
+    Raises `InputError` for a value that no dimension can have.
     """
 
     dimensions: Mapping[str, int]  #: By the name of a dimension.

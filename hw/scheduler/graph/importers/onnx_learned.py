@@ -45,11 +45,8 @@ class Learned(Tensors):
     ``where``: its file, for errors. ``folder``: the folder of its other files. ``say``: called with a line
     for each wrong statement of the model.
 
-    Raises
-    ------
-    InputError
-        For a damaged parameter, an operator whose operands do not fit it, unsupported operators (all in one
-        error), open dimensions of inputs that are read (all in one error).
+    Raises `InputError` for a damaged parameter, an operator whose operands do not fit it, unsupported
+    operators (all in one error), open dimensions of inputs that are read (all in one error).
     """
 
     def __init__(

@@ -57,11 +57,8 @@ def import_onnx(
     * ``name``, ``made_by``: as of `Graph`; the model's own name, or the file's, when empty.
     * ``say``: called with a line for each wrong shape of the model, which is computed again.
 
-    Raises
-    ------
-    InputError
-        For a file that is no ONNX model, unsupported operators (all in one error), operands that do not fit,
-        dimensions without a value, a shape that cannot be known.
+    Raises `InputError` for a file that is no ONNX model, unsupported operators (all in one error), operands
+    that do not fit, dimensions without a value, a shape that cannot be known.
     """
     where = str(source) if isinstance(source, Path) else "model"
     folder = source.parent if isinstance(source, Path) else None

@@ -44,12 +44,8 @@ def solve_published(
     MilpResult
         Its objective is COSMA's non-compulsory traffic in words.
 
-    Raises
-    ------
-    InputError
-        When the problem is too large or has groups.
-    SolverError
-        When HiGHS returns no answer.
+    Raises `InputError` when the problem is too large or has groups. Raises `SolverError` when HiGHS returns
+    no answer.
     """
     if problem.operator_count > MAX_OPERATORS:
         legal = f"at most {MAX_OPERATORS} for COSMA's program"

@@ -48,10 +48,7 @@ def solve_residency(
       twenty times as many as for each criterion after them.
     * ``minimise``: ``bytes``, then ``peak``, ``transfers``, or both, the weightier first.
 
-    Raises
-    ------
-    SolverError
-        When HiGHS returns no answer.
+    Raises `SolverError` when HiGHS returns no answer.
     """
     model = Model(problem=problem, order=tuple(order), streaming=streaming)
     return _ResidencySearch(model, node_limit, time_limit_s).run(capacity // model.unit, minimise)

@@ -55,10 +55,7 @@ class Worker:
 
         ``seconds``: safety net of wall-clock time; limits that decide results belong in the payload.
 
-        Raises
-        ------
-        SolverError
-            When OR-tools is missing, the process ends, or the time is up.
+        Raises `SolverError` when OR-tools is missing, the process ends, or the time is up.
         """
         if self._failed:
             raise SolverError(self._failed)

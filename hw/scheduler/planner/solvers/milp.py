@@ -55,10 +55,7 @@ def solve(
     ``nodes``: most branch-and-bound nodes. ``seconds``: safety net of wall-clock time, or None; a result that
     met it says so. ``start``: a known solution, by variable name; may be incomplete.
 
-    Raises
-    ------
-    SolverError
-        When HiGHS is missing or returns no answer.
+    Raises `SolverError` when HiGHS is missing or returns no answer.
     """
     solver = pulp.HiGHS(
         msg=False,

@@ -35,10 +35,7 @@ def predict(
     ``model``: the memory; None is the default. ``image_words``: words of the program image loaded first.  It
     is 0 for a frozen program, and for a plan, whose cycles begin with its first step.
 
-    Raises
-    ------
-    LoomworkError
-        When the program deadlocks.
+    Raises `LoomworkError` when the program deadlocks.
     """
     tables = _tables(program, image_words)
     model = model or TimingModel()

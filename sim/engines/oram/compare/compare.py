@@ -86,10 +86,7 @@ class OramFigures:
 def variant(config: OramConfig, method: str, log_n: int, value_bytes: int) -> OramConfig:
     """Return the configuration of one of ours, or the one whose shape another map gets.
 
-    Raises
-    ------
-    InputError
-        When there is no such map.
+    Raises `InputError` when there is no such map.
     """
     touch, pad = OURS.get(method, (config.touch, config.pad))
     return replace(config, log_n=log_n, value_bytes=value_bytes, touch=touch, pad=pad)

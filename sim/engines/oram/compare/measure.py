@@ -83,10 +83,8 @@ def random_tensors(config: OramConfig, seed: int) -> dict[str, Tensor]:
 def measure(config: OramConfig, board: Board, seed: int, directory: Path) -> MapSimulation:
     """Run the map's gates on random operations; ``directory`` gets the simulator's log and the buses' traces.
 
-    Raises
-    ------
-    InputError
-        When the board has no access to the host's memory, or the configuration does not fit it.
+    Raises `InputError` when the board has no access to the host's memory, or the configuration does not fit
+    it.
     """
     from sim.run.run import run
 

@@ -5,7 +5,7 @@ import pytest
 
 from hw.oram.config import OramConfig
 from hw.oram.sizing.buckets import bucket_shares, insertion_failure
-from sim.golden.oram.fast import fill_buckets
+from tests.support.oram.fast import fill_buckets
 
 
 def simulate(buckets, keys, entries, turnover, seed=0):

@@ -17,9 +17,10 @@ from sim.engines.oram.cases import SMALL, random_operations
 from sim.engines.oram.job import simulation_keys
 from sim.golden.oram import aes
 from sim.golden.oram.front import map_keys
-from sim.golden.oram.image import bucket_images, open_page, parse_record, record_images, sealed_pages
+from sim.golden.oram.image import bucket_images, record_images, sealed_pages
 from sim.run.layout import place_buffers, register_writes
 from sim.run.run import compare
+from tests.support.oram.images import open_page, parse_record
 from tests.support.oram.tampers import flip, replay, swap, truncate
 from tests.support.oram.workloads import answers
 

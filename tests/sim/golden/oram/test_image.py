@@ -6,18 +6,11 @@ import numpy as np
 import pytest
 
 from sim.golden.oram.gcm import Gcm
-from sim.golden.oram.image import (
-    bucket_images,
-    open_page,
-    page_contents,
-    parse_bucket,
-    parse_record,
-    record_images,
-    sealed_pages,
-)
+from sim.golden.oram.image import bucket_images, page_contents, record_images, sealed_pages
 from sim.golden.oram.map import Item
 from sim.golden.oram.position import MapEntry
 from tests.sim.golden.oram.test_map import SMALL, VARIANTS
+from tests.support.oram.images import open_page, parse_bucket, parse_record
 from tests.support.oram.workloads import commands_of, quick_map
 
 GCM = Gcm(bytes(range(16)))

@@ -8,7 +8,6 @@ import pytest
 
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code
-from sim.golden.oram.fast import FastMap, leaky_touches
 from sim.golden.oram.leakage import (
     LeakageFinding,
     leaks,
@@ -18,6 +17,7 @@ from sim.golden.oram.leakage import (
     same_mean,
     serial_correlation,
 )
+from tests.support.oram.fast import FastMap, leaky_touches
 from tests.support.oram.workloads import WORKLOADS, keys_of
 
 CONFIG = OramConfig(log_n=8, list_slots=14, overflow_entries=256, inflight=4, settle_cycles=16)

@@ -11,8 +11,8 @@ from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code, Status
 from sim.golden.oram.aes import expand_key
 from sim.golden.oram.front import draw
-from sim.golden.oram.invariants import check_invariants
 from sim.golden.oram.map import Command, ListOverflowError, keyed_map
+from tests.support.oram.invariants import check_invariants
 from tests.support.oram.workloads import WORKLOADS, answers, commands_of, draws, load_commands, quick_map
 
 #: Small enough for lists to overflow, for windows longer than the number of pages, and for shared buckets.

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hw.oram.config import OramConfig
-from sim.golden.oram.invariants import check_invariants
 from sim.golden.oram.map import Item
+from tests.support.oram.invariants import check_invariants
 from tests.support.oram.workloads import commands_of, load_commands, quick_map
 
 CONFIG = OramConfig(log_n=8, list_slots=4, overflow_entries=256, slots=8, inflight=16)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from hw.oram.core.layouts import Code
-from sim.golden.oram.fast import FastMap
 from sim.golden.oram.map import Command
 from tests.sim.golden.oram.test_map import VARIANTS
+from tests.support.oram.fast import FastMap
 from tests.support.oram.workloads import draws, keys_of, quick_map
 
 

@@ -1,0 +1,73 @@
+"""Bytes of the map's state back to slots: pages of host memory, records and buckets in HBM.
+
+`sim.golden.oram.image` makes these bytes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hw.oram.config import BLOCK_BYTES, RECORD_HEADER_BYTES, OramConfig
+from sim.golden.oram.gcm import Gcm, open_pages
+from sim.golden.oram.image import Bytes
+
+#: Slots of a page or a list: key and value, or None.
+Slots = list[tuple[int, bytes] | None]
+#: Slots of a bucket: tag and records, or None.
+Bucket = list[tuple[int, tuple[int, ...]] | None]
+
+_NUMBER = 8
+
+
+def open_page(config: OramConfig, gcm: Gcm, page: int, version: int, sealed: Bytes) -> Slots:
+    """Return the slots of a sealed page [P].
+
+    Raises
+    ------
+    ValueError
+        When its tag is wrong.
+    """
+    number, versions = np.array([page], np.uint64), np.array([version], np.uint64)
+    (content,), (genuine,) = open_pages(gcm, number, versions, sealed[None])
+    if not genuine:
+        raise ValueError(f"page {page} is not the one that was written as version {version}")
+    row = bytes(BLOCK_BYTES) + content.tobytes()
+    bitmap = _number(row, BLOCK_BYTES)
+    return _take_slots(config, row, bitmap, config.slots, BLOCK_BYTES + _NUMBER, config.page_values_offset)
+
+
+def parse_record(config: OramConfig, image: Bytes) -> tuple[int, int, Slots]:
+    """Return the version of its page, the items in its page, and the slots of a record [record_bytes]."""
+    row = image.tobytes()
+    bitmap = _number(row, _NUMBER)
+    slots = _take_slots(
+        config, row, bitmap, config.list_slots, RECORD_HEADER_BYTES, config.record_values_offset
+    )
+    return _number(row, 0), _number(row, 2 * _NUMBER), slots
+
+
+def parse_bucket(config: OramConfig, image: Bytes) -> Bucket:
+    """Return the slots of a bucket [128]."""
+    row, size, width = image.tobytes(), config.entry_bytes, config.record_index_bits
+    bitmap = int.from_bytes(row[:2], "little")
+    slots: Bucket = []
+    for at in range(config.bucket_entries):
+        number = int.from_bytes(row[2 + at * size : 2 + (at + 1) * size], "little")
+        records = number >> config.tag_bits
+        found = tuple(records >> part * width & (1 << width) - 1 for part in range(config.label_count))
+        slots.append((number & (1 << config.tag_bits) - 1, found) if bitmap >> at & 1 else None)
+    return slots
+
+
+def _number(row: bytes, at: int) -> int:
+    return int.from_bytes(row[at : at + _NUMBER], "little")
+
+
+def _take_slots(config: OramConfig, row: bytes, bitmap: int, slots: int, keys: int, values: int) -> Slots:
+    size = config.value_bytes
+    return [
+        (_number(row, keys + _NUMBER * at), row[values + size * at : values + size * (at + 1)])
+        if bitmap >> at & 1
+        else None
+        for at in range(slots)
+    ]
