@@ -41,10 +41,8 @@ def divide(board: Board, rest: Resources, groups: Sequence[Resources]) -> tuple[
     The dies of ``board`` have even shares of the user's resources, each usable up to `MOST_SHARES`. ``rest``:
     resources that the first die needs in any case. ``groups``: resources of each group.
 
-    Returns
-    -------
-    Number of groups on each die, the memory's first, then by distance from it.  Of all splits the fullest die
-    is the least full.  Groups that do not fit are split over all dies.
+    Returns the number of groups on each die, the memory's first, then by distance from it.  Of all splits the
+    fullest die is the least full.  Groups that do not fit are split over all dies.
     """
     # Prefix sums of the groups' resources.
     sums = [tuple(count for _, count in held.items()) for held in itertools.accumulate(groups, initial=rest)]

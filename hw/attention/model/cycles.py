@@ -147,10 +147,7 @@ def core_cycles(
 
     ``passes``: see `hw.attention.driver.shapes.pass_shapes`. ``decode``: whether their jobs decode.
 
-    Returns
-    -------
-    int
-        From the first cycle with a command to the last beat of results, both included.
+    They go from the first cycle with a command to the last beat of results, both included.
     """
     stream = Supply()
     schedule = CoreSchedule(

@@ -182,10 +182,7 @@ class IssueSchedule:
     def _issue_tiles(self, cycle: int, tiles: int, *, clears: bool, pace: int = 1) -> int:
         """Issue tiles to the tags, one in ``pace`` cycles from ``cycle`` on; two may wait.
 
-        Returns
-        -------
-        int
-            The cycle in which the tags take the first one.
+        Returns the cycle in which the tags take the first one.
         """
         interval = max(self._latency.tiles, pace)
         before, last = self._tags_free
@@ -208,10 +205,7 @@ class IssueSchedule:
         """Issue the tiles of a bitmap's words, each when the next one is found: only then it is known whether
         it closes.
 
-        Returns
-        -------
-        int
-            The cycle of the first tile.
+        Returns the cycle of the first tile.
         """
         pace = TileWalker.BIT_INTERVAL
         first, waiting = None, False

@@ -360,10 +360,7 @@ class AttentionMovers(wiring.Component):
     ) -> list[Any]:
         """Count the jobs that are not done with passes, and the passes that each writer has not taken.
 
-        Returns
-        -------
-        list
-            Conditions that all hold when the results of all passes are written.
+        Returns conditions that all hold when the results of all passes are written.
         """
         running = Signal()
         jobs_open = Signal(4)

@@ -45,16 +45,10 @@ CAUSAL, WINDOWED, SPARSE, REUSE_KV, PAGED, DECODE = 1, 2, 4, 8, 16, 32
 
 
 def pack_descriptor(fields: Mapping[str, int]) -> bytes:
-    """Pack a descriptor.
+    """Return the `DESCRIPTOR_BYTES` bytes of a descriptor.
 
-    ``fields``: values by the names of `FIELDS`; missing ones are 0.
-
-    Returns
-    -------
-    bytes
-        `DESCRIPTOR_BYTES` of them.
-
-    Raises `InputError` for an unknown field, or a value that does not fit.
+    ``fields``: values by the names of `FIELDS`; missing ones are 0.  Raises `InputError` for an
+    unknown field, or a value that does not fit.
     """
     return pack_fields(FIELDS, fields, descriptor_bytes=DESCRIPTOR_BYTES)
 

@@ -197,10 +197,7 @@ def _tile(config: AttentionConfig, request: Any) -> Any:
 def port_share(config: AttentionConfig, held: Value, keys: Value, port: int) -> tuple[Value, Value]:
     """Return the share of a port in the keys ``held`` to ``keys - 1`` of a tile.
 
-    Returns
-    -------
-    skips, count
-        The port reads ``count`` rows, from row ``held // P + skips`` on.
+    With its ``skips`` and ``count`` the port reads ``count`` rows, from row ``held // P + skips`` on.
     """
     ports = config.ports.bit_length() - 1
     skips = held[:ports] > port  # its part of that row is cached

@@ -279,12 +279,8 @@ class TileWalker(wiring.Component):
 def tile_range(config: AttentionConfig, index: int, given: Any) -> tuple[Value, Value, Value, Value, Value]:
     """Return the tiles with the keys ``given.first <= j < given.end`` that stream ``index`` holds.
 
-    In a job that decodes all streams hold the whole rows of these keys.
-
-    Returns
-    -------
-    first, first_index, last, last_index, nothing
-        First tile, index of the first key in it, the same of the last ones, and whether there are none.
+    In a job that decodes all streams hold the whole rows of these keys.  Returns the first tile, the index of
+    the first key in it, the same of the last ones, and whether there are none.
     """
     if config.streams == 1:
         first, last, nothing = given.first, (given.end - 1)[: len(given.end)], given.none

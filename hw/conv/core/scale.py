@@ -45,10 +45,7 @@ def scale(
     * ``post``: signed, 16 bits, `POST_AT` cycles after.
     * ``low``, ``high``: bounds, int8, `BOUNDS_AT` cycles after.
 
-    Returns
-    -------
-    Signal
-        The result, int8, of the ``value`` of `SCALE_LATENCY` cycles ago; one every cycle.
+    The result, int8, is that of the ``value`` of `SCALE_LATENCY` cycles ago; one every cycle.
     """
 
     def register(what: str, bits: int) -> Signal:

@@ -22,10 +22,7 @@ _LARGEST_SHIFT = 2**SHIFT_BITS - 1
 def quantized_map(x: Float) -> tuple[NDArray[np.int8], float, int]:
     """Quantize a map per tensor: ``x = (q - zero) * scale`` to the nearest, 0.0 exactly.
 
-    Returns
-    -------
-    int8 as ``x``, scale, zero
-        Such that the range of int8 covers ``x`` and 0.
+    Returns q, the scale and the zero, such that the range of int8 covers ``x`` and 0.
     """
     _check_finite("x", x)
     low, high = min(0.0, float(x.min(initial=0))), max(0.0, float(x.max(initial=0)))

@@ -65,10 +65,7 @@ def offset_entries(
     ``offset``: ``[2 * offset_group * K, oH, oW]`` as of ONNX, or ``[oH, oW]`` if square. ``mask``:
     ``[offset_group * K, oH, oW]`` if the layer is masked.
 
-    Returns
-    -------
-    uint8
-        Little endian: for each pixel, offset group and step (dy, dx and mask) of each tap of the step.
+    They are little endian: for each pixel, offset group and step (dy, dx and mask) of each tap of the step.
     """
     if layer.offsets is Offsets.SQUARE:
         return offset.astype("<i2").reshape(-1).view(np.uint8)

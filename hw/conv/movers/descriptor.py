@@ -90,15 +90,9 @@ def used_bytes(config: ConvConfig) -> int:
 
 
 def pack_descriptor(config: ConvConfig, values: Mapping[str, int]) -> bytes:
-    """Write a descriptor.
+    """Return the `DESCRIPTOR_BYTES` bytes of a descriptor.
 
-    ``values``: by the names of `fields`; a missing value is 0.
-
-    Returns
-    -------
-    bytes
-        `DESCRIPTOR_BYTES` of them.
-
-    Raises `InputError` for an unknown field, or a value that does not fit.
+    ``values``: by the names of `fields`; a missing value is 0.  Raises `InputError` for an
+    unknown field, or a value that does not fit.
     """
     return pack_fields(fields(config), values, descriptor_bytes=DESCRIPTOR_BYTES, signed=_SIGNED)

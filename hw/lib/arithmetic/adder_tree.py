@@ -39,10 +39,8 @@ def adder_tree(
     ``first_level``: the number of the first level in the names. ``enables``: a bit for the registers of each
     level, the first level's first; without them they always change.
 
-    Returns
-    -------
-    Value
-        The sum of the ``values`` of `tree_levels` cycles ago, signed, ``bits`` wide; a single value as it is.
+    Returns the sum of the ``values`` of `tree_levels` cycles ago, signed, ``bits`` wide; a single value as it
+    is.
     """
     levels = tree_levels(len(values))
     if enables is not None and len(enables) != levels:

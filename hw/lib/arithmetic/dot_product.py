@@ -38,10 +38,7 @@ def dot_products(
     ``factors``: the `factor` of the vectors' elements, all int8, for each element. ``shared``: the
     shared vector, as many int8. ``vectors``: 1 or 2. ``bits``: of a dot product; sums are modulo ``2**bits``.
 
-    Returns
-    -------
-    list of Value
-        The dot products, each signed, ``bits`` wide, of the inputs of `dot_latency` cycles ago.
+    Returns the dot products, each signed, ``bits`` wide, of the inputs of `dot_latency` cycles ago.
 
     Behaviour
     ---------

@@ -50,11 +50,8 @@ def packed_product(
     * ``cascade``: the word of another slice, which does not end a chain.
     * ``ends``: whether the word goes to the fabric, not to the next slice of a chain.
 
-    Returns
-    -------
-    Signal
-        ``(high * 2^18 + low) * shared + cascade``, with ``high`` and ``low`` of 4 cycles ago, ``shared`` of
-        ``shared_registers + 2`` and ``cascade`` of one.
+    Returns ``(high * 2^18 + low) * shared + cascade``, with ``high`` and ``low`` of 4 cycles ago, ``shared``
+    of ``shared_registers + 2`` and ``cascade`` of one.
     """
     word = Signal(signed(WORD_BITS if ends else _WIDTHS["PCOUT"]), name=name, reset_less=True)
     if isinstance(platform, UltraScalePlus):
@@ -113,10 +110,7 @@ def accumulated(
     * ``rest``: ``turn``, a cycle later still: ``other`` rests from the next cycle on.
     * ``other``: the sum that rests; by default the returned one: two sums take turns.
 
-    Returns
-    -------
-    Signal
-        The sum, signed, with the ``factor`` of 3 cycles ago.
+    Returns the sum, signed, with the ``factor`` of 3 cycles ago.
 
     Why
     ---

@@ -51,10 +51,7 @@ def requantize(
     shifted product in halves, result. ``least_shift``: places that always go: the product loses them before
     it is shifted. ``cut``: a register of one bit, to be high beside each result that was clamped.
 
-    Returns
-    -------
-    Signal
-        The result for the ``value`` of `REQUANTIZE_LATENCY` cycles ago; one every cycle.
+    Returns the result for the ``value`` of `REQUANTIZE_LATENCY` cycles ago; one every cycle.
     """
     if least_shift < 0:
         raise InputError("least_shift", least_shift, "at least 0")

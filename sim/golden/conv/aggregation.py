@@ -34,11 +34,8 @@ def aggregation(
     group * K]``; K is ``kH * kW``, one less with ``remove_center``. ``kernel``, ``dilations``: of rows and of
     columns. ``offset_scale``, ``remove_center``: as there.
 
-    Returns
-    -------
-    dict
-        ``x`` [C, H, W], ``w`` [C, 1, kH, kW], ``offset`` [2 * group * kH * kW, oH, oW] and ``mask``
-        [group * kH * kW, oH, oW].
+    Returns ``x`` [C, H, W], ``w`` [C, 1, kH, kW], ``offset`` [2 * group * kH * kW, oH, oW] and ``mask``
+    [group * kH * kW, oH, oW].
 
     Raises `InputError` for a group that does not divide, an even kernel without its middle, or shapes that do
     not fit.

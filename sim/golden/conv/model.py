@@ -69,9 +69,7 @@ def accumulators(
     offsets and masks; without it there are no fraction bits. ``zero``: zero point of ``x``. ``bias``:
     integers ``[Cout]`` in the scale of the sums.
 
-    Returns
-    -------
-    int64 ``[Cout, oH, oW]``
+    Returns int64 ``[Cout, oH, oW]``.
 
     Raises `InputError` for types or shapes that do not fit together.
     """

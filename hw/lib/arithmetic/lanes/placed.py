@@ -31,10 +31,7 @@ def dots(
     * ``pick``, ``picked``: from this cycle on ``vector`` meets the present content of the place ``picked``.
     * ``places``: of each row.
 
-    Returns
-    -------
-    list of Value
-        The rows' dot products, signed, ``bits`` wide, of ``latency`` cycles ago.
+    Returns the rows' dot products, signed, ``bits`` wide, of ``latency`` cycles ago.
     """
     rows = len(load)
     o = Signal(rows * bits, name="dots_o")
@@ -78,10 +75,7 @@ def sums(
     * ``merge_begins``, ``merge_step``: whose lanes are returned, see there.
     * ``folds``, ``turns``: parts of a value, and whether they take turns in a multiplier's own registers.
 
-    Returns
-    -------
-    Value
-        ``merge_lanes`` finished sums of ``bits`` bits.
+    Returns ``merge_lanes`` finished sums of ``bits`` bits.
     """
     partial = Signal(merge_lanes * bits, name="sums_partial")
     m.submodules.sums = Instance(

@@ -122,10 +122,7 @@ def anneal(
     evaluate; ends earlier at 0 avoidable units. ``temperatures``: at the beginning and the end, in units.
     ``flag``: of shape (1,); see `hw.scheduler.planner.watch.Watch`.
 
-    Returns
-    -------
-    tuple of int and array
-        Avoidable units of the best order, and that order.
+    Returns the avoidable units of the best order, and that order.
     """
     count = len(order)
     state = np.zeros(1, dtype=np.uint64)

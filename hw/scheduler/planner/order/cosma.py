@@ -37,12 +37,8 @@ def solve_published(
     ``problem``: without pipelined groups; of at most `MAX_OPERATORS` operators. ``capacity``: words of the
     scratchpad. ``nodes``, ``seconds``: see `hw.scheduler.planner.solvers.milp.solve`.
 
-    Returns
-    -------
-    tuple of int
-        Operators by step; empty without a solution.
-    MilpResult
-        Its objective is COSMA's non-compulsory traffic in words.
+    Returns operators by step, empty without a solution, and HiGHS's result: its objective is COSMA's
+    non-compulsory traffic in words.
 
     Raises `InputError` when the problem is too large or has groups. Raises `SolverError` when HiGHS returns
     no answer.

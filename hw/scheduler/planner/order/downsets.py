@@ -164,12 +164,8 @@ def least_peak(sets: DownSets, floor: int, lattice: Lattice, flag: Integers) -> 
     ``sets``: only the empty one. ``floor``: lower peaks count as equal to it. ``flag``: of shape (1,); see
     `hw.scheduler.planner.watch.Watch`.
 
-    Returns
-    -------
-    bound : int
-        No order has a lower peak, or the floor.
-    order : shape (operators,)
-        One with this peak; empty when the table was full or the flag ended the search.
+    Returns a bound and an order with this peak: no order has a lower one, or the floor.  The order is empty
+    when the table was full or the flag ended the search.
     """
     operators = len(lattice.before)
     peak, before, taken, depth = np.zeros((4, len(sets.done)), dtype=np.int64)

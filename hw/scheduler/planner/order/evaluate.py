@@ -270,10 +270,7 @@ def evaluate(order: Integers, capacity: int, lattice: Lattice, work: Scratch) ->
 
     ``order``: of shape (operators,); topological. ``capacity``: units of the scratchpad.
 
-    Returns
-    -------
-    int
-        `IMPOSSIBLE` when a step does not fit.
+    `IMPOSSIBLE` when a step does not fit.
     """
     _link(order, lattice, work)
     if not _replay(order, capacity, lattice, work):

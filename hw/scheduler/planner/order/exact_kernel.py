@@ -136,11 +136,7 @@ def _choices(alone: int, item: int, operator: int, run: SearchState) -> tuple[in
     ``alone``: the operand that streams alone, or -1 if the operands stream that can do so together. ``run``:
     its ``choice`` is filled, sorted by falling room, so that the first sufficient choice is minimal.
 
-    Returns
-    -------
-    count : int
-    gained : int
-        Units of room without a cost.
+    Returns the number of choices, and the units of room without a cost.
     """
     lattice, number = run.lattice, run.state[item, NUMBER]
     done, live, written = run.sets.done[number], run.sets.live[number], run.debts[item, len(run.here) :]
@@ -282,14 +278,8 @@ def search(run: SearchState, effort: int, flag: Integers) -> tuple[int, Integers
     ``effort``: comparisons of states at most. ``flag``: of shape (1,); see
     `hw.scheduler.planner.watch.Watch`.
 
-    Returns
-    -------
-    end : int
-        `FOUND`, `EXHAUSTED` when there is none, `NO_ROOM` when the table was full.
-    order : shape (operators,)
-        The plan's; empty without one.
-    units : int
-        Its avoidable units.
+    Returns how it ended (`FOUND`, `EXHAUSTED` when there is none, `NO_ROOM` when the table was full), the
+    order of the plan, empty without one, and its avoidable units.
     """
     nothing = np.empty(0, dtype=np.int64)
     set_all(run.newest, -1)

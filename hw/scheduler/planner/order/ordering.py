@@ -90,10 +90,7 @@ def _certified(
 def prove(problem: Problem, options: PlanOptions, avoidable_words: int) -> StageCertificate:
     """Bound the avoidable bytes of all orders of a problem with a known plan.
 
-    Returns
-    -------
-    StageCertificate
-        The stage ``bound``, with a bound no larger than the known plan's bytes.
+    Returns the stage ``bound``, with a bound no larger than the known plan's bytes.
     """
     order = tuple(range(problem.operator_count))
     found = _exact(problem, options, avoidable_words, order, 0, _GLANCE)

@@ -26,11 +26,8 @@ def pack(payload: dict[str, Any]) -> dict[str, Any]:
     ``order`` (indices of blocks), ``presolve``, ``conflicts`` and ``work`` (OR-tools' deterministic time);
     ``seconds``: safety net of wall-clock time for all of them.
 
-    Returns
-    -------
-    dict
-        ``status``: ``placed``, ``infeasible`` or ``unknown``; ``addresses``; ``version`` of OR-tools;
-        ``timed``: whether the safety net ended the search.
+    Returns ``status``: ``placed``, ``infeasible`` or ``unknown``; ``addresses``; ``version`` of OR-tools;
+    ``timed``: whether the safety net ended the search.
     """
     end = time.monotonic() + payload["seconds"]
     found: dict[str, Any] = {"status": "unknown", "addresses": [], "timed": False}

@@ -299,11 +299,8 @@ def simulate(
     * ``loads``: 1 when the first read is the program image, loaded before the first step; else 0.
     * ``limit``: cycles after which the program counts as deadlocked.
 
-    Returns
-    -------
-    tuple of int
-        Cycles from start to done, of them exposed to transfers, of them loading the program; the first is -1
-        on a deadlock.
+    Returns cycles from start to done, of them exposed to transfers, of them loading the program; the first is
+    -1 on a deadlock.
     """
     steps = len(tables.steps)
     last = np.zeros(len(tables.writes), np.int64)
