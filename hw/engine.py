@@ -84,6 +84,7 @@ class Engine(abc.ABC, Generic[Config, Workload]):
     def predict(self, workload: Workload, config: Config, board: Board) -> Prediction:
         """Predict cycles and bytes of a launch with the analytic model: no tensors, no simulation.
 
-        Reports, comparisons, planning and exploration all ask here.  A launch of ordinary size takes a tenth
-        of a second at most.  Raises `InputError` when the configuration cannot execute the workload.
+        Reports, comparisons, planning and exploration all ask here.  The pages of the engines state the time:
+        at most 0.2 s for every launch of theirs, but for attention, which takes 0.2 ms for each different
+        pass.  Raises `InputError` when the configuration cannot execute the workload.
         """
