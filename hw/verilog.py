@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import re
-from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
 
@@ -15,7 +12,7 @@ from hw.design import Design, MemoryPort
 from hw.engine import Engine
 from hw.errors import InputError
 from hw.lib.arguments import ArgumentKind, ArgumentTable, Register
-from hw.lib.convert import Models, UltraScalePlus, to_verilog
+from hw.lib.convert import Models, UltraScalePlus, to_verilog, uncollected
 from hw.lib.kernel import BodySignature, Kernel
 from hw.lib.place import CellPlacer, ControlPlacer
 from hw.package import write_package
@@ -45,19 +42,7 @@ def kernel_name(engine: Engine[Any, Any]) -> str:
     return f"loomwork_{engine.name}"
 
 
-@contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """Switch the garbage collector off: objects live to the end, and it takes a fifth of the time."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
-
-
-@_no_collection()
+@uncollected()
 def generate(
     engine: Engine[Any, Any],
     config: Any,

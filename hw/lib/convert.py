@@ -57,7 +57,7 @@ def to_verilog(component: Any, *, name: str, sources: bool = False, platform: An
     Raises `ValueError` if the content of a memory that is to have none is written in a way this module does
     not know. Raises `ToolError` if Yosys fails, as for want of room.
     """
-    with _emptied(component, platform or UltraScalePlus()) as emptied, _uncollected(), quick_netlists():
+    with _emptied(component, platform or UltraScalePlus()) as emptied, uncollected(), quick_netlists():
         text = rtlil.convert(emptied, name=name, ports=ports(component), emit_src=sources)
     internal = _INTERNAL if sources else (*_INTERNAL, "src")
     removed = " ".join(f"-remove {attribute}" for attribute in internal)
@@ -171,9 +171,9 @@ def _emptied(component: Any, platform: Any) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
-    """A netlist is millions of objects that all stay until it is written.  Looking for garbage in it again
-    and again would take half of the time.
+def uncollected() -> Iterator[None]:
+    """Switch the garbage collector off: a netlist is millions of objects that all stay until it is written.
+    Looking for garbage in it again and again would take half of the time.
     """
     collects = gc.isenabled()
     gc.disable()

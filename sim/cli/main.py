@@ -28,13 +28,10 @@ from sim.cli.options import (
     EXIT_INTERRUPT,
     EXIT_TERMINATED,
     EXIT_USER,
-    BoardOption,
-    ConfigOption,
     EngineArgument,
     EngineOption,
     LaunchArgument,
     MemoryOption,
-    SeedOption,
     exit_unless,
     setup,
     target,
@@ -42,6 +39,7 @@ from sim.cli.options import (
 )
 from sim.cli.report import report
 from sim.cli.sweep import sweep
+from sim.host.options import BoardOption, ConfigOption, SeedOption
 from sim.host.process import Terminated
 
 

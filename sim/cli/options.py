@@ -17,12 +17,7 @@ if TYPE_CHECKING:
 #: Exit statuses: outputs differ from the golden model; the user can mend it; Ctrl-C; SIGTERM.
 EXIT_MISMATCH, EXIT_USER, EXIT_INTERRUPT, EXIT_TERMINATED = 1, 2, 130, 143
 
-BoardOption = Annotated[str, typer.Option("--board", help="Board name, or a path to a board's .yaml file.")]
 EngineOption = Annotated[str, typer.Option("--engine", help="Engine name; see `loomwork engines`.")]
-ConfigOption = Annotated[
-    Path | None, typer.Option("--config", help="YAML file of the engine; the board's default without it.")
-]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of everything random.")]
 
 MemoryOption = Annotated[
     Literal["model", "fast", "jitter"], typer.Option("--memory", help="Memory behaviour.")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
 
-from sim.compare.table import Columns, cells, titles
+from sim.compare.table import Columns, Item, cells, titles
 from sim.report.parts import Headline, chart, write_page
 
 #: Rules of a page whose rows are measured, predicted or formulas.
@@ -46,15 +46,21 @@ def table_card(title: str, lead: str, columns: Columns[Any], items: Iterable[Any
 
 def grouped_card(
     title: str,
-    columns: Columns[Any],
-    groups: Iterable[tuple[str, Iterable[Any]]],
+    columns: Columns[Item],
+    items: Iterable[Item],
+    heading: Callable[[Item], str],
     *,
     lead: str = "",
     skipped: int = 1,
     row_class: int | None = 1,
 ) -> Card:
-    """Return a card with a table of groups, whose headings replace the first ``skipped`` columns."""
-    shown = [(heading, [cells(columns, item)[skipped:] for item in items]) for heading, items in groups]
+    """Return a card with a table of groups: the items of one heading, which replaces the first ``skipped``
+    columns.
+    """
+    groups: dict[str, list[list[str]]] = {}
+    for item in items:
+        groups.setdefault(heading(item), []).append(cells(columns, item)[skipped:])
+    shown = list(groups.items())
     return Card(title=title, lead=lead, columns=titles(columns)[skipped:], groups=shown, row_class=row_class)
 
 

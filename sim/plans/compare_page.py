@@ -69,10 +69,8 @@ def write_comparison(comparison: PlanComparison, directory: Path) -> tuple[Path,
             grouped_card(
                 "All plans",
                 ROW_COLUMNS,
-                [
-                    (graph, [row for row in comparison.rows if row.graph == graph])
-                    for graph in comparison.graphs
-                ],
+                comparison.rows,
+                lambda row: row.graph,
                 lead="Avoidable traffic; baselines in the better of the default and the least-peak order.",
                 row_class=None,
             ),

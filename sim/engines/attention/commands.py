@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from sim.host.options import BoardOption, ConfigOption, SeedOption
+
 
 def register(app: typer.Typer, compare: typer.Typer) -> None:
     """Add the commands."""
@@ -17,10 +19,8 @@ def compare_attention(
     sizes: Annotated[
         str, typer.Option(help="Tokens of a head, queries as many as keys; with commas between.")
     ] = "256,512,1024,2048,4096,8192,16384,32768,65536",
-    board: Annotated[str, typer.Option("--board", help="Board name, or a path to its .yaml file.")] = "u55c",
-    config: Annotated[
-        Path | None, typer.Option("--config", help="YAML file of the engine; the board's default without it.")
-    ] = None,
+    board: BoardOption = "u55c",
+    config: ConfigOption = None,
     heads: Annotated[int, typer.Option(help="Heads back to back.")] = 12,
     measure_up_to: Annotated[
         int, typer.Option("--measure-up-to", help="Tokens up to which gates are simulated; 0 for none.")
@@ -28,7 +28,7 @@ def compare_attention(
     output: Annotated[Path, typer.Option("--output", "-o", help="Directory to write.")] = Path(
         "build/compare-attention"
     ),
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")] = 0,
+    seed: SeedOption = 0,
 ) -> None:
     """Compare the attention engine with published schedules: useful MACs and bytes over sequence length."""
     from sim.engines.attention.compare.suite import run_compare

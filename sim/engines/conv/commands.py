@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from sim.host.options import BoardOption, ConfigOption, SeedOption
+
 
 def register(app: typer.Typer, compare: typer.Typer) -> None:
     """Add the commands."""
@@ -14,10 +16,8 @@ def register(app: typer.Typer, compare: typer.Typer) -> None:
 
 
 def compare_conv(
-    board: Annotated[str, typer.Option("--board", help="Board name, or a path to its .yaml file.")] = "u55c",
-    config: Annotated[
-        Path | None, typer.Option("--config", help="YAML file of the engine; the board's default without it.")
-    ] = None,
+    board: BoardOption = "u55c",
+    config: ConfigOption = None,
     measure: Annotated[
         str,
         typer.Option(
@@ -27,7 +27,7 @@ def compare_conv(
     output: Annotated[Path, typer.Option("--output", "-o", help="Directory to write.")] = Path(
         "build/compare-conv"
     ),
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")] = 0,
+    seed: SeedOption = 0,
 ) -> None:
     """Compare the convolution engine with gathering and a schedule like CoDeNet's: cycles, bytes, MACs."""
     from sim.engines.conv.compare.suite import run_compare

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from sim.host.options import BoardOption, ConfigOption, SeedOption
+
 
 def register(app: typer.Typer, compare: typer.Typer) -> None:
     """Add the commands."""
@@ -18,10 +20,8 @@ def compare_oram(
         str, typer.Option("--log-n", help="Binary logarithms of numbers of keys; with commas between.")
     ] = "16,18,20,22,24,26,28,30",
     values: Annotated[str, typer.Option(help="Bytes of a value; with commas between.")] = "8,64,384",
-    board: Annotated[str, typer.Option("--board", help="Board name, or a path to its .yaml file.")] = "u55c",
-    config: Annotated[
-        Path | None, typer.Option("--config", help="YAML file of the engine; the board's default without it.")
-    ] = None,
+    board: BoardOption = "u55c",
+    config: ConfigOption = None,
     measure: Annotated[
         str,
         typer.Option(help="Maps of 2^8 keys whose gates are simulated: one-skip, one-always, both-skip ..."),
@@ -29,7 +29,7 @@ def compare_oram(
     output: Annotated[Path, typer.Option("--output", "-o", help="Directory to write.")] = Path(
         "build/compare-oram"
     ),
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")] = 0,
+    seed: SeedOption = 0,
 ) -> None:
     """Compare the oblivious map with BOLT, Path ORAM and a hash table: host traffic, cycles and HBM."""
     from sim.engines.oram.compare.suite import run_compare

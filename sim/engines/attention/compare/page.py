@@ -88,10 +88,8 @@ def write_comparison(
             grouped_card(
                 "All figures",
                 COLUMNS,
-                [
-                    (f"{row.tokens:,} tokens", [comparison.of(row, method) for method in METHODS])
-                    for row in comparison.rows
-                ],
+                comparison.figures,
+                lambda figures: f"{figures.tokens:,} tokens",
                 lead="Bold: measured.",
             ),
         ),

@@ -75,14 +75,7 @@ def write_comparison(
             chart_card("Cycles", _CYCLES, "cycles", cycles(comparison)),
             chart_card("Useful multiplications", _UTILIZATION, "utilization", utilization(comparison)),
             chart_card("Off-chip traffic", _TRAFFIC, "traffic", traffic(comparison)),
-            grouped_card(
-                "All figures",
-                COLUMNS,
-                [
-                    (row.work.name, [each for each in comparison.figures if each.work == row.work.name])
-                    for row in comparison.rows
-                ],
-            ),
+            grouped_card("All figures", COLUMNS, comparison.figures, lambda figures: figures.work),
             table_card(
                 "CoDeNet as published and its formula",
                 "The formula has this board’s memory, which is faster than that of the Ultra96.",

@@ -97,13 +97,8 @@ def write_comparison(
             grouped_card(
                 "All figures",
                 COLUMNS,
-                [
-                    (
-                        f"values of {size} bytes",
-                        [each for each in comparison.figures if each.value_bytes == size],
-                    )
-                    for size in comparison.values
-                ],
+                comparison.figures,
+                lambda figures: f"values of {figures.value_bytes} bytes",
                 skipped=0,
                 row_class=2,
             ),

@@ -1,0 +1,14 @@
+"""Options of the ``loomwork`` command that engines' own commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+BoardOption = Annotated[str, typer.Option("--board", help="Board name, or a path to a board's .yaml file.")]
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", help="YAML file of the engine; the board's default without it.")
+]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of everything random.")]
