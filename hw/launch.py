@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 Tensor = NDArray[Any]
 Tensors = Mapping[str, Tensor]
+#: Bytes of buffers by the names of their arguments.
+Buffers = Mapping[str, NDArray[np.uint8]]
 
 
 @dataclass(frozen=True, kw_only=True)

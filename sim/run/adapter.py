@@ -8,12 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hw.board import Board
 from hw.errors import InputError
-from hw.launch import Launch, Tensor, Tensors
+from hw.launch import Buffers, Launch, Tensor, Tensors
 from hw.lib.arguments import STATUS
 from sim.host.paths import check_readable
 from sim.run.files import TENSOR_FILE, InputFile, OutputFile
@@ -82,7 +79,7 @@ class Case:
     board: str  #: Name of the board.
     #: The engine's configuration. Cases with equal board and configuration share one built simulator.
     config: Any
-    tensors: Mapping[str, Tensor]  #: Input tensors of a user.
+    tensors: Tensors  #: Input tensors of a user.
     #: ``"model"`` (calibrated), ``"fast"`` (fixed latency and bandwidth) or ``"jitter"`` (waits by seed).
     memory: str
     seed: int = 0  #: Seed of the memory's jitter.
@@ -102,7 +99,7 @@ class Demo:
     conclude: Callable[[Results], Sequence[str]] = lambda results: ()
     #: Returns pictures for the page by their titles, from all launches: uint8 ``[rows, columns, 3]``, red,
     #: green and blue.
-    pictures: Callable[[Results], Mapping[str, NDArray[np.uint8]]] = lambda results: {}
+    pictures: Callable[[Results], Buffers] = lambda results: {}
     #: Further files beside the reports, by name: a title, and a function that writes the file to a path from
     #: all launches.
     documents: Mapping[str, tuple[str, Callable[[Results, Path], None]]] = field(default_factory=dict)
@@ -144,14 +141,14 @@ class EngineAdapter(abc.ABC):
         raise InputError(f"--{option}", value, f"left out: the engine {self.name} has no such option")
 
     @abc.abstractmethod
-    def job(self, tensors: Mapping[str, Tensor], config: Any) -> Any:
+    def job(self, tensors: Tensors, config: Any) -> Any:
         """Check and quantize the user's tensors into a job.
 
         Raises `InputError` on a missing tensor, a wrong shape or type, NaN or infinity, or a size beyond the
         configuration's limits.
         """
 
-    def control_job(self, tensors: Mapping[str, Tensor], config: Any) -> Any:
+    def control_job(self, tensors: Tensors, config: Any) -> Any:
         """Return a job for a control-only simulation: `job` without slow work on the tensors' values."""
         return self.job(tensors, config)
 
@@ -164,18 +161,18 @@ class EngineAdapter(abc.ABC):
         """Run the golden model; the same keys, shapes and types as `outputs`."""
 
     @abc.abstractmethod
-    def outputs(self, job: Any, config: Any, buffers: Mapping[str, NDArray[np.uint8]]) -> dict[str, Tensor]:
+    def outputs(self, job: Any, config: Any, buffers: Buffers) -> dict[str, Tensor]:
         """Turn the bytes the kernel wrote, by argument name, into integer tensors."""
 
-    def unverified(self, job: Any, config: Any, buffers: Mapping[str, NDArray[np.uint8]]) -> tuple[str, ...]:
+    def unverified(self, job: Any, config: Any, buffers: Buffers) -> tuple[str, ...]:
         """Return a line for each output that the kernel did not seal, which `outputs` leaves out."""
         return ()
 
     @abc.abstractmethod
-    def results(self, job: Any, config: Any, integers: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def results(self, job: Any, config: Any, integers: Tensors) -> dict[str, Tensor]:
         """Return the content of the user's output file, in real units, from the integer outputs."""
 
-    def errors(self, job: Any, config: Any, integers: Mapping[str, Tensor]) -> dict[str, float]:
+    def errors(self, job: Any, config: Any, integers: Tensors) -> dict[str, float]:
         """Measure the integer outputs against float64, on the quantized inputs and on the user's own; nothing
         where outputs are no real numbers.  Names with the prefix `SATURATED` are shares of numbers that
         overflowed their format; users are warned of them.
@@ -210,7 +207,7 @@ class EngineAdapter(abc.ABC):
         status = counters.get(STATUS.name, 0)
         return (BUS_ERROR.format(status=status),) if status else ()
 
-    def job_cycles(self, job: Any, config: Any, buffers: Mapping[str, NDArray[np.uint8]]) -> dict[str, int]:
+    def job_cycles(self, job: Any, config: Any, buffers: Buffers) -> dict[str, int]:
         """Read the cycles of each job of the launch from the kernel's output, by name, in order; nothing
         where a launch is one job.
         """

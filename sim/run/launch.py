@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hw.board import Board
 from hw.design import Design
 from hw.errors import InputError
-from hw.launch import Launch
+from hw.launch import Buffers, Launch
 from sim.bench.plan import PROGRESS_FILE, Answer, Plan
 from sim.bench.top import TOP, bench_top
 from sim.build.simulator import Built, SimulationError, build, run
@@ -35,7 +34,7 @@ class Simulated:
 
     built: Built  #: The simulator it ran in.
     answer: Answer  #: Counters, cycles and statistics of the memories.
-    buffers: Mapping[str, NDArray[np.uint8]]  #: Bytes of every output buffer, by argument name.
+    buffers: Buffers  #: Bytes of every output buffer, by argument name.
     addresses: Mapping[str, int]  #: Of all buffers, by argument name.
     waves: Path | None  #: The waveform file, when one was asked for.
 

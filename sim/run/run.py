@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hw.board import Board
 from hw.config import check_control_only, check_fits, config_dict, config_hash
 from hw.engine import Engine
 from hw.errors import InputError
-from hw.launch import Launch, Tensor
+from hw.launch import Buffers, Launch, Tensors
 from hw.lib.arguments import STATUS, ArgumentTable
 from hw.prediction import Prediction
 from hw.registry import find_engine, simulation_side
@@ -47,7 +46,7 @@ def run(
     engine_name: str,
     config: Any,
     board: Board,
-    tensors: Mapping[str, Tensor],
+    tensors: Tensors,
     *,
     directory: Path,
     seed: int = 0,
@@ -155,7 +154,7 @@ class Target:
         """Memory channel of each port."""
         return self.engine.placement(self.config, self.board)
 
-    def prepare(self, tensors: Mapping[str, Tensor], *, control_only: bool = False) -> Prepared:
+    def prepare(self, tensors: Tensors, *, control_only: bool = False) -> Prepared:
         """Make a job of a user's tensors.
 
         Raises `InputError` when a value is illegal, or the engine's control cannot be simulated alone.
@@ -245,8 +244,8 @@ class Prepared:
 
     def judge(
         self,
-        golden: Mapping[str, Tensor] | None,
-        buffers: Mapping[str, NDArray[np.uint8]],
+        golden: Tensors | None,
+        buffers: Buffers,
         measured: Measured | None,
         *,
         further: tuple[str, ...] = (),
@@ -324,7 +323,7 @@ def measured(simulated: Simulated, prepared: Prepared, *, memory_mode: str, seed
     )
 
 
-def compare(integers: Mapping[str, Tensor], golden: Mapping[str, Tensor]) -> tuple[str, ...]:
+def compare(integers: Tensors, golden: Tensors) -> tuple[str, ...]:
     """Return a line with the first difference of each tensor that differs from the golden model."""
     lines = []
     for name in sorted({*integers, *golden}):

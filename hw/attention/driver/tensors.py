@@ -17,7 +17,7 @@ from hw.attention.driver.modes import Floats, Modes, Sequence, read_tokens
 from hw.attention.driver.quantize import clipped_ratio, common_step, equalized, quantized
 from hw.attention.driver.workload import AttentionWorkload, size_in_memory
 from hw.errors import InputError, check_power_of_two
-from hw.launch import Tensor
+from hw.launch import Tensor, Tensors
 
 _FRACTION_BITS = range(16)
 _SHOWN = 16  # most values that an error lists
@@ -52,7 +52,7 @@ class Inputs(Modes):
     clipped_ratio: float
 
 
-def read_inputs(tensors: Mapping[str, Tensor], config: AttentionConfig) -> Inputs:
+def read_inputs(tensors: Tensors, config: AttentionConfig) -> Inputs:
     """Check and quantize.
 
     Raises `InputError` for the first tensor that is missing or unknown, or has a wrong shape, type or value.
@@ -118,7 +118,7 @@ def read_inputs(tensors: Mapping[str, Tensor], config: AttentionConfig) -> Input
     return _quantized(tensors, {"q": q, "k": k, "v": v}, modes, config)
 
 
-def _tensor(tensors: Mapping[str, Tensor], name: str, config: AttentionConfig) -> Tensor:
+def _tensor(tensors: Tensors, name: str, config: AttentionConfig) -> Tensor:
     if name not in tensors:
         raise InputError(f"tensor {name}", "missing", "given as [heads, tokens, size]")
     tensor = tensors[name]
@@ -138,7 +138,7 @@ def _tensor(tensors: Mapping[str, Tensor], name: str, config: AttentionConfig) -
 
 
 def _for_heads(
-    tensors: Mapping[str, Tensor],
+    tensors: Tensors,
     name: str,
     heads: int,
     *,
@@ -182,9 +182,7 @@ def _in_real_units(tensor: Tensor, steps: Tensor | None) -> Tensor:
     return tensor if steps is None or tensor.dtype.kind == "f" else tensor * steps[:, None, None]
 
 
-def _quantized(
-    tensors: Mapping[str, Tensor], given: dict[str, Tensor], modes: Modes, config: AttentionConfig
-) -> Inputs:
+def _quantized(tensors: Tensors, given: dict[str, Tensor], modes: Modes, config: AttentionConfig) -> Inputs:
     """Quantize q, k and v by the tokens that some query reads."""
     scales = {name: _for_heads(tensors, f"{name}_scale", len(tensor)) for name, tensor in given.items()}
     known = [np.ones(len(given[name])) if scale is None else scale for name, scale in scales.items()]
@@ -235,8 +233,8 @@ def _quantized(
 
 
 def _per_channel(
-    tensors: Mapping[str, Tensor],
-    given: Mapping[str, Tensor],
+    tensors: Tensors,
+    given: Tensors,
     scales: Mapping[str, Floats | None],
     workload: AttentionWorkload,
     config: AttentionConfig,
@@ -260,7 +258,7 @@ def _per_channel(
     return chosen
 
 
-def _whole(tensors: Mapping[str, Tensor], name: str, low: int, high: int) -> int:
+def _whole(tensors: Tensors, name: str, low: int, high: int) -> int:
     """Return a whole number, ``low`` if it is missing."""
     if name not in tensors:
         return low
@@ -270,7 +268,7 @@ def _whole(tensors: Mapping[str, Tensor], name: str, low: int, high: int) -> int
     return int(value.reshape(()))
 
 
-def _page_keys(tensors: Mapping[str, Tensor], keys: int, config: AttentionConfig) -> int:
+def _page_keys(tensors: Tensors, keys: int, config: AttentionConfig) -> int:
     """Return the keys of a page of a pool of ``keys``; 0 without a block table."""
     given = [name for name in ("block_table", "page_keys") if name in tensors]
     if not given:
@@ -287,9 +285,7 @@ def _page_keys(tensors: Mapping[str, Tensor], keys: int, config: AttentionConfig
     return page_keys
 
 
-def _sequences(
-    tensors: Mapping[str, Tensor], queries: int, keys: int, page_keys: int
-) -> tuple[Sequence, ...]:
+def _sequences(tensors: Tensors, queries: int, keys: int, page_keys: int) -> tuple[Sequence, ...]:
     """Return the sequences that are packed into the tensors, or whose keys lie in pages."""
     both = "sequence_lengths"
     given = {name: tensors[name] for name in (both, "query_lengths", "key_lengths") if name in tensors}
@@ -318,9 +314,7 @@ def _sequences(
     return _in_pages(tensors, found, page_keys, keys // page_keys) if page_keys else tuple(found)
 
 
-def _in_pages(
-    tensors: Mapping[str, Tensor], sequences: list[Sequence], page_keys: int, pool: int
-) -> tuple[Sequence, ...]:
+def _in_pages(tensors: Tensors, sequences: list[Sequence], page_keys: int, pool: int) -> tuple[Sequence, ...]:
     """Return sequences whose keys lie in the pages of a table, in a pool of ``pages``."""
     table = np.asarray(tensors["block_table"])
     fewest = max(-(-sequence.key_count // page_keys) for sequence in sequences)
@@ -354,9 +348,7 @@ def _ends(name: str, given: Tensor, tokens: int | None) -> list[int]:
     return [0, *np.cumsum(lengths).tolist()]
 
 
-def _bitmaps(
-    tensors: Mapping[str, Tensor], sequences: int, heads: int
-) -> tuple[NDArray[np.bool_] | None, ...]:
+def _bitmaps(tensors: Tensors, sequences: int, heads: int) -> tuple[NDArray[np.bool_] | None, ...]:
     """Return the bitmap of each sequence; its shape is checked once the blocks are known."""
     numbered = {int(found[1]): name for name in tensors if (found := _BITMAP.fullmatch(name))}
     if "bitmap" in tensors:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from hw.errors import InputError
-from hw.launch import Buffer, Launch, Tensor
+from hw.launch import Buffer, Launch, Tensors
 from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.default_plan import default_plan
 from hw.scheduler.driver.region import Bytes, MemoryRegion
@@ -55,7 +54,7 @@ def launch_program(config: SchedulerConfig, plan: Plan | None = None) -> Schedul
 
 
 def make_job(
-    region: MemoryRegion, sources: Mapping[str, Tensor], config: SchedulerConfig, *, fill: int = 0
+    region: MemoryRegion, sources: Tensors, config: SchedulerConfig, *, fill: int = 0
 ) -> SchedulerJob:
     """Lay out the sources of a program that fits the configuration; see `MemoryRegion.write_sources`."""
     return SchedulerJob(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hw.errors import InputError
-from hw.launch import Tensor
+from hw.launch import Tensor, Tensors
 from hw.scheduler.graph import graph
 from hw.scheduler.program.dataflow import Dataflow
 from hw.scheduler.program.program import SchedulerProgram
@@ -64,7 +64,7 @@ class MemoryRegion:
                 legal = " or ".join((*others, f"a source of the network: {shown}"))
                 raise InputError("tensor name", name, legal, known=(*others, *known))
 
-    def write_sources(self, sources: Mapping[str, Tensor], *, fill: int = 0) -> Bytes:
+    def write_sources(self, sources: Tensors, *, fill: int = 0) -> Bytes:
         """Return the region's content before a launch, uint8.
 
         A source is an array of any type and shape with as many bytes as its tensor.  Every byte outside of
@@ -88,7 +88,7 @@ class MemoryRegion:
         """Return every tensor that the program wrote, outputs and spills, padding included."""
         return {item.name: content[self.place(item)] for item in self.dataflow.saved}
 
-    def outputs(self, saved: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def outputs(self, saved: Tensors) -> dict[str, Tensor]:
         """Return the network's outputs, uint8 without padding, from the saved tensors."""
         return {
             item.name: saved[item.name][: item.size_bytes]

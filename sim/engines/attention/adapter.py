@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hw.attention.config import AttentionConfig
 from hw.attention.driver.job import divide_launch
@@ -14,7 +13,7 @@ from hw.attention.driver.layout import Layout
 from hw.attention.driver.tensors import read_inputs
 from hw.attention.driver.workload import AttentionWorkload
 from hw.board import Board
-from hw.launch import Launch, Tensor, Tensors
+from hw.launch import Buffers, Launch, Tensor, Tensors
 from hw.registry import find_engine
 from sim.engines.attention.cases import attention_cases
 from sim.engines.attention.demo import attention_demo
@@ -34,11 +33,11 @@ class AttentionAdapter(EngineAdapter):
 
     name = "attention"
 
-    def job(self, tensors: Mapping[str, Tensor], config: AttentionConfig) -> AttentionJob:
+    def job(self, tensors: Tensors, config: AttentionConfig) -> AttentionJob:
         """Check, quantize and divide; see `EngineAdapter.job`."""
         return make_job(read_inputs(tensors, config), config)
 
-    def control_job(self, tensors: Mapping[str, Tensor], config: AttentionConfig) -> AttentionJob:
+    def control_job(self, tensors: Tensors, config: AttentionConfig) -> AttentionJob:
         """Make a job whose results have room for any values; see `EngineAdapter.control_job`."""
         return AttentionJob(**vars(divide_launch(read_inputs(tensors, config), config)))
 
@@ -63,15 +62,11 @@ class AttentionAdapter(EngineAdapter):
             )
         }
 
-    def outputs(
-        self, job: AttentionJob, config: AttentionConfig, buffers: Mapping[str, NDArray[np.uint8]]
-    ) -> dict[str, Tensor]:
+    def outputs(self, job: AttentionJob, config: AttentionConfig, buffers: Buffers) -> dict[str, Tensor]:
         """Read ``o`` [H, Nq, dv] from its buffers: int8, int16, or bfloat16 as bits in uint16."""
         return {"o": Layout(job, config).results(buffers)}
 
-    def results(
-        self, job: AttentionJob, config: AttentionConfig, integers: Mapping[str, Tensor]
-    ) -> dict[str, Tensor]:
+    def results(self, job: AttentionJob, config: AttentionConfig, integers: Tensors) -> dict[str, Tensor]:
         """Return ``o`` (float32), ``o_int`` (as in memory) and ``o_scale``: one number, one a head, or ``[H,
         dv]``.
         """
@@ -92,9 +87,7 @@ class AttentionAdapter(EngineAdapter):
         size = results["o"].shape[-1]
         super().write_results(path, results, {"o": golden["o"][..., :size]})
 
-    def errors(
-        self, job: AttentionJob, config: AttentionConfig, integers: Mapping[str, Tensor]
-    ) -> dict[str, float]:
+    def errors(self, job: AttentionJob, config: AttentionConfig, integers: Tensors) -> dict[str, float]:
         """Compare with float64 attention on the int8 inputs, and on given floats; report saturation."""
         o = job.real(integers["o"])
         measures = saturation(job) | distance(o, job.exact, "int8_inputs")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from hw.attention.config import AttentionConfig
-from hw.launch import Tensor
+from hw.launch import Tensors
 from sim.golden import minilm
 from sim.run.adapter import Demo, Results
 
@@ -50,10 +50,10 @@ class EncoderDemo:
         self._text = text
         self._run = minilm.EncoderRun(text)
 
-    def launch(self, layer: int) -> Callable[[Results], Mapping[str, Tensor]]:
+    def launch(self, layer: int) -> Callable[[Results], Tensors]:
         """Return the function from the results of a layer to the tensors of the next one."""
 
-        def tensors(results: Results) -> Mapping[str, Tensor]:
+        def tensors(results: Results) -> Tensors:
             if layer:
                 self._take(results, layer - 1)
             else:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from hw.attention.driver.workload import AttentionWorkload, bitmap_bits
-from hw.launch import Tensor
+from hw.launch import Tensor, Tensors
 
 
 def random_tensors(workload: AttentionWorkload, *, seed: int) -> dict[str, Tensor]:
@@ -49,7 +47,7 @@ def random_tensors(workload: AttentionWorkload, *, seed: int) -> dict[str, Tenso
     return tensors
 
 
-def into_pages(tensors: Mapping[str, Tensor], page_keys: int, *, seed: int) -> dict[str, Tensor]:
+def into_pages(tensors: Tensors, page_keys: int, *, seed: int) -> dict[str, Tensor]:
     """Move keys and values of a launch into pages, in random order, of a pool with unused pages."""
     rng = np.random.default_rng(seed)
     moved = dict(tensors)

@@ -20,7 +20,7 @@ from hw.attention.config import AttentionConfig
 from hw.attention.engine import AttentionEngine
 from hw.board import load_board
 from hw.errors import InputError
-from hw.launch import Tensor
+from hw.launch import Tensor, Tensors
 from sim.engines.attention.accuracy import quantized
 from sim.engines.attention.drawn import into_pages
 from sim.report.report import Report
@@ -29,7 +29,6 @@ from sim.run.run import run
 
 BOARD = "u55c"
 _NO_DATA = "--no-data"
-Tensors = Mapping[str, Tensor]
 
 
 def figures_of(report: Report) -> dict[str, float]:

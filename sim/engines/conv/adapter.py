@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hw.board import Board
 from hw.conv.config import ConvConfig
@@ -14,7 +13,7 @@ from hw.conv.driver.network import build
 from hw.conv.driver.table import NETWORK, Row, read_table
 from hw.conv.driver.workload import ConvWorkload
 from hw.errors import InputError
-from hw.launch import Buffer, Launch, Tensor
+from hw.launch import Buffer, Buffers, Launch, Tensor, Tensors
 from sim.engines.conv.cases import regression
 from sim.engines.conv.demo import conv_demo
 from sim.engines.conv.execute import execute
@@ -42,7 +41,7 @@ class ConvAdapter(EngineAdapter):
         ),
     )
 
-    def job(self, tensors: Mapping[str, Tensor], config: ConvConfig) -> Job:
+    def job(self, tensors: Tensors, config: ConvConfig) -> Job:
         """See `read_tensors`; a network has no other tensor than a ``seed``, 0 if left out."""
         if NETWORK not in tensors:
             return layer_job(tensors, config)
@@ -78,25 +77,21 @@ class ConvAdapter(EngineAdapter):
         program = job.program
         return {**job.integers(execute(program)), UNWRITTEN: program.unwritten(program.arenas())}
 
-    def outputs(
-        self, job: Job, config: ConvConfig, buffers: Mapping[str, NDArray[np.uint8]]
-    ) -> dict[str, Tensor]:
+    def outputs(self, job: Job, config: ConvConfig, buffers: Buffers) -> dict[str, Tensor]:
         """Read the maps that were written, and the memory outside them."""
         arenas = [buffers[f"maps{port}"] for port in range(config.ports)]
         maps = {step.result: job.program.read(step.result, arenas) for step in job.program.steps}
         return {**job.integers(maps), UNWRITTEN: job.program.unwritten(arenas)}
 
-    def results(self, job: Job, config: ConvConfig, integers: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def results(self, job: Job, config: ConvConfig, integers: Tensors) -> dict[str, Tensor]:
         """See `LayerJob.results`."""
         return job.results({name: tensor for name, tensor in integers.items() if name != UNWRITTEN})
 
-    def errors(self, job: Job, config: ConvConfig, integers: Mapping[str, Tensor]) -> dict[str, float]:
+    def errors(self, job: Job, config: ConvConfig, integers: Tensors) -> dict[str, float]:
         """See `LayerJob.errors`."""
         return job.errors(integers)
 
-    def job_cycles(
-        self, job: Job, config: ConvConfig, buffers: Mapping[str, NDArray[np.uint8]]
-    ) -> dict[str, int]:
+    def job_cycles(self, job: Job, config: ConvConfig, buffers: Buffers) -> dict[str, int]:
         """Read the log: a cycle for each job."""
         ends = (0, *buffers["log"].view("<u8").tolist())
         for step, (begin, end) in zip(job.program.steps, pairwise(ends), strict=True):

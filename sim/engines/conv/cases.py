@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hw.conv.config import ConvConfig
 from hw.conv.driver.table import NETWORK, Row, square
-from hw.launch import Tensor
+from hw.launch import Tensor, Tensors
 from sim.run.adapter import Case
 
 #: Everything that a configuration can switch on, at a size that builds in seconds: one simulator for all
@@ -98,9 +98,7 @@ def _network(rows: tuple[Row, ...]) -> Tensor:
     return found
 
 
-def random_layer(
-    rng: np.random.Generator, config: ConvConfig, kind: str, *, side: int = _SIDE
-) -> Mapping[str, Tensor]:
+def random_layer(rng: np.random.Generator, config: ConvConfig, kind: str, *, side: int = _SIDE) -> Tensors:
     """Return the tensors of a layer of a kind of `_KINDS` and any shape that ``config`` can do.
 
     Maps have up to ``side`` rows and columns.

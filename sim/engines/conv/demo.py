@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.errors import InputError
-from hw.launch import Tensor
+from hw.launch import Tensor, Tensors
 from sim.engines.conv.cases import SMALL
 from sim.engines.conv.job import RESULT
 from sim.run.adapter import Demo, Results
@@ -80,7 +80,7 @@ def read_picture(path: Path) -> Picture:
     return np.frombuffer(content[-size:], np.uint8).reshape(rows, columns, _COLOURS)
 
 
-def layer(picture: Picture) -> Mapping[str, Tensor]:
+def layer(picture: Picture) -> Tensors:
     """Return the tensors of the layer; zero is black, inside the photograph and outside."""
     colours = (picture.transpose(2, 0, 1).astype(np.int16) - 128).astype(np.int8)
     kernels = np.array([kernel for kernel, _ in FILTERS.values()], np.float64)

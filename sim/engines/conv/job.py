@@ -12,7 +12,7 @@ from hw.conv.config import ConvConfig
 from hw.conv.driver.formats import quantized_map
 from hw.conv.driver.program import ConvProgram
 from hw.conv.driver.tensors import RESULT, joined_sums, read_tensors
-from hw.launch import Tensor
+from hw.launch import Tensor, Tensors
 from sim.engines.conv.execute import sums
 
 Int8 = NDArray[np.int8]
@@ -30,11 +30,11 @@ class NetworkJob:
         """Return the maps unchanged."""
         return dict(maps)
 
-    def results(self, integers: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def results(self, integers: Tensors) -> dict[str, Tensor]:
         """Return the maps unchanged."""
         return dict(integers)
 
-    def errors(self, integers: Mapping[str, Tensor]) -> dict[str, float]:
+    def errors(self, integers: Tensors) -> dict[str, float]:
         """Return nothing: seeded weights have no real values."""
         return {}
 
@@ -61,23 +61,23 @@ class LayerJob:
             found[TOTAL] = joined_sums(maps, self.bytes)
         return found
 
-    def results(self, integers: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def results(self, integers: Tensors) -> dict[str, Tensor]:
         """Return ``y`` and ``acc`` unchanged, ``y_float``, and with ``acc`` its ``acc_scale``."""
         scale = {TOTAL_SCALE: np.array(1 << self.sum_bits)} if self.bytes else {}
         return {**integers, **scale, "y_float": self._reals(integers)}
 
-    def errors(self, integers: Mapping[str, Tensor]) -> dict[str, float]:
+    def errors(self, integers: Tensors) -> dict[str, float]:
         """Return the distance of ``y_float`` from the sums, relative to their root mean square."""
         size = float(np.sqrt(np.mean(self.exact**2))) or 1.0
         wrong = float(np.sqrt(np.mean((self._reals(integers) - self.exact) ** 2)))
         return {"relative_rms": wrong / size}
 
-    def _reals(self, integers: Mapping[str, Tensor]) -> NDArray[np.float64]:
+    def _reals(self, integers: Tensors) -> NDArray[np.float64]:
         reals: NDArray[np.float64] = (integers[RESULT].astype(np.float64) - self.y_zero) * self.y_scale
         return reals
 
 
-def layer_job(tensors: Mapping[str, Tensor], config: ConvConfig) -> LayerJob:
+def layer_job(tensors: Tensors, config: ConvConfig) -> LayerJob:
     """Read a layer; without a ``y_scale``, the range of the result is that of its golden sums.
 
     Raises `InputError`, as `read_tensors`.

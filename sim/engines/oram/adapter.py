@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.board import Board
-from hw.launch import Launch, Tensor, Tensors
+from hw.launch import Buffers, Launch, Tensor, Tensors
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code
 from hw.oram.driver.buffers import RESPONSES, launch_buffers
@@ -80,7 +80,7 @@ class OramAdapter(EngineAdapter):
         drawn = np.concatenate([keys, rng.choice(keys, count - len(keys))])
         return {CODES: codes, KEYS: drawn, VALUES: values, SEED: np.array(seed)}
 
-    def job(self, tensors: Mapping[str, Tensor], config: OramConfig) -> OramJob:
+    def job(self, tensors: Tensors, config: OramConfig) -> OramJob:
         """See `read_job`."""
         return read_job(tensors, config)
 
@@ -107,17 +107,13 @@ class OramAdapter(EngineAdapter):
         records = seal_responses(config, job.session_key, results)
         return _integers(results, records) | (golden_state(job) if job.state else {})
 
-    def outputs(
-        self, job: OramJob, config: OramConfig, buffers: Mapping[str, NDArray[np.uint8]]
-    ) -> dict[str, Tensor]:
+    def outputs(self, job: OramJob, config: OramConfig, buffers: Buffers) -> dict[str, Tensor]:
         """Open the responses."""
         records = buffers[RESPONSES].reshape(-1, config.command_bytes)
         results = open_responses(config, job.session_key, records).results
         return _integers(results, records) | (state_of(job, buffers) if job.state else {})
 
-    def unverified(
-        self, job: OramJob, config: OramConfig, buffers: Mapping[str, NDArray[np.uint8]]
-    ) -> tuple[str, ...]:
+    def unverified(self, job: OramJob, config: OramConfig, buffers: Buffers) -> tuple[str, ...]:
         """Report the first response with a wrong tag or number."""
         records = buffers[RESPONSES].reshape(-1, config.command_bytes)
         (wrong,) = np.nonzero(~open_responses(config, job.session_key, records).genuine)
@@ -128,7 +124,7 @@ class OramAdapter(EngineAdapter):
         what = "tag" if number == wrong[0] else f"number, {number:,},"
         return (f"{what} of response {wrong[0]:,} is wrong{others}: none of these is read",)
 
-    def results(self, job: OramJob, config: OramConfig, integers: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def results(self, job: OramJob, config: OramConfig, integers: Tensors) -> dict[str, Tensor]:
         """Return codes and results."""
         return {CODES: job.operations.codes} | {name: integers[name] for name in ("statuses", KEYS, VALUES)}
 

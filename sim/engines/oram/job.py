@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.errors import InputError
-from hw.launch import Tensor, Tensors
+from hw.launch import Tensors
 from hw.oram.config import BLOCK_BYTES, OramConfig
 from hw.oram.driver.buffers import PAGES
 from hw.oram.driver.operations import OperationResults, Operations
@@ -142,7 +142,7 @@ def read_job(tensors: Tensors, config: OramConfig) -> OramJob:
 
 
 def _whole(
-    tensors: Mapping[str, Tensor],
+    tensors: Tensors,
     name: str,
     shape: Sequence[int] | None = None,
     *,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hw.board import Board
 from hw.errors import InputError
-from hw.launch import Launch, Tensor
+from hw.launch import Buffers, Launch, Tensor, Tensors
 from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.driver.job import SchedulerJob, launch_program, make_job
 from hw.scheduler.driver.region import MemoryRegion
@@ -50,7 +49,7 @@ class SchedulerAdapter(EngineAdapter):
         ),
     )
 
-    def job(self, tensors: Mapping[str, Tensor], config: SchedulerConfig) -> SchedulerJob:
+    def job(self, tensors: Tensors, config: SchedulerConfig) -> SchedulerJob:
         """Lower the plan, check the sources and draw those that are missing; see `EngineAdapter.job`."""
         plan = tensors[PLAN].item() if PLAN in tensors else None
         region = MemoryRegion(program=launch_program(config, plan))
@@ -80,16 +79,12 @@ class SchedulerAdapter(EngineAdapter):
             UNWRITTEN: job.content[region.unwritten],
         }
 
-    def outputs(
-        self, job: SchedulerJob, config: SchedulerConfig, buffers: Mapping[str, NDArray[np.uint8]]
-    ) -> dict[str, Tensor]:
+    def outputs(self, job: SchedulerJob, config: SchedulerConfig, buffers: Buffers) -> dict[str, Tensor]:
         """Read every saved tensor, and every byte outside of them."""
         content = buffers["memory"]
         return {**job.region.read_saved(content), UNWRITTEN: content[job.region.unwritten]}
 
-    def results(
-        self, job: SchedulerJob, config: SchedulerConfig, integers: Mapping[str, Tensor]
-    ) -> dict[str, Tensor]:
+    def results(self, job: SchedulerJob, config: SchedulerConfig, integers: Tensors) -> dict[str, Tensor]:
         """Return the outputs of the network."""
         return job.region.outputs(integers)
 
@@ -119,7 +114,7 @@ class SchedulerAdapter(EngineAdapter):
         return scheduler_demo(board)
 
 
-def _seed(tensors: Mapping[str, Tensor]) -> int:
+def _seed(tensors: Tensors) -> int:
     value = np.asarray(tensors.get(SEED, 0))
     if value.size != 1 or value.dtype.kind not in "iu" or not 0 <= int(value.reshape(())) < 2**32:
         raise InputError(SEED, value.tolist(), "one whole number from 0 to 2^32 - 1")

@@ -19,7 +19,7 @@ from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
 from hw.conv.driver.table import NETWORK
 from hw.conv.engine import ConvEngine
-from hw.launch import Tensor
+from hw.launch import Tensor, Tensors
 from sim.compare.rows import RowTask
 from sim.compare.runner import Comparing
 from sim.compare.simulated import CO_SIMULATIONS, CoSimulation
@@ -110,7 +110,7 @@ def _co_simulated(board: Board, seed: int, output: Path, work: Work) -> CoSimula
     return CoSimulation.of(result.report)
 
 
-def tensors_of(work: Work, config: ConvConfig, seed: int) -> Mapping[str, Tensor]:
+def tensors_of(work: Work, config: ConvConfig, seed: int) -> Tensors:
     """Return the input of a work: a network's table, or random tensors of its one layer."""
     if len(work.layers) > 1:
         rows = network_rows(work.name.removeprefix("config "))
