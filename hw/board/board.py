@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from hw.board.dram_timing import DramTiming
 from hw.board.memory_timing import DdrTiming, HbmTiming, HostTiming
 from hw.board.resources import Resources
 from hw.errors import InputError
@@ -187,6 +188,13 @@ class Board:
     def memory(self) -> Memory:
         """The memory of the kernels' data."""
         return self.memories[0]
+
+    @property
+    def dram_timing(self) -> DramTiming:
+        """The timing of the kernels' memory, which is not the host's."""
+        timing = self.memory.timing
+        assert isinstance(timing, DramTiming)
+        return timing
 
     @property
     def host(self) -> Memory | None:

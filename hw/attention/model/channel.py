@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from hw.attention.model.pieces import Pieces
 from hw.board import Board
-from hw.board.dram_timing import DramTiming, map_fields
+from hw.board.dram_timing import map_fields
 
 
 class PieceTimes:
@@ -19,8 +19,7 @@ class PieceTimes:
     """
 
     def __init__(self, board: Board, *, write: bool) -> None:
-        timing = board.memory.timing
-        assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
+        timing = board.dram_timing
         self._timing = timing
         self._window = timing.write_window_granules if write else timing.window_granules
         # From an activate to the first column command; from the last one to the next activate.

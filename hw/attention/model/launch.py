@@ -33,7 +33,6 @@ from hw.attention.movers.query_parts import QueryParts
 from hw.attention.movers.query_reader import PARTS_AHEAD
 from hw.attention.movers.timing import MoverTiming
 from hw.board import Board
-from hw.board.dram_timing import DramTiming
 from hw.lib.dma.read import ReadDMA
 from hw.lib.skid import Skid
 
@@ -104,8 +103,7 @@ class ResultTimes:
         self._beat_bytes = config.port_width(board.memory.port_data_width) // 8
         self._burst_beats = board.memory.burst_beats
         self._places, self._times = PassAddresses(config), PieceTimes(board, write=True)
-        timing = board.memory.timing
-        assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
+        timing = board.dram_timing
         granule_cycles = board.cycles(1e3 * timing.data_ck / timing.command_clock_mhz)
         # Cycles of the channel for a beat, beyond the one of the bus.
         self._behind = max(0.0, self._beat_bytes / timing.granule_bytes * granule_cycles - 1)
@@ -185,8 +183,7 @@ def _key_supply(
     if decode:
         moves = part_bytes / _port_bytes(config, board, jobs) * (1 - refreshes.share)
         interval = max(gap, moves)
-        timing = board.memory.timing
-        assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
+        timing = board.dram_timing
         held_bytes = timing.read_buffer_granules * timing.granule_bytes + timing.fabric_read_bytes
         lockstep = LockstepPorts(
             interval=moves,
@@ -213,8 +210,7 @@ def _result_channel(
 
     A shared channel turns around for each run of writes and back, and then opens a row.
     """
-    timing = board.memory.timing
-    assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
+    timing = board.dram_timing
     # A row's last slice may be partly filled, and is packed with the next row's.
     row = config.result_units(max(job.value_size for job in jobs)) * UNIT_BITS
     beat_bytes = row / 8 / -(-row // config.result_slice(width))

@@ -10,7 +10,6 @@ from hw.attention.config import AttentionConfig
 from hw.attention.driver.shapes import JobPass, JobShape
 from hw.attention.model.refresh import Refreshes
 from hw.board import Board
-from hw.board.dram_timing import DramTiming
 
 #: Distance of the addresses of ports, so that no two share a row.
 _PORT_BYTES = 1 << 48
@@ -91,8 +90,7 @@ class OpenRows:
     """
 
     def __init__(self, board: Board, refreshes: Refreshes, channels: Sequence[int] = (0,)) -> None:
-        timing = board.memory.timing
-        assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
+        timing = board.dram_timing
         self._row, self._granule = ~timing.column_mask, timing.granule_bytes
         self._groups = timing.bank_groups
         self._saved = board.idle_read_cycles - 1 - math.floor(board.cycles(timing.open_read_ns))

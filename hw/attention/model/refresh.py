@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from hw.attention.config import AttentionConfig
 from hw.attention.walk.descriptor import SCALARS
 from hw.board import Board
-from hw.board.dram_timing import DramTiming
 
 #: Cycles from memory's start to the kernel's.  A host writes words of arguments, 105 for the default of a
 #: U55C, in `_WORD_CYCLES` each. Accesses that every kernel needs take `_HOST_CYCLES`.
@@ -34,8 +33,7 @@ class Refreshes:
     """
 
     def __init__(self, board: Board, *, start: int) -> None:
-        timing = board.memory.timing
-        assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
+        timing = board.dram_timing
         self._request = board.cycles(timing.request_ns)
         self._interval = board.cycles(timing.refresh_interval_ns)
         self._blocked = board.cycles(timing.refresh_ns)

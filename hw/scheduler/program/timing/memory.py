@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hw.board import Board
-from hw.board.dram_timing import DramTiming
 
 
 class TimingModel(NamedTuple):
@@ -38,8 +37,7 @@ class TimingModel(NamedTuple):
     @classmethod
     def of(cls, board: Board) -> TimingModel:
         """Return the model of a board's memory, from its timing."""
-        memory, timing = board.memory, board.memory.timing
-        assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
+        memory, timing = board.memory, board.dram_timing
         axi = board.clock_mhz / timing.axi_clock_mhz
         command = board.clock_mhz / timing.command_clock_mhz
         word_bytes = memory.port_data_width / 8
