@@ -13,11 +13,9 @@ from hw.attention.config import UNIT_BITS
 from hw.attention.core.timing import CoreTiming
 from hw.attention.driver.division import divide
 from hw.attention.driver.job import workload_of
-from hw.attention.driver.shapes import pass_shapes
 from hw.attention.driver.tensors import read_inputs
 from hw.attention.driver.workload import AttentionWorkload
 from hw.attention.engine import AttentionEngine
-from hw.attention.model.cycles import core_cycles
 from hw.attention.model.pieces import PassAddresses
 from hw.attention.walk.job_setup import BITMAP_ROW_BYTES, PAGE_ENTRY_BYTES
 from hw.board import load_board
@@ -27,6 +25,7 @@ from sim.engines.attention.cases import SMALL
 from sim.engines.attention.figures import BOARD, FIGURES, figures_of, measure
 from sim.engines.attention.predictions import PredictionCheck, compare, small_launch, summary
 from sim.run.run import find_adapter, run
+from tests.support.attention.cycles import core_cycles, pass_shapes
 
 
 def predict(figure):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,15 +158,6 @@ class JobShape:
         if self.decode:
             return [(first // streams, -(-end // streams)) if first < end else (0, 1)]
         return [(-(-(first - n) // streams), -(-(end - n) // streams)) for n in range(streams)]
-
-
-def pass_shapes(
-    config: AttentionConfig, *, query_size: int = 0, value_size: int = 0, **job: Any
-) -> Iterator[PassShape]:
-    """Return the shapes of the passes of a `JobShape`; sizes default to the lanes."""
-    query_size, value_size = query_size or config.lanes, value_size or config.lanes
-    for this in JobShape(query_size=query_size, value_size=value_size, **job).passes(config):
-        yield this.shape
 
 
 def _entries(page_keys: int, first: int, end: int) -> range:

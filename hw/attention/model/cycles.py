@@ -15,7 +15,7 @@ Only a few places of the core can stall, with fixed times between them.  Its sch
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hw.attention.config import RESULT_BANKS, AttentionConfig
@@ -138,21 +138,3 @@ class CoreSchedule:
         self._left = [*self._left[1 - PASSES_AHEAD :], drained]
         self.last_output = sent + Drain.LATENCY
         return drained
-
-
-def core_cycles(
-    config: AttentionConfig, passes: Iterable[PassShape], *, beat_width: int = 256, decode: bool = False
-) -> int:
-    """Return the exact cycles of the core alone, with streams that never stall it.
-
-    ``passes``: see `hw.attention.driver.shapes.pass_shapes`. ``decode``: whether their jobs decode.
-
-    They go from the first cycle with a command to the last beat of results, both included.
-    """
-    stream = Supply()
-    schedule = CoreSchedule(
-        config, beat_width=beat_width, queries=stream, keys=stream, values=stream, decode=decode
-    )
-    for shape in passes:
-        schedule.add(shape)
-    return schedule.last_output + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 
@@ -129,3 +130,13 @@ class ConvLayer:
     def taps(self) -> int:
         """Taps of the kernel."""
         return self.kernel[0] * self.kernel[1]
+
+    @property
+    def useful_macs(self) -> int:
+        """Multiply-accumulates: each tap of each input channel of each result."""
+        return math.prod(self.out_size) * self.outputs * (self.channels // self.group) * self.taps
+
+    @property
+    def map_bytes(self) -> int:
+        """Bytes of the map and of the result, each once."""
+        return self.channels * self.rows * self.columns + self.outputs * math.prod(self.out_size)

@@ -24,10 +24,6 @@ def predict(workload: ConvWorkload, config: ConvConfig, board: Board) -> Predict
     launch = predict_launch(config, board, jobs)
     ports = side_port(config) + 1
     layers = [layer for job in workload.jobs for layer in job.layers]
-    macs = sum(
-        layer.out_size[0] * layer.out_size[1] * layer.outputs * layer.channels // layer.group * layer.taps
-        for layer in layers
-    )
     return Prediction(
         cycles=launch.counters,
         read_bytes={
@@ -38,13 +34,9 @@ def predict(workload: ConvWorkload, config: ConvConfig, board: Board) -> Predict
             "descriptors": moved.descriptor_bytes,
         },
         write_bytes={"maps": moved.result_bytes, "log": moved.log_bytes},
-        useful_macs=macs,
+        useful_macs=sum(layer.useful_macs for layer in layers),
         mac_slots_per_cycle=config.inputs * config.outputs + config.lanes * config.taps,
-        compulsory_bytes=sum(
-            layer.channels * layer.rows * layer.columns
-            + layer.outputs * layer.out_size[0] * layer.out_size[1]
-            for layer in layers
-        ),
+        compulsory_bytes=sum(layer.map_bytes for layer in layers),
         memory_bytes_per_cycle=min(
             ports * width / 8, min(ports, board.memory.channels) * board.channel_bytes_per_cycle
         ),

@@ -28,7 +28,7 @@ from hw.board import Board
 from hw.conv.core.layouts import Offsets
 from hw.conv.driver.layer import ConvLayer, LayerKind
 from sim.engines.conv.baselines.memory import MemoryPort
-from sim.engines.conv.baselines.work import Cost, Work, useful_macs
+from sim.engines.conv.baselines.work import Cost, Work
 
 #: Cycles of a loop beside its iterations, fitted to CoDeNet's measurements of the convolutions of
 #: configurations c and d, to within 2 % (`PUBLISHED`).  The HLS source does not state them.
@@ -106,7 +106,7 @@ def codenet(work: Work, board: Board, *, loop_cycles: int = LOOP_CYCLES) -> Cost
     return Cost(
         cycles=sum(run_cycles(run, board, loop_cycles) for run in done),
         moved_bytes=sum(_read_bytes(run) + _result_bytes(run.layers[-1]) for run in done),
-        useful_macs=sum(map(useful_macs, layers)),
+        useful_macs=sum(layer.useful_macs for layer in layers),
         macs=macs,
     )
 

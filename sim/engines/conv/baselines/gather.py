@@ -19,7 +19,7 @@ from hw.conv.driver.form import MapForm
 from hw.conv.driver.layer import ConvLayer, LayerKind
 from hw.conv.driver.workload import busy_cycles
 from sim.engines.conv.baselines.memory import MemoryPort
-from sim.engines.conv.baselines.work import Cost, LayerOffsets, Work, useful_macs
+from sim.engines.conv.baselines.work import Cost, LayerOffsets, Work
 
 #: Outstanding requests of a port: as many as the engine's.
 OUTSTANDING = 64
@@ -64,7 +64,7 @@ def _layer(layer: ConvLayer, offset: LayerOffsets | None, config: ConvConfig, bo
     return Cost(
         cycles=port.read_latency + cycles + port.write_latency,
         moved_bytes=read + layer.outputs * rows * columns,
-        useful_macs=useful_macs(layer),
+        useful_macs=layer.useful_macs,
         macs=config.inputs * config.outputs + config.lanes * config.taps,
     )
 

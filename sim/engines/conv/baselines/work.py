@@ -52,12 +52,12 @@ class Work:
     @cached_property
     def useful_macs(self) -> int:
         """Multiply-accumulates that the results need."""
-        return sum(map(useful_macs, self.layers))
+        return sum(layer.useful_macs for layer in self.layers)
 
     @property
     def compulsory_bytes(self) -> int:
         """Map and result of every layer once, as in `hw.prediction.Prediction`."""
-        return sum(_map_bytes(layer) for layer in self.layers)
+        return sum(layer.map_bytes for layer in self.layers)
 
     def offsets(self, fraction_bits: int, *, seed: int = 0) -> Sequence[LayerOffsets | None]:
         """Return offsets of all layers; None for those without."""
@@ -69,17 +69,6 @@ class Work:
 BUFFERED_ROWS = 16
 #: Pixels that an offset without a bound may reach, both ways on both axes.
 _REACH = 16
-
-
-def useful_macs(layer: ConvLayer) -> int:
-    """Count multiply-accumulates: each tap of each input channel of each result."""
-    rows, columns = layer.out_size
-    return rows * columns * layer.outputs * (layer.channels // layer.group) * layer.taps
-
-
-def _map_bytes(layer: ConvLayer) -> int:
-    rows, columns = layer.out_size
-    return layer.channels * layer.rows * layer.columns + layer.outputs * rows * columns
 
 
 def random_offset(

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from hw.attention.core.core import AttentionCore
-from hw.attention.model.cycles import core_cycles
 from hw.errors import InputError
 from hw.lib.place import InlinePlacer
 from tests.hw.attention.core.feeds import BarePlacer, CoreJob, run_core, shapes, taken_parts
 from tests.hw.attention.plain import PlainJob, random_job, small
+from tests.support.attention.cycles import core_cycles
 from tests.support.gateware.streams import seeds
 
 INPUTS = ("command", "row", "query", "empty", "tile", "key", "value")

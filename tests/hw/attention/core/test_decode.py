@@ -15,11 +15,11 @@ from hw.attention.core.result.combine import Combine
 from hw.attention.core.result.gather import Gather
 from hw.attention.core.timing import CoreTiming
 from hw.attention.driver.shapes import PassShape
-from hw.attention.model.cycles import core_cycles
 from hw.errors import InputError
 from hw.lib.place import InlinePlacer
 from tests.hw.attention.core.feeds import CoreJob, beats, built_core, feed, row_settings
 from tests.hw.attention.plain import last_part, parts, passes, random_job
+from tests.support.attention.cycles import core_cycles
 from tests.support.gateware.streams import Side, exchange_within, seeds, simulate
 
 CONFIGS = [

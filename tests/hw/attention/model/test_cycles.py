@@ -6,12 +6,12 @@ import pytest
 from hw.attention.config import AttentionConfig
 from hw.attention.core.drain import Drain
 from hw.attention.core.timing import CoreTiming
-from hw.attention.driver.shapes import PassShape, pass_shapes
+from hw.attention.driver.shapes import PassShape
 from hw.attention.model import cycles
-from hw.attention.model.cycles import core_cycles
 from hw.attention.model.supply import Supply
 from tests.hw.attention.core.feeds import CoreJob, shapes
 from tests.hw.attention.plain import random_job, shape_of, small
+from tests.support.attention.cycles import core_cycles, pass_shapes
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -9,13 +9,13 @@ from hw.attention.config import AttentionConfig
 from hw.attention.core.drain import Drain
 from hw.attention.core.timing import CoreTiming
 from hw.attention.driver.division import divide
-from hw.attention.driver.shapes import JobShape, pass_shapes
+from hw.attention.driver.shapes import JobShape
 from hw.attention.driver.workload import AttentionWorkload
-from hw.attention.model.cycles import core_cycles
 from hw.attention.model.launch import launch_cycles
 from hw.attention.model.phase import PhaseTiming
 from hw.attention.model.traffic import traffic
 from hw.board import load_board
+from tests.support.attention.cycles import core_cycles, pass_shapes
 from tests.support.boards import of_fixed_latency
 
 BOARD = load_board("u55c")

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from hw.attention.config import AttentionConfig
-from hw.attention.driver.shapes import JobShape, pass_shapes
+from hw.attention.driver.shapes import JobShape
 from hw.attention.driver.workload import AttentionWorkload, bitmap_text
 from hw.attention.engine import AttentionEngine
 from hw.attention.model import cycles
-from hw.attention.model.cycles import core_cycles
 from hw.attention.model.issue import IssueSchedule
 from hw.attention.model.refresh import Refreshes
 from hw.attention.model.supply import Supply, SupplySchedule
 from hw.attention.movers.timing import MoverTiming
 from hw.board import load_board
+from tests.support.attention.cycles import core_cycles, pass_shapes
 
 BOARD = load_board("u55c")
 
