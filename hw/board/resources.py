@@ -61,3 +61,28 @@ class Resources:
         ]
         most = max(shares, default=0.0)
         return count + 1 if math.isinf(most) else max(1, math.ceil(count * most))
+
+
+@dataclass(frozen=True)
+class Gates:
+    """LUT, FF and DSP of a part.  Estimates are multiples and sums of such parts, which may have fractions.
+
+    >>> (Gates(100, 50) + 2 * Gates(0.6, 1, 1)).with_rams(bram36=1)
+    Resources(lut=101, ff=52, dsp=2, bram36=1, uram=0)
+    """
+
+    lut: float = 0
+    ff: float = 0
+    dsp: float = 0
+
+    def __add__(self, other: Gates) -> Gates:
+        """Return the sum."""
+        return Gates(self.lut + other.lut, self.ff + other.ff, self.dsp + other.dsp)
+
+    def __rmul__(self, count: float) -> Gates:
+        """Return as many of the part."""
+        return Gates(count * self.lut, count * self.ff, count * self.dsp)
+
+    def with_rams(self, *, bram36: int = 0, uram: int = 0) -> Resources:
+        """Return the resources with as many RAMs; fractions of gates are cut off."""
+        return Resources(lut=int(self.lut), ff=int(self.ff), dsp=int(self.dsp), bram36=bram36, uram=uram)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hw.board.resources import Resources
+from hw.board.resources import Gates, Resources
 from hw.conv.config import ConvConfig
 from hw.conv.movers.movers import side_port
 from hw.lib.fifo import SHALLOW_DEPTH
@@ -11,23 +11,19 @@ from hw.lib.fifo import SHALLOW_DEPTH
 # -flatten`) for the default of three boards (`tests/hw/conv/test_resources.py`).  The estimate is 7 to 14 %
 # higher, as room for replication and for logic that placement leaves unpacked.
 
-# A lane of the depthwise array, each tap of it, and a strip.
-_LANE_LUT, _LANE_FF, _LANE_DSP = 700, 560, 2
-_TAP_LUT, _TAP_FF, _TAP_DSP = 250, 300, 4
-_STRIP_LUT, _STRIP_FF, _STRIP_DSP = 650, 520, 9
+# A lane of the depthwise array, each tap of it, a mask of each, and a strip.
+_LANE, _TAP, _MASK, _STRIP = Gates(700, 560, 2), Gates(250, 300, 4), Gates(dsp=1), Gates(650, 520, 9)
 # An address generator.
-_GENERATOR_LUT, _GENERATOR_FF, _GENERATOR_DSP = 700, 900, 6
+_GENERATOR = Gates(700, 900, 6)
 # A product of the pointwise array, by the bits of its weight; the rest of a column.
-_PRODUCT_LUT, _PRODUCT_FF = {4: 14, 8: 20}, {4: 37, 8: 50}
-_COLUMN_LUT, _COLUMN_FF, _COLUMN_DSP = 520, 900, 2
+_PRODUCT, _COLUMN = {4: Gates(14, 37), 8: Gates(20, 50)}, Gates(520, 900, 2)
 # Control; a port at 256 bits; queues and shifters of a lane of a word, and of its second copy.
-_CORE_LUT, _CORE_FF, _CORE_DSP = 6500, 10000, 2
-_PORT_LUT, _PORT_FF = 7600, 7500
-_WORD_LANE_LUT, _WORD_LANE_FF = 430, 500
-_COPY_LANE_LUT, _COPY_LANE_FF = 180, 180
+_CORE, _PORT = Gates(6500, 10000, 2), Gates(7600, 7500)
+_WORD_LANE, _COPY_LANE = Gates(430, 500), Gates(180, 180)
 # Gathering samples outside the line buffer, a lane of it, and the products of a port's addresses.
-_GATHER_LUT, _GATHER_FF, _GATHER_DSP = 2500, 3500, 3
-_GATHER_LANE_LUT, _GATHER_LANE_FF = 110, 110
+_GATHER, _GATHER_LANE, _GATHER_PORT = Gates(2500, 3500), Gates(110, 110), Gates(dsp=3)
+# The multiplier of a lane of the unit that computes offsets, for two numbers.
+_DOT_LANE = Gates(dsp=1)
 #: Bits of a word of a 36-Kibit block RAM at its widest; words of it then, and of an UltraRAM.
 _RAM_BITS, _BLOCK_WORDS, _ULTRA_WORDS = 72, 512, 4096
 
@@ -38,71 +34,47 @@ def _rams(bits: int, words: int, most: int = _BLOCK_WORDS) -> int:
 
 def estimate(config: ConvConfig, data_width: int) -> Resources:
     """Estimate a kernel."""
-    lanes, taps, generators = config.lanes, config.taps, config.taps * config.generators
-    columns, gather = config.outputs, bool(config.gather_words)
-    products = config.inputs * columns
-    ports = (side_port(config) + 1) * data_width / 256
-    lane_dsp = _LANE_DSP + taps * (_TAP_DSP + config.mask) + config.strip * _STRIP_DSP
+    lanes, columns = config.lanes, config.outputs
+    lane = _lane(config) + _WORD_LANE + (config.taps - 1) * _COPY_LANE + bool(config.dot_words) * _DOT_LANE
+    gather = _GATHER + lanes * _GATHER_LANE + config.ports * _GATHER_PORT
     # Columns that share multipliers make a cell.
     cells = -(-columns // (2 if config.weight_bits == 8 else 3))
-    bram36, large = _block_rams(config, data_width, cells), _large_rams(config)
-    ultra = config.memory == "ultra"
-    return Resources(
-        lut=int(
-            _CORE_LUT
-            + lanes * (_LANE_LUT + taps * _TAP_LUT + config.strip * _STRIP_LUT)
-            + lanes * (_WORD_LANE_LUT + (taps - 1) * _COPY_LANE_LUT)
-            + gather * (_GATHER_LUT + lanes * _GATHER_LANE_LUT)
-            + generators * _GENERATOR_LUT
-            + products * _PRODUCT_LUT[config.weight_bits]
-            + columns * _COLUMN_LUT
-            + ports * _PORT_LUT
-        ),
-        ff=int(
-            _CORE_FF
-            + lanes * (_LANE_FF + taps * _TAP_FF + config.strip * _STRIP_FF)
-            + lanes * (_WORD_LANE_FF + (taps - 1) * _COPY_LANE_FF)
-            + gather * (_GATHER_FF + lanes * _GATHER_LANE_FF)
-            + generators * _GENERATOR_FF
-            + products * _PRODUCT_FF[config.weight_bits]
-            + columns * _COLUMN_FF
-            + ports * _PORT_FF
-        ),
-        # The unit that computes offsets has one multiplier a lane, for two numbers.
-        dsp=_CORE_DSP
-        + lanes * (lane_dsp + bool(config.dot_words))
-        + generators * _GENERATOR_DSP
-        + gather * config.ports * _GATHER_DSP
-        + cells * config.inputs
-        + columns * _COLUMN_DSP,
-        bram36=bram36 + (0 if ultra else large),
-        uram=large if ultra else 0,
+    gates = (
+        _CORE
+        + lanes * lane
+        + bool(config.gather_words) * gather
+        + config.taps * config.generators * _GENERATOR
+        + _columns(config, columns)
+        + Gates(dsp=cells * config.inputs)
+        + (side_port(config) + 1) * data_width / 256 * _PORT
     )
+    bram36, large = _block_rams(config, data_width, cells), _large_rams(config)
+    if config.memory == "ultra":
+        return gates.with_rams(bram36=bram36, uram=large)
+    return gates.with_rams(bram36=bram36 + large)
+
+
+def _lane(config: ConvConfig) -> Gates:
+    """Return a lane of the depthwise array."""
+    return _LANE + config.taps * (_TAP + config.mask * _MASK) + config.strip * _STRIP
+
+
+def _columns(config: ConvConfig, columns: int) -> Gates:
+    """Return columns of the pointwise array without their multipliers."""
+    return columns * (config.inputs * _PRODUCT[config.weight_bits] + _COLUMN)
 
 
 def lane_cell_estimate(config: ConvConfig) -> Resources:
     """Estimate a cell of the depthwise array."""
-    lanes, taps, strip = config.cell_lanes, config.taps, config.strip
-    return Resources(
-        lut=lanes * (_LANE_LUT + taps * _TAP_LUT + strip * _STRIP_LUT),
-        ff=lanes * (_LANE_FF + taps * _TAP_FF + strip * _STRIP_FF),
-        dsp=lanes * (_LANE_DSP + taps * (_TAP_DSP + config.mask) + strip * _STRIP_DSP),
-        bram36=_rams(taps * config.weight_bits * lanes, 2 * config.tap_words),
-        uram=0,
-    )
+    weights = config.taps * config.weight_bits * config.cell_lanes
+    return (config.cell_lanes * _lane(config)).with_rams(bram36=_rams(weights, 2 * config.tap_words))
 
 
 def point_cell_estimate(config: ConvConfig, *, columns: int) -> Resources:
     """Estimate a cell of the pointwise array of ``columns``."""
-    products = config.inputs * columns
-    sums = columns * config.pointwise_bits
-    return Resources(
-        lut=products * _PRODUCT_LUT[config.weight_bits] + columns * _COLUMN_LUT,
-        ff=products * _PRODUCT_FF[config.weight_bits] + columns * _COLUMN_FF,
-        dsp=config.inputs + columns * _COLUMN_DSP,
-        bram36=_rams(sums, config.block_pixels) if config.block_pixels > SHALLOW_DEPTH else 0,
-        uram=0,
-    )
+    sums = _rams(columns * config.pointwise_bits, config.block_pixels)
+    gates = _columns(config, columns) + Gates(dsp=config.inputs)
+    return gates.with_rams(bram36=sums if config.block_pixels > SHALLOW_DEPTH else 0)
 
 
 def _large_rams(config: ConvConfig) -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from hw.board.resources import Resources
+import functools
+import operator
+
+from hw.board.resources import Gates, Resources
 from hw.lib.fifo import SHALLOW_DEPTH
 from hw.oram.config import BEAT_BYTES, RECORD_HEADER_BYTES, OramConfig
 from hw.oram.core.layouts import bucket_layout, query_layout
@@ -14,21 +17,21 @@ from hw.oram.core.position.lookahead import TABLES, turn_layout
 # assumption.
 
 #: An AES pipeline, and the products of a hash.
-_AES, _PRODUCTS = (7800, 1500), (4600, 1810)
+_AES, _PRODUCTS = Gates(7800, 1500), Gates(4600, 1810)
 #: The logic around the pipelines: of pages, of commands and responses, of keys.
-_PAGES, _COMMANDS, _KEYS = (7200, 6800), (7900, 6000), (5300, 9600)
+_PAGES, _COMMANDS, _KEYS = Gates(7200, 6800), Gates(7900, 6000), Gates(5300, 9600)
 #: The position map, and an operation of its window.
-_POSITION, _POSITION_OPERATION = (6400, 4800), (31, 43)
+_POSITION, _POSITION_OPERATION = Gates(6400, 4800), Gates(31, 43)
 #: The stage, an operation of its window, and an item of its overflow store.
-_STAGE, _STAGE_OPERATION, _STAGE_ITEM = (19500, 16000), (82, 132), (110, 119)
-_ADMISSION = (5800, 7400)
+_STAGE, _STAGE_OPERATION, _STAGE_ITEM = Gates(19500, 16000), Gates(82, 132), Gates(110, 119)
+_ADMISSION = Gates(5800, 7400)
 #: Ports to HBM of the position map and of records, and the logic around them.
-_BUCKETS, _BUCKET_PORT = (6700, 9000), (1140, 2200)
-_RECORDS, _RECORD_PORT = (6500, 4400), (1480, 2820)
+_BUCKETS, _BUCKET_PORT = Gates(6700, 9000), Gates(1140, 2200)
+_RECORDS, _RECORD_PORT = Gates(6500, 4400), Gates(1480, 2820)
 #: Ports to the host, registers, counters.
-_HOST = (8500, 15900)
+_HOST = Gates(8500, 15900)
 #: Multipliers where lines are no power of two, of records and of pages.
-_RECORD_DSP, _PAGE_DSP = 3, 2
+_RECORD_DSP, _PAGE_DSP = Gates(dsp=3), Gates(dsp=2)
 #: Lines in the queue of a port to HBM, and small queues in block RAM.
 _PORT_LINES, _SMALL = 32, 4
 #: Bits and words of half of a block RAM.
@@ -44,52 +47,44 @@ def blocks(config: OramConfig) -> dict[str, Resources]:
     values = (1 << config.operation_bits, config.window, config.overflow_entries, 2 * config.list_slots)
     stage_ram = sum(_ram(row, depth * config.value_rows) for depth in values)
     return {
-        "opening and sealing of pages": _sum((1, _PAGES), (2 * lanes, _AES), (2 * lanes, _PRODUCTS)),
-        "opening and sealing of commands": _sum(
-            (1, _COMMANDS), (2, _AES), (2, _PRODUCTS), ram=_ram(query_layout(config).size, config.accepted)
+        "opening and sealing of pages": _block(_PAGES + 2 * lanes * (_AES + _PRODUCTS)),
+        "opening and sealing of commands": _block(
+            _COMMANDS + 2 * (_AES + _PRODUCTS), ram=_ram(query_layout(config).size, config.accepted)
         ),
-        "permutation and draws": _sum((config.front_lanes, _AES)),
-        "keys": _sum((1, _KEYS), (2, _PRODUCTS)),
-        "position map": _sum(
-            (labels, _POSITION),
-            (labels * config.position_window, _POSITION_OPERATION),
+        "permutation and draws": _block(config.front_lanes * _AES),
+        "keys": _block(_KEYS + 2 * _PRODUCTS),
+        "position map": _block(
+            labels * (_POSITION + config.position_window * _POSITION_OPERATION),
             ram=position_ram + _ram(waiting, config.position_inflight),
         ),
-        "stage": _sum(
-            (labels, _STAGE),
-            (labels * config.window, _STAGE_OPERATION),
-            (labels * config.overflow_entries, _STAGE_ITEM),
+        "stage": _block(
+            labels * (_STAGE + config.window * _STAGE_OPERATION + config.overflow_entries * _STAGE_ITEM),
             ram=stage_ram,
         ),
-        "admission of touches": _sum((labels, _ADMISSION), ram=labels * _SMALL),
-        "buckets in HBM": _sum((1, _BUCKETS), (config.position_ports, _BUCKET_PORT)),
-        "records in HBM": _sum(
-            (1, _RECORDS),
-            (config.record_ports, _RECORD_PORT),
+        "admission of touches": _block(labels * _ADMISSION, ram=labels * _SMALL),
+        "buckets in HBM": _block(_BUCKETS + config.position_ports * _BUCKET_PORT),
+        "records in HBM": _block(
+            _RECORDS + config.record_ports * _RECORD_PORT + _multiplies(config.record_bytes) * _RECORD_DSP,
             ram=_ram(beat, items * config.record_beats)
             + _ram(8 * RECORD_HEADER_BYTES, config.inflight * labels)
             + config.record_ports * (1 + _ram(beat, _PORT_LINES * config.record_beats)),
-            dsp=_multiplies(config.record_bytes) * _RECORD_DSP,
         ),
-        "ports to the host": _sum(
-            (1, _HOST),
+        "ports to the host": _block(
+            _HOST + _multiplies(config.page_bytes) * _PAGE_DSP,
             ram=2 * _ram(beat, config.read_pages * config.page_beats)
             + 2 * _ram(beat, config.command_records * config.command_bytes // BEAT_BYTES),
-            dsp=_multiplies(config.page_bytes) * _PAGE_DSP,
         ),
     }
 
 
 def estimate(config: OramConfig) -> Resources:
     """Add up the blocks."""
-    parts = [dict(block.items()) for block in blocks(config).values()]
-    return Resources(**{name: sum(part[name] for part in parts) for name in parts[0]})
+    return functools.reduce(operator.add, blocks(config).values())
 
 
-def _sum(*parts: tuple[int, tuple[int, int]], ram: float = 0, dsp: int = 0) -> Resources:
-    """Add up LUT and FF of each kind of part, with block RAMs and multipliers."""
-    lut, ff = (sum(count * each[at] for count, each in parts) for at in (0, 1))
-    return Resources(lut=lut, ff=ff, dsp=dsp, bram36=int(ram + 0.5), uram=0)
+def _block(gates: Gates, *, ram: float = 0) -> Resources:
+    """Round the block RAMs of a block."""
+    return gates.with_rams(bram36=int(ram + 0.5))
 
 
 def _ram(bits: int, words: int) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hw.board.resources import Resources
+from hw.board.resources import Gates, Resources
 from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.core.layouts import command_layout, operand_layout, step_layout, transfer_layout
 from hw.scheduler.core.scratchpad import TILE_ROWS
@@ -12,14 +12,11 @@ from hw.scheduler.core.scratchpad import TILE_ROWS
 # LUTs a bit where one would do.  The rest is margin for replication and placement.
 
 # Both DMAs, the two engines and the sequencer, at 256 bits.
-_TRANSFER_LUT = 9500
-_TRANSFER_FF = 12000
+_TRANSFER = Gates(9500, 12000)
 # A core (traffic engine and port), at 256 bits.
-_CORE_LUT = 2700
-_CORE_FF = 2600
-# A bank, for each port and bit of a word: its share of both multiplexers.
-_BANK_LUT_A_PORT_BIT = 2.0
-_BANK_FF_A_BIT = 3.2
+_CORE = Gates(2700, 2600)
+# A bit of a bank's word: for each port its share of both multiplexers, and registers.
+_BANK_PORT_BIT, _BANK_BIT = Gates(lut=2.0), Gates(ff=3.2)
 #: Widest word of a RAM in bits, and its depth at that width.
 _BRAM_BITS, _BRAM_ROWS = 72, 512
 _URAM_BITS = 72
@@ -32,20 +29,14 @@ def estimate(config: SchedulerConfig) -> Resources:
     bits = config.banks * config.word_bits
     rows = min(config.bank_rows, TILE_ROWS)
     tiles = config.banks * -(-config.bank_rows // rows)
-    rams = {"uram": 0, "bram36": 0}
-    if config.memory == "ultra":
-        rams["uram"] = tiles * -(-config.word_bits // _URAM_BITS)
-    else:
-        rams["bram36"] = tiles * -(-rows // _BRAM_ROWS) * -(-config.word_bits // _BRAM_BITS)
     # The DMAs buffer 512 beats each, the writer's with strobes.
     buffers = -(-config.word_bits // _BRAM_BITS) + -(-(config.word_bits * 9 // 8 + 1) // _BRAM_BITS)
-    return Resources(
-        lut=int(width * (_TRANSFER_LUT + config.cores * _CORE_LUT) + bits * ports * _BANK_LUT_A_PORT_BIT),
-        ff=int(width * (_TRANSFER_FF + config.cores * _CORE_FF) + bits * _BANK_FF_A_BIT),
-        dsp=0,
-        bram36=rams["bram36"] + buffers + _table_brams(config),
-        uram=rams["uram"],
-    )
+    gates = width * (_TRANSFER + config.cores * _CORE) + bits * (ports * _BANK_PORT_BIT + _BANK_BIT)
+    bram36 = buffers + _table_brams(config)
+    if config.memory == "ultra":
+        return gates.with_rams(bram36=bram36, uram=tiles * -(-config.word_bits // _URAM_BITS))
+    banks = tiles * -(-rows // _BRAM_ROWS) * -(-config.word_bits // _BRAM_BITS)
+    return gates.with_rams(bram36=bram36 + banks)
 
 
 def _table_brams(config: SchedulerConfig) -> int:
