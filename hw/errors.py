@@ -66,6 +66,15 @@ def check_field_types(config: Any) -> None:
             raise InputError(name, value, "a whole number")
 
 
+def check_range(field: str, value: float, low: float, high: float | None = None) -> None:
+    """Raise `InputError` unless ``low <= value <= high``; without ``high`` there is no upper limit.
+
+    >>> check_range("rows", 3, 1, 64)
+    """
+    if not low <= value or (high is not None and value > high):
+        raise InputError(field, value, f"at least {low}" if high is None else f"from {low} to {high}")
+
+
 def check_power_of_two(field: str, value: int, low: int, high: int, *, or_zero: bool = False) -> None:
     """Raise `InputError` unless ``value`` is a power of two from ``low`` to ``high``, or an allowed 0."""
     if not (or_zero and value == 0) and not (low <= value <= high and value & (value - 1) == 0):

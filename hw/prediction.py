@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hw.errors import InputError
+from hw.errors import InputError, check_range
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +41,7 @@ class Prediction:
         for name, count in self.cycles.items():
             if name not in ("cycles_busy", "cycles_idle") and not name.startswith("cycles_stall_"):
                 raise InputError("cause of cycles", name, "cycles_busy, cycles_stall_<cause> or cycles_idle")
-            if count < 0:
-                raise InputError(name, count, "at least 0")
+            check_range(name, count, 0)
         for name in ("compulsory_bytes", "memory_bytes_per_cycle"):
             if not getattr(self, name) > 0:
                 raise InputError(name, getattr(self, name), "greater than 0")

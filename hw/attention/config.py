@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from hw.errors import InputError, check_field_types, check_power_of_two
+from hw.errors import InputError, check_field_types, check_power_of_two, check_range
 
 #: Most keys of a head; widths of running output and running sum allow for it.
 MAX_KEYS = 65536
@@ -90,12 +90,10 @@ class AttentionConfig:
 
     def __post_init__(self) -> None:
         check_field_types(self)
-        if not 1 <= self.rows <= 64:
-            raise InputError("rows", self.rows, "from 1 to 64")
+        check_range("rows", self.rows, 1, 64)
         if not 16 <= self.lanes <= 128 or self.lanes % 16:
             raise InputError("lanes", self.lanes, "a multiple of 16 from 16 to 128")
-        if not 1 <= self.folds <= 4:
-            raise InputError("folds", self.folds, "from 1 to 4")
+        check_range("folds", self.folds, 1, 4)
         check_power_of_two("tile_keys", self.tile_keys, 16, 128)
         check_power_of_two("streams", self.streams, 1, 16)
         check_power_of_two("ports_per_stream", self.ports_per_stream, 1, 16)

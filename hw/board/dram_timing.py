@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
-from hw.errors import InputError
+from hw.errors import InputError, check_range
 
 
 def check_numbers(timing: Any) -> None:
@@ -151,17 +151,14 @@ class DramTiming:
             value = getattr(self, name)
             if value < 1 or value & (value - 1):
                 raise InputError(name, value, "a power of two")
-        if not 8 <= self.granule_bytes <= 128:
-            raise InputError("granule_bytes", self.granule_bytes, "from 8 to 128")
+        check_range("granule_bytes", self.granule_bytes, 8, 128)
         if self.bank_groups * self.banks_per_group > 64:
             raise InputError(
                 "bank_groups * banks_per_group", self.bank_groups * self.banks_per_group, "at most 64"
             )
-        if not 1 <= self.burst_granules <= 64:
-            raise InputError("burst_granules", self.burst_granules, "from 1 to 64")
+        check_range("burst_granules", self.burst_granules, 1, 64)
         for name in ("window_granules", "write_window_granules"):
-            if not 1 <= getattr(self, name) <= 64:
-                raise InputError(name, getattr(self, name), "from 1 to 64")
+            check_range(name, getattr(self, name), 1, 64)
         if self.read_buffer_granules < self.window_granules:
             raise InputError(
                 "read_buffer_granules",
@@ -185,8 +182,7 @@ class DramTiming:
             "request_axi_cycles",
             "response_axi_cycles",
         ):
-            if getattr(self, name) < 1:
-                raise InputError(name, getattr(self, name), "at least 1")
+            check_range(name, getattr(self, name), 1)
         if self.refresh_interval_ck <= self.refresh_ck + self.rc_ck:
             raise InputError("refresh_interval_ck", self.refresh_interval_ck, "more than refresh_ck + rc_ck")
         bits = {"G": 0, "B": 0, "C": 0, "R": 0}

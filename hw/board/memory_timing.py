@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hw.board.dram_timing import DramTiming, check_numbers
-from hw.errors import InputError
+from hw.errors import InputError, check_range
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,14 +184,12 @@ class HostTiming:
             "large_bytes_per_second",
             "large_shared_bytes_per_second",
         ):
-            if getattr(self, name) < 1:
-                raise InputError(name, getattr(self, name), "at least 1")
+            check_range(name, getattr(self, name), 1)
         if self.read_in_flight_bytes < 4096:
             raise InputError(
                 "read_in_flight_bytes", self.read_in_flight_bytes, "at least 4096: one longest burst"
             )
-        if self.write_buffer_bytes < 1024:
-            raise InputError("write_buffer_bytes", self.write_buffer_bytes, "at least 1024")
+        check_range("write_buffer_bytes", self.write_buffer_bytes, 1024)
 
     @property
     def idle_read_ns(self) -> float:

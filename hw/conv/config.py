@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from hw.errors import InputError, check_field_types, check_power_of_two
+from hw.errors import InputError, check_field_types, check_power_of_two, check_range
 
 #: Longest side of a kernel, and most taps: 7 x 7.
 MAX_KERNEL = 7
@@ -96,8 +96,7 @@ class ConvConfig:
         check_power_of_two("bank_words", self.bank_words, 64, 65536)
         if self.memory not in ("ultra", "block"):
             raise InputError("memory", self.memory, "ultra or block")
-        if not 0 <= self.fraction_bits <= 8:
-            raise InputError("fraction_bits", self.fraction_bits, "from 0 to 8")
+        check_range("fraction_bits", self.fraction_bits, 0, 8)
         check_power_of_two("offset_entries", self.offset_entries, 64, 65536)
         check_power_of_two("dot_words", self.dot_words, 16, 4096, or_zero=True)
         check_power_of_two("tap_words", self.tap_words, 64, 4096)

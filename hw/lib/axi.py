@@ -14,7 +14,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.errors import InputError
+from hw.errors import InputError, check_range
 
 #: Beats of the longest burst: HBM ports are AXI3.
 MAX_BURST_BEATS = 16
@@ -30,8 +30,7 @@ def _check_widths(data_width: int, addr_width: int, id_width: int) -> None:
         raise InputError("data_width", data_width, "a power of two from 32 to 1024")
     if not 12 < addr_width <= 64:
         raise InputError("addr_width", addr_width, "from 13 to 64")
-    if not 1 <= id_width <= 16:
-        raise InputError("id_width", id_width, "from 1 to 16")
+    check_range("id_width", id_width, 1, 16)
 
 
 def _write_members(data_width: int, addr_width: int, id_width: int) -> dict[str, wiring.Member]:
@@ -163,8 +162,7 @@ class LiteSignature(wiring.Signature):
     """
 
     def __init__(self, *, addr_width: int = 12) -> None:
-        if not 4 <= addr_width <= 64:
-            raise InputError("addr_width", addr_width, "from 4 to 64")
+        check_range("addr_width", addr_width, 4, 64)
         self.addr_width = addr_width
         super().__init__(
             {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from hw.errors import InputError, check_field_types, check_power_of_two
+from hw.errors import InputError, check_field_types, check_power_of_two, check_range
 
 #: Bytes of a beat of the host ports: PCIe's slave bridge has 512 bits.
 BEAT_BYTES = 64
@@ -86,8 +86,7 @@ class OramConfig:
         if value not in (8, 16, 32) and not (64 <= value <= 512 and value % 64 == 0):
             raise InputError("value_bytes", value, "8, 16, 32 or a multiple of 64 up to 512")
         for name, low, high in (("log_n", 8, 30), ("slots", 4, 62), ("list_slots", 4, 62)):
-            if not low <= getattr(self, name) <= high:
-                raise InputError(name, getattr(self, name), f"from {low} to {high}")
+            check_range(name, getattr(self, name), low, high)
         check_power_of_two("items_per_label", self.items_per_label, 2, 32)
         check_power_of_two("bin_split", self.bin_split, 1, 16)
         if not (isinstance(self.alpha, (int, float)) and 0 <= self.alpha < 1 and self.host_pages > 0):

@@ -7,7 +7,7 @@ from typing import Literal
 
 from amaranth.utils import bits_for
 
-from hw.errors import InputError, check_field_types, check_power_of_two
+from hw.errors import InputError, check_field_types, check_power_of_two, check_range
 from hw.scheduler.program.image import (
     DRAM_BITS,
     INDEX_BITS,
@@ -63,8 +63,7 @@ class SchedulerConfig:
             ("max_region_bytes", word, word << DRAM_BITS),
         ):
             value = getattr(self, name)
-            if not least <= value <= most:
-                raise InputError(name, value, f"from {least} to {most}")
+            check_range(name, value, least, most)
         if self.program is not None:
             self.check_program(self.program)
 

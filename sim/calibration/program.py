@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hw.errors import InputError
+from hw.errors import InputError, check_range
 from hw.lib.traffic import MAX_OUTSTANDING, PROGRAM, RESULT
 
 #: 64-bit words of a program and of a result on the bench's register bus.
@@ -38,10 +38,8 @@ class TrafficProgram:
                 raise InputError(name, value, "a power of two")
         if self.random and self.stride_bytes & (self.stride_bytes - 1):
             raise InputError("stride_bytes", self.stride_bytes, "a power of two when addresses are random")
-        if not 1 <= self.beats <= 256:
-            raise InputError("beats", self.beats, "from 1 to 256")
-        if not 1 <= self.outstanding <= MAX_OUTSTANDING:
-            raise InputError("outstanding", self.outstanding, f"from 1 to {MAX_OUTSTANDING}")
+        check_range("beats", self.beats, 1, 256)
+        check_range("outstanding", self.outstanding, 1, MAX_OUTSTANDING)
 
     def words(self) -> list[int]:
         """Return the program in the format of the bench's registers."""

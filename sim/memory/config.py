@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hw.board import Memory
 from hw.board.memory_timing import DdrTiming, HbmTiming, HostTiming
-from hw.errors import InputError
+from hw.errors import InputError, check_range
 
 CONFIG_VARIABLE = "LOOM_MEMORY_CONFIG"
 
@@ -63,8 +63,7 @@ class MemoryConfig:
     def __post_init__(self) -> None:
         if not self.name.isidentifier():
             raise InputError("name", self.name, "an identifier")
-        if not 1 <= self.channels <= 64:
-            raise InputError("channels", self.channels, "from 1 to 64")
+        check_range("channels", self.channels, 1, 64)
         if self.channel_bytes < 4096 or self.channel_bytes % 4096:
             raise InputError("channel_bytes", self.channel_bytes, "a multiple of 4096")
         if not 1 <= len(self.port_channels) <= 64:
@@ -74,8 +73,7 @@ class MemoryConfig:
                 raise InputError("port_channels", channel, f"a channel from 0 to {self.channels - 1}")
         if not self.kernel_clock_mhz >= 1:
             raise InputError("kernel_clock_mhz", self.kernel_clock_mhz, "at least 1")
-        if not 0 <= self.jitter_percent <= 95:
-            raise InputError("jitter_percent", self.jitter_percent, "from 0 to 95")
+        check_range("jitter_percent", self.jitter_percent, 0, 95)
 
     def section(self) -> str:
         """Return this memory's section of the parameter text."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.board import Board
-from hw.errors import InputError
+from hw.errors import InputError, check_range
 from hw.launch import Buffer, Launch
 from hw.lib.arguments import POINTER_ALIGN_BYTES, ArgumentKind, ArgumentTable
 from sim.bench.plan import GUARD_BYTES, PlacedBuffer
@@ -34,8 +34,7 @@ def place_buffers(
         port = ports[buffer.argument]
         assert port is not None  # a pointer has a port: `Argument` sees to it
         memory, channel = memory_of_port(port, board), placement[port]
-        if buffer.size_bytes < 1:
-            raise InputError(f"bytes of buffer {buffer.argument}", buffer.size_bytes, "at least 1")
+        check_range(f"bytes of buffer {buffer.argument}", buffer.size_bytes, 1)
         first = used.get((memory.name, channel), 0) + GUARD_BYTES
         end = first + buffer.size_bytes + GUARD_BYTES
         if end > memory.channel_bytes:

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, TypeAdapter
 
 from hw.board import load_board
 from hw.edge import Document, Location, read_document, validate
-from hw.errors import InputError
+from hw.errors import InputError, check_range
 from hw.registry import find_engine, known_engines
 from sim.host.paths import check_readable
 from sim.run.run import find_adapter
@@ -87,8 +87,7 @@ class Strategy:
     def __post_init__(self) -> None:
         if self.designs < 0 or (self.name != "grid" and not self.designs):
             raise InputError("designs", self.designs, "at least 1" if self.name != "grid" else "at least 0")
-        if self.batch < 2:
-            raise InputError("batch", self.batch, "at least 2")
+        check_range("batch", self.batch, 2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,8 +104,7 @@ class Selection:
 
     def __post_init__(self) -> None:
         for name in ("neighbours", "at_most"):
-            if getattr(self, name) < 0:
-                raise InputError(name, getattr(self, name), "at least 0")
+            check_range(name, getattr(self, name), 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,8 +130,7 @@ class SweepSpec:
         for name in self.engines:
             if name not in known_engines():
                 raise InputError(f"engines.{name}", name, "one of " + ", ".join(sorted(known_engines())))
-        if self.seed < 0:
-            raise InputError("seed", self.seed, "at least 0")
+        check_range("seed", self.seed, 0)
         names = [name for engine in self.engines.values() for name in engine.workloads]
         for name in names:
             if names.count(name) > 1 or name in self.engines or not name.isidentifier():

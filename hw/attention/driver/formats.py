@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hw.errors import InputError
+from hw.errors import InputError, check_range
 
 OutputKind = Literal["int8", "int16", "bfloat16"]
 
@@ -47,20 +47,15 @@ class Output:
 
     def __post_init__(self) -> None:
         if self.kind == "int16":
-            _check_range("output fraction", self.fraction, 0, 15)
+            check_range("output fraction", self.fraction, 0, 15)
         else:
-            _check_range("output multiplier", self.multiplier, 2**16, _LARGEST_MULTIPLIER)
-            _check_range("output shift", self.shift, 19, _largest_shift(self.kind))
+            check_range("output multiplier", self.multiplier, 2**16, _LARGEST_MULTIPLIER)
+            check_range("output shift", self.shift, 19, _largest_shift(self.kind))
 
     @property
     def dtype(self) -> type[np.int8] | type[np.int16] | type[np.uint16]:
         """NumPy type of the results."""
         return _DTYPES[self.kind]
-
-
-def _check_range(name: str, value: int, low: int, high: int) -> None:
-    if not low <= value <= high:
-        raise InputError(name, value, f"from {low} to {high}")
 
 
 def _largest_shift(kind: OutputKind) -> int:

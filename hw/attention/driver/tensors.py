@@ -16,7 +16,7 @@ from hw.attention.driver.division import separate_groups_are_free
 from hw.attention.driver.modes import Floats, Modes, Sequence, read_tokens
 from hw.attention.driver.quantize import clipped_ratio, common_step, equalized, quantized
 from hw.attention.driver.workload import AttentionWorkload, size_in_memory
-from hw.errors import InputError, check_power_of_two
+from hw.errors import InputError, check_power_of_two, check_range
 from hw.launch import Tensor, Tensors
 
 _FRACTION_BITS = range(16)
@@ -130,10 +130,8 @@ def _tensor(tensors: Tensors, name: str, config: AttentionConfig) -> Tensor:
     if not 1 <= size <= config.max_head_dim:
         legal = f"from 1 to {config.max_head_dim}, folds * lanes of the configuration"
         raise InputError(f"head size of {name}", size, legal)
-    if tokens < 1:
-        raise InputError(f"tokens of {name}", tokens, "at least 1")
-    if heads < 1:
-        raise InputError(f"heads of {name}", heads, "at least 1")
+    check_range(f"tokens of {name}", tokens, 1)
+    check_range(f"heads of {name}", heads, 1)
     return tensor
 
 

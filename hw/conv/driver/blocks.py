@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hw.conv.config import ConvConfig
-from hw.errors import InputError
+from hw.errors import InputError, check_range
 
 
 class BlockPlan(NamedTuple):
@@ -68,8 +68,7 @@ def plan_blocks(
     rows, columns = size
     room = room_pixels(config, words)
     if most is not None:
-        if most < 1:
-            raise InputError("most_pixels", most, "at least 1")
+        check_range("most_pixels", most, 1)
         room = min(room, most)
     if whole_rows and room < columns:
         raise InputError("columns", columns, f"at most {room}, for blocks of whole rows")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from amaranth.hdl import Module, Signal, Value
 
-from hw.errors import InputError
+from hw.errors import InputError, check_range
 
 #: Values added in one cycle: two carry chains between registers.
 RADIX = 4
@@ -15,8 +15,7 @@ RADIX = 4
 
 def tree_levels(count: int) -> int:
     """Return the levels of a tree over ``count`` values, which are the cycles from them to their sum."""
-    if count < 1:
-        raise InputError("count", count, "at least 1")
+    check_range("count", count, 1)
     levels = 0
     while count > 1:
         levels, count = levels + 1, -(-count // RADIX)

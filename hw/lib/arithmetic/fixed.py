@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, ShapeLike, Signal, Value
 
-from hw.errors import InputError
+from hw.errors import InputError, check_range
 
 #: Widest shift amount that is a signal: a wider one would make masks of astronomic width.
 MAX_SHIFT_BITS = 6
@@ -102,8 +102,7 @@ def _leading_zeros_of_power_of_two(m: Module, bits: Value) -> Value:
 
 def _check_shift(shift: int | Value) -> None:
     if isinstance(shift, int):
-        if shift < 0:
-            raise InputError("shift", shift, "at least 0")
+        check_range("shift", shift, 0)
         return
     shape = Value.cast(shift).shape()
     if shape.signed or shape.width > MAX_SHIFT_BITS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from amaranth.hdl import Cat, Module, Shape, ShapeLike, Signal, Value, signed
 
-from hw.errors import InputError
+from hw.errors import check_range
 from hw.lib.arithmetic.fixed import floor_shift, saturate, saturates
 
 #: Cycles from a value to its result: product, shift, clamp.
@@ -53,8 +53,7 @@ def requantize(
 
     Returns the result for the ``value`` of `REQUANTIZE_LATENCY` cycles ago; one every cycle.
     """
-    if least_shift < 0:
-        raise InputError("least_shift", least_shift, "at least 0")
+    check_range("least_shift", least_shift, 0)
     product = Signal(signed(len(value) + len(multiplier)), name=names[0], reset_less=True)
     kept: Value = product >> (least_shift - 1) if least_shift else doubled(product)
     halves = Signal(signed(len(product) + 1 - least_shift), name=names[1], reset_less=True)

@@ -8,7 +8,7 @@ from amaranth.hdl import Elaboratable, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect
 
-from hw.errors import InputError
+from hw.errors import InputError, check_range
 from hw.lib import axi
 from hw.lib.dma.align_read import ReadAligner, packed_layout
 from hw.lib.dma.burst import BurstSplitter, check_bursts, command_layout, span, span_layout
@@ -69,8 +69,7 @@ class ReadDMA(wiring.Component):
         check_bursts(data_width=data_width, burst_beats=burst_beats)
         if fifo_beats < burst_beats:
             raise InputError("fifo_beats", fifo_beats, f"at least burst_beats ({burst_beats})")
-        if commands < 1:
-            raise InputError("commands", commands, "at least 1")
+        check_range("commands", commands, 1)
         self._data_width = data_width
         self._burst_beats = burst_beats
         self._fifo_beats = fifo_beats

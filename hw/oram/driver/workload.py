@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hw.errors import InputError
+from hw.errors import InputError, check_range
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,8 +21,7 @@ class OramWorkload:
 
     def __post_init__(self) -> None:
         for name in ("operations", "ring_slots"):
-            if getattr(self, name) < 1:
-                raise InputError(name, getattr(self, name), "at least 1")
+            check_range(name, getattr(self, name), 1)
         if self.pages is not None and (not self.pages or len(self.pages) % self.operations):
             legal = f"as many for each of {self.operations} operations"
             raise InputError("touches of pages", len(self.pages), legal)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from hw.errors import InputError
+from hw.errors import InputError, check_range
 
 #: Largest tensor that a 32-bit descriptor can move.
 MAX_TENSOR_BYTES = 2**32 - 1
@@ -49,12 +49,10 @@ class Tensor:
         where = f"tensor {self.name!r}"
         if not self.name:
             raise InputError("name of a tensor", self.name, "at least one character")
-        if not 1 <= self.element_bits <= 64:
-            raise InputError(f"element_bits of {where}", self.element_bits, "from 1 to 64")
+        check_range(f"element_bits of {where}", self.element_bits, 1, 64)
         if any(extent < 1 for extent in self.shape):
             raise InputError(f"shape of {where}", self.shape, "positive in every dimension")
-        if not 1 <= self.size_bytes <= MAX_TENSOR_BYTES:
-            raise InputError(f"size_bytes of {where}", self.size_bytes, f"from 1 to {MAX_TENSOR_BYTES}")
+        check_range(f"size_bytes of {where}", self.size_bytes, 1, MAX_TENSOR_BYTES)
         if self.shape and self.size_bytes != stored_bytes(self.shape, self.element_bits):
             legal = f"{stored_bytes(self.shape, self.element_bits)}, what shape and element_bits say"
             raise InputError(f"size_bytes of {where}", self.size_bytes, legal)
@@ -94,8 +92,7 @@ class Access:
 
     def __post_init__(self) -> None:
         for name, least in (("axis", 0), ("output_axis", 0), ("kernel", 1), ("stride", 1), ("up", 1)):
-            if getattr(self, name) < least:
-                raise InputError(f"{name} of an access", getattr(self, name), f"at least {least}")
+            check_range(f"{name} of an access", getattr(self, name), least)
 
     @property
     def held_rows(self) -> int:
@@ -142,8 +139,7 @@ class Operator:
         if not self.outputs:
             raise InputError(f"outputs of {where}", self.outputs, "at least one tensor")
         for name in ("macs", "weight_bytes", "fifo_bytes"):
-            if getattr(self, name) < 0:
-                raise InputError(f"{name} of {where}", getattr(self, name), "at least 0")
+            check_range(f"{name} of {where}", getattr(self, name), 0)
         _refuse_twice(f"tensors of {where}", (*self.inputs, *self.outputs), "named once each")
         for tensor in self.accesses:
             if tensor not in self.inputs:

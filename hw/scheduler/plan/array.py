@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 
-from hw.errors import InputError
+from hw.errors import check_range
 from hw.scheduler.graph.graph import Operator
 
 
@@ -15,8 +15,7 @@ def share_array(operator: Operator, macs_per_cycle: int) -> tuple[int, ...]:
     ``ceil(macs_i / T)`` multipliers.  Bisection finds the least ``T`` at which these fit the array; the rest
     of the array stays unused.  InputError when the array has fewer multipliers than the group members.
     """
-    if macs_per_cycle < len(operator.chain):
-        raise InputError("macs_per_cycle", macs_per_cycle, f"at least {len(operator.chain)}")
+    check_range("macs_per_cycle", macs_per_cycle, len(operator.chain))
     if not operator.members:
         return (macs_per_cycle,)
 

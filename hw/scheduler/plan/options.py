@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, fields
 
-from hw.errors import InputError
+from hw.errors import InputError, check_range
 
 #: All criteria, in the default order; see `PlanOptions.objective`.
 CRITERIA = ("bytes", "peak", "transfers", "latency")
@@ -126,8 +126,7 @@ class PlanOptions:
                     raise InputError(name, "always", "auto or never with COSMA's program")
                 object.__setattr__(self, name, When.NEVER)
         for name, least in (("cores", 1), ("macs_per_cycle", 1), ("effort", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise InputError(name, getattr(self, name), f"at least {least}")
+            check_range(name, getattr(self, name), least)
         if not self.time_limit_s > 0:
             raise InputError("time_limit_s", self.time_limit_s, "above 0")
 

@@ -27,7 +27,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from hw.errors import InputError
+from hw.errors import InputError, check_range
 from hw.scheduler.program.dataflow import Dataflow
 
 #: Bits of an operator's number, of a count of operands, and of least cycles.
@@ -116,8 +116,7 @@ class StepWord:
     wait_reads: int = 0
 
     def __post_init__(self) -> None:
-        if not 1 <= len(self.cores) <= MAX_CORES:
-            raise InputError("cores of a step", len(self.cores), f"from 1 to {MAX_CORES}")
+        check_range("cores of a step", len(self.cores), 1, MAX_CORES)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from hw.errors import InputError
+from hw.errors import check_range
 from hw.oram.config import BEAT_BYTES, BLOCK_BYTES
 from hw.oram.model.link import block_bursts
 
@@ -55,10 +55,8 @@ def _page(slots: int, value_bytes: int, *, header: int = BLOCK_BYTES + 8) -> int
 
 
 def _check(log_n: int, value_bytes: int) -> None:
-    if not 8 <= log_n <= 40:
-        raise InputError("log_n", log_n, "from 8 to 40")
-    if value_bytes < 1:
-        raise InputError("value_bytes", value_bytes, "at least 1")
+    check_range("log_n", log_n, 8, 40)
+    check_range("value_bytes", value_bytes, 1)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hw.errors import InputError
+from hw.errors import InputError, check_range
 from sim.golden.conv.attributes import Attributes
 from sim.golden.products import serial_product
 
@@ -48,8 +48,7 @@ class Deformation:
             raise InputError("offset", str(self.offset.dtype), "signed integers")
         if self.mask is not None and self.mask.dtype != np.uint8:
             raise InputError("mask", str(self.mask.dtype), "of type uint8")
-        if not 0 <= self.fraction_bits <= 8:
-            raise InputError("fraction_bits", self.fraction_bits, "from 0 to 8")
+        check_range("fraction_bits", self.fraction_bits, 0, 8)
         if self.bound is not None and self.bound < 0:
             raise InputError("bound", self.bound, "at least 0")
 
@@ -136,8 +135,7 @@ def _check(x: NDArray[np.int8], w: NDArray[np.int8], attributes: Attributes, zer
         raise InputError("offset_group", attributes.offset_group, f"a divisor of {channels} inputs")
     if w.shape[1] != channels // group:
         raise InputError("w", w.shape, f"of {channels // group} channels, those of x by the group")
-    if not -128 <= zero <= 127:
-        raise InputError("zero", zero, "from -128 to 127")
+    check_range("zero", zero, -128, 127)
 
 
 def _shifts(

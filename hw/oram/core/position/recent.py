@@ -8,7 +8,7 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.errors import InputError
+from hw.errors import check_range
 from hw.lib.arbiter import lowest
 from hw.oram.core.bits import encode, named, select
 
@@ -29,8 +29,7 @@ class RecentBuckets(wiring.Component):
     LATENCY: ClassVar = 3
 
     def __init__(self, *, bits: int, depth: int) -> None:
-        if depth < 1:
-            raise InputError("depth", depth, "at least 1")
+        check_range("depth", depth, 1)
         self._bits, self._depth = bits, depth
         super().__init__(
             {

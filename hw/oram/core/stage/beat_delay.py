@@ -8,7 +8,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.errors import InputError
+from hw.errors import check_range
 from hw.lib.delay import delay
 from hw.lib.fifo import SHALLOW_DEPTH
 from hw.lib.memory import uninitialised
@@ -24,8 +24,7 @@ class BeatDelay(wiring.Component):
     """
 
     def __init__(self, *, cycles: int) -> None:
-        if cycles < 3:
-            raise InputError("cycles", cycles, "at least 3")
+        check_range("cycles", cycles, 3)
         self._cycles = cycles
         beats = stream.Signature(BEAT_BITS, always_ready=True)
         super().__init__(

@@ -8,7 +8,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.errors import InputError
+from hw.errors import check_range
 from hw.lib.fifo import Fifo
 
 
@@ -29,8 +29,7 @@ class Timer(wiring.Component):
         bits = cycles.bit_length()
         self.ends = Fifo(bits, depth=-(-cycles // spacing) + 1)
         least = 2 + (Fifo.LATENCY if self.ends.kind == "shallow" else Fifo.DEEP_LATENCY)
-        if cycles < least:
-            raise InputError("cycles", cycles, f"at least {least}")
+        check_range("cycles", cycles, least)
         super().__init__(
             {
                 "i": In(1),

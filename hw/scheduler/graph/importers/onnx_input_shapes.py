@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import onnx
 
-from hw.errors import InputError
+from hw.errors import InputError, check_range
 from hw.scheduler.graph.importers.rules.call import MAX_EXTENT, Shape
 
 #: Extents of an input, None where one is open; None when not even their number is known.
@@ -32,8 +32,7 @@ class InputShapes:
                 f"dimension {index} of the shape given for {name}": each for index, each in enumerate(shape)
             }
         for field, value in values.items():
-            if not 0 <= value <= MAX_EXTENT:
-                raise InputError(field, value, f"from 0 to {MAX_EXTENT}")
+            check_range(field, value, 0, MAX_EXTENT)
 
     def check(self, inputs: Sequence[onnx.ValueInfoProto]) -> None:
         """Refuse names that are not inputs of the model, and shapes that contradict the model."""

@@ -17,7 +17,7 @@ from hw.attention.driver.workload import AttentionWorkload
 from hw.attention.engine import AttentionEngine
 from hw.board import Board, load_board
 from hw.config import check_fits, config_dict, config_hash, load_config
-from hw.errors import InputError
+from hw.errors import InputError, check_range
 from hw.registry import find_engine
 from sim.compare.rows import RowTask
 from sim.compare.runner import Comparing, listed_numbers
@@ -59,10 +59,8 @@ def run_compare(
     """
     check_directory("--output", output)
     lengths = parse_sizes(sizes)
-    if not 1 <= heads <= _MOST_HEADS:
-        raise InputError("--heads", heads, f"from 1 to {_MOST_HEADS}")
-    if not 0 <= measure_up_to <= MAX_KEYS:
-        raise InputError("--measure-up-to", measure_up_to, f"from 0 to {MAX_KEYS}")
+    check_range("--heads", heads, 1, _MOST_HEADS)
+    check_range("--measure-up-to", measure_up_to, 0, MAX_KEYS)
     engine, board = find_engine("attention"), load_board(board_name)
     config: AttentionConfig = load_config(engine, config_path, board)
     check_fits(engine, config, board)
