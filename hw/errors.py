@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 #: How a legal range begins that lists names.
@@ -73,6 +73,12 @@ def check_range(field: str, value: float, low: float, high: float | None = None)
     """
     if not low <= value or (high is not None and value > high):
         raise InputError(field, value, f"at least {low}" if high is None else f"from {low} to {high}")
+
+
+def check_one_of(field: str, value: Any, legal: Collection[Any]) -> None:
+    """Raise `InputError` unless ``value`` is among the legal ones, which the message lists."""
+    if value not in legal:
+        raise InputError(field, value, _ONE_OF + ", ".join(map(str, legal)))
 
 
 def check_power_of_two(field: str, value: int, low: int, high: int, *, or_zero: bool = False) -> None:

@@ -14,7 +14,7 @@ from typing import Literal
 from hw.board.dram_timing import DramTiming
 from hw.board.memory_timing import DdrTiming, HbmTiming, HostTiming
 from hw.board.resources import Resources
-from hw.errors import InputError
+from hw.errors import InputError, check_one_of
 
 Kind = Literal["hbm2", "ddr4", "lpddr4", "host"]
 Protocol = Literal["axi3", "axi4"]
@@ -64,10 +64,8 @@ class Memory:
     def __post_init__(self) -> None:
         if not self.name.isidentifier():
             raise InputError("name", self.name, "a name of letters, digits and underscores")
-        if self.kind not in TIMING_OF_KIND:
-            raise InputError("kind", self.kind, "one of " + ", ".join(TIMING_OF_KIND))
-        if self.protocol not in LONGEST_BURST:
-            raise InputError("protocol", self.protocol, "one of " + ", ".join(LONGEST_BURST))
+        check_one_of("kind", self.kind, TIMING_OF_KIND)
+        check_one_of("protocol", self.protocol, LONGEST_BURST)
         _whole("channels", self.channels, 1)
         if self.channels & (self.channels - 1):
             raise InputError("channels", self.channels, "a power of two")

@@ -13,7 +13,7 @@ from amaranth.lib import memory as amaranth_memory
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.errors import InputError
+from hw.errors import InputError, check_one_of
 
 RamStyle = Literal["distributed", "block", "ultra"]
 
@@ -23,8 +23,7 @@ NO_INIT = "loomwork_no_init"
 
 def check_ram_style(ram_style: str) -> None:
     """Raise `InputError` unless ``ram_style`` is a style of the tools."""
-    if ram_style not in get_args(RamStyle):
-        raise InputError("ram_style", ram_style, "one of " + ", ".join(get_args(RamStyle)))
+    check_one_of("ram_style", ram_style, get_args(RamStyle))
 
 
 def uninitialised(*, width: int, depth: int, ram_style: RamStyle) -> amaranth_memory.Memory:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from hw.errors import InputError, check_field_types, check_power_of_two, check_range
+from hw.errors import InputError, check_field_types, check_one_of, check_power_of_two, check_range
 
 #: Bytes of a beat of the host ports: PCIe's slave bridge has 512 bits.
 BEAT_BYTES = 64
@@ -92,8 +92,7 @@ class OramConfig:
         if not (isinstance(self.alpha, (int, float)) and 0 <= self.alpha < 1 and self.host_pages > 0):
             raise InputError("alpha", self.alpha, "from 0 to less than 1, with a label left for the host")
         for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise InputError(name, getattr(self, name), "one of " + ", ".join(map(str, choices)))
+            check_one_of(name, getattr(self, name), choices)
         check_power_of_two("position_ports", self.position_ports, 2, 16)
         check_power_of_two("record_ports", self.record_ports, 1, 16)
         for name in ("inflight", "overflow_entries"):

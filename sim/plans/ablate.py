@@ -12,7 +12,7 @@ from typing import Any
 from rich.table import Table
 
 import hw.scheduler
-from hw.errors import InputError
+from hw.errors import check_one_of
 from hw.scheduler.graph.documents import graph_to_json
 from hw.scheduler.graph.graph import Graph
 from hw.scheduler.graph.networks import network_names
@@ -54,8 +54,7 @@ def run_ablate(
     """
     check_directory("--output", directory)
     for name in without:
-        if name not in Techniques.names():
-            raise InputError("--without", name, "one of " + ", ".join(Techniques.names()))
+        check_one_of("--without", name, Techniques.names())
     graphs = [load_fused(model) for model in models or network_names()]
     path = directory / "ablate.json"
     known = read_rows(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hw.board import Board, Memory
-from hw.errors import InputError
+from hw.errors import InputError, check_one_of
 from sim.bench.plan import PlacedBuffer
 from sim.memory.config import memory_config, parameter_text
 from sim.run.adapter import Tamper
@@ -60,8 +60,7 @@ def memory_parameters(
     """
     behind_ports = ports_by_memory(ports, board)
     for name in traces:
-        if name not in behind_ports:
-            raise InputError("trace of memory", name, "one of " + ", ".join(behind_ports))
+        check_one_of("trace of memory", name, behind_ports)
     configs = []
     for name, behind in behind_ports.items():
         config = memory_config(

@@ -16,7 +16,7 @@ import numpy as np
 from hw.board import Board
 from hw.config import check_control_only, check_fits, config_dict, config_hash
 from hw.engine import Engine
-from hw.errors import InputError
+from hw.errors import InputError, check_one_of
 from hw.launch import Buffers, Launch, Tensors
 from hw.lib.arguments import STATUS, ArgumentTable
 from hw.prediction import Prediction
@@ -76,8 +76,7 @@ def run(
     `SimulationError` when the kernel hangs, breaks a rule of AXI or writes outside of its buffers.
     """
     for name, value, legal in (("memory_mode", memory_mode, MODES), ("backend", backend, BACKENDS)):
-        if value not in legal:
-            raise InputError(name, value, "one of " + ", ".join(legal))
+        check_one_of(name, value, legal)
     if control_only and backend != "rtl":
         raise InputError("backend", backend, "rtl for a control-only simulation")
     target = target or Target.of(engine_name, config, board)

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, TypeAdapter
 
 from hw.board import load_board
 from hw.edge import Document, Location, read_document, validate
-from hw.errors import InputError, check_range
+from hw.errors import InputError, check_one_of, check_range
 from hw.registry import find_engine, known_engines
 from sim.host.paths import check_readable
 from sim.run.run import find_adapter
@@ -128,8 +128,7 @@ class SweepSpec:
             if not getattr(self, name):
                 raise InputError(name, "none", "at least one")
         for name in self.engines:
-            if name not in known_engines():
-                raise InputError(f"engines.{name}", name, "one of " + ", ".join(sorted(known_engines())))
+            check_one_of(f"engines.{name}", name, sorted(known_engines()))
         check_range("seed", self.seed, 0)
         names = [name for engine in self.engines.values() for name in engine.workloads]
         for name in names:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hw.errors import InputError
+from hw.errors import InputError, check_one_of
 
 #: Name of a table among the tensors of a job: an array of no dimension that holds its rows.
 NETWORK = "(network)"
@@ -125,8 +125,7 @@ def _check_columns(path: Path, names: Sequence[str]) -> None:
         raise InputError(f"columns of {path}", given, legal)
     known = (*COLUMNS, *OPTIONAL, *DERIVED)
     for name in names:
-        if name not in known:
-            raise InputError(f"column of {path}", name, "one of " + ", ".join(known))
+        check_one_of(f"column of {path}", name, known)
         if names.count(name) > 1:
             raise InputError(f"column of {path}", name, "there once")
 
@@ -140,8 +139,7 @@ def _row(path: Path, line: int, names: Sequence[str], cells: Sequence[str]) -> R
     if not name or not name.isprintable() or name in _RESERVED:
         raise InputError(f"name ({where})", name, "a name of printable characters")
     where = f"{where}, layer {name}"
-    if kind not in KINDS:
-        raise InputError(f"kind ({where})", kind, "one of " + ", ".join(KINDS))
+    check_one_of(f"kind ({where})", kind, KINDS)
     numbers = {key: _number(where, key, given[key]) for key in _SIZES if key in given}
     size = numbers["H"], numbers.get("W", numbers["H"])
     kernel, stride, dilation = (

@@ -24,7 +24,7 @@ from hw.conv.driver.layer import ConvLayer
 from hw.conv.driver.program import ConvProgram, ConvStep, LayerTensors, MapName
 from hw.conv.driver.route import Route
 from hw.conv.driver.weight_streams import ChannelParameters
-from hw.errors import InputError
+from hw.errors import InputError, check_one_of
 
 Tensor = NDArray[Any]
 #: Tensors of a layer; attributes are arrays of whole numbers.
@@ -104,8 +104,7 @@ def read_tensors(tensors: Mapping[str, Tensor], config: ConvConfig) -> Quantized
     Raises `InputError` for the first tensor that is wrong, or that the configuration cannot do.
     """
     for name in tensors:
-        if name not in (*TENSORS, *ATTRIBUTES):
-            raise InputError("tensor name", name, "one of " + ", ".join((*TENSORS, *ATTRIBUTES)))
+        check_one_of("tensor name", name, (*TENSORS, *ATTRIBUTES))
     for name in ("x", "w"):
         if name not in tensors:
             raise InputError(

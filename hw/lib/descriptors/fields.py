@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from hw.errors import InputError
+from hw.errors import InputError, check_one_of
 
 
 def pack_fields(
@@ -25,8 +25,7 @@ def pack_fields(
     """
     raw = bytearray(descriptor_bytes)
     for name, value in values.items():
-        if name not in fields:
-            raise InputError("descriptor field", name, "one of " + ", ".join(fields))
+        check_one_of("descriptor field", name, fields)
         offset, size = fields[name]
         low, high = (-(1 << 8 * size - 1), 8 * size - 1) if name in signed else (0, 8 * size)
         if not low <= value < 1 << high:

@@ -19,7 +19,7 @@ import numpy as np
 from hw.attention.config import AttentionConfig
 from hw.attention.engine import AttentionEngine
 from hw.board import load_board
-from hw.errors import InputError
+from hw.errors import check_one_of
 from hw.launch import Tensor, Tensors
 from sim.engines.attention.accuracy import quantized
 from sim.engines.attention.drawn import into_pages
@@ -298,8 +298,7 @@ def main(words: Sequence[str]) -> bool:
     names = [word for word in words if word != _NO_DATA]
     known = {figure.name: figure for figure in FIGURES}
     for name in names:
-        if name not in known:
-            raise InputError("figure", name, "one of " + ", ".join(known))
+        check_one_of("figure", name, known)
     good = True
     print(
         "| figure | cycles | predicted | useful | bytes over least | bytes a cycle | RMS error "

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hw.errors import InputError
+from hw.errors import InputError, check_one_of
 from hw.launch import Tensors
 from hw.oram.config import BLOCK_BYTES, OramConfig
 from hw.oram.driver.buffers import PAGES
@@ -115,8 +115,7 @@ def read_job(tensors: Tensors, config: OramConfig) -> OramJob:
     Raises `InputError` for a tensor that is missing, unknown, of another shape, or out of range.
     """
     for name in tensors:
-        if name not in NAMES:
-            raise InputError("tensor name", name, "one of " + ", ".join(NAMES))
+        check_one_of("tensor name", name, NAMES)
     codes = _whole(tensors, CODES, bits=8)
     count = codes.size
     if codes.ndim != 1 or not count:

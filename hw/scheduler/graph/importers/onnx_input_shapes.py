@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import onnx
 
-from hw.errors import InputError, check_range
+from hw.errors import InputError, check_one_of, check_range
 from hw.scheduler.graph.importers.rules.call import MAX_EXTENT, Shape
 
 #: Extents of an input, None where one is open; None when not even their number is known.
@@ -42,8 +42,7 @@ class InputShapes:
             raise InputError("dimension", strange[0], legal)
         known = {value.name: value for value in inputs}
         for name, shape in self.shapes.items():
-            if name not in known:
-                raise InputError("input of a shape", name, "one of " + ", ".join(sorted(known)))
+            check_one_of("input of a shape", name, sorted(known))
             fixed = stated_extents(known[name].type, {})
             if fixed is not None and (
                 len(fixed) != len(shape)

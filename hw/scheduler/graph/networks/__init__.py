@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hw.errors import InputError
+from hw.errors import check_one_of
 
 
 def network_names() -> tuple[str, ...]:
@@ -17,6 +17,5 @@ def network_names() -> tuple[str, ...]:
 
 def network_path(name: str) -> Path:
     """Return the file of a shipped network; InputError when there is none of that name."""
-    if name not in network_names():
-        raise InputError("network", name, "one of " + ", ".join(network_names()))
+    check_one_of("network", name, network_names())
     return Path(__file__).parent / f"{name}.json"
