@@ -75,6 +75,14 @@ def check_range(field: str, value: float, low: float, high: float | None = None)
         raise InputError(field, value, f"at least {low}" if high is None else f"from {low} to {high}")
 
 
+def check_whole(field: str, value: Any, low: int, high: int | None = None) -> None:
+    """Raise `InputError` unless ``value`` is a whole number in the range, as of `check_range`."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or value < low or (high is not None and value > high):
+        legal = f"of at least {low}" if high is None else f"from {low} to {high}"
+        raise InputError(field, value, f"a whole number {legal}")
+
+
 def check_one_of(field: str, value: Any, legal: Collection[Any]) -> None:
     """Raise `InputError` unless ``value`` is among the legal ones, which the message lists."""
     if value not in legal:

@@ -14,7 +14,7 @@ from typing import Literal
 from hw.board.dram_timing import DramTiming
 from hw.board.memory_timing import DdrTiming, HbmTiming, HostTiming
 from hw.board.resources import Resources
-from hw.errors import InputError, check_one_of
+from hw.errors import InputError, check_one_of, check_whole
 
 Kind = Literal["hbm2", "ddr4", "lpddr4", "host"]
 Protocol = Literal["axi3", "axi4"]
@@ -30,11 +30,6 @@ TIMING_OF_KIND: dict[str, type[MemoryTiming]] = {
     "lpddr4": DdrTiming,
     "host": HostTiming,
 }
-
-
-def _whole(field: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InputError(field, value, f"a whole number of at least {least}")
 
 
 def _positive(field: str, value: float) -> None:
@@ -66,13 +61,13 @@ class Memory:
             raise InputError("name", self.name, "a name of letters, digits and underscores")
         check_one_of("kind", self.kind, TIMING_OF_KIND)
         check_one_of("protocol", self.protocol, LONGEST_BURST)
-        _whole("channels", self.channels, 1)
+        check_whole("channels", self.channels, 1)
         if self.channels & (self.channels - 1):
             raise InputError("channels", self.channels, "a power of two")
         if self.port_data_width not in (32, 64, 128, 256, 512, 1024):
             raise InputError("port_data_width", self.port_data_width, "a power of two from 32 to 1024 bit")
-        _whole("slr", self.slr, 0)
-        _whole("channel_bytes", self.channel_bytes, 1)
+        check_whole("slr", self.slr, 0)
+        check_whole("channel_bytes", self.channel_bytes, 1)
         if self.channel_bytes % 4096:
             raise InputError("channel_bytes", self.channel_bytes, "a multiple of 4096")
         _positive("peak_bytes_per_second", self.peak_bytes_per_second)
@@ -83,7 +78,7 @@ class Memory:
                 self.realistic_bytes_per_second,
                 f"at most the peak of {self.peak_bytes_per_second / 1e9:g} GB/s",
             )
-        _whole("burst_beats", self.burst_beats, 1)
+        check_whole("burst_beats", self.burst_beats, 1)
         longest = min(LONGEST_BURST[self.protocol], 4096 * 8 // self.port_data_width)
         if self.burst_beats > longest:
             raise InputError(
@@ -152,7 +147,7 @@ class Board:
             raise InputError(
                 f"user.{over}", getattr(self.user, over), f"at most the device's {getattr(self.device, over)}"
             )
-        _whole("slrs", self.slrs, 1)
+        check_whole("slrs", self.slrs, 1)
         _positive("clock_mhz", self.clock_mhz)
         if self.clock_mhz > 1000:
             raise InputError("clock_mhz", self.clock_mhz, "at most 1000, faster than any UltraScale+ fabric")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 
-from hw.errors import InputError
+from hw.errors import check_whole
 
 #: Names of resources in reports and messages.
 IN_PRINT = {"lut": "LUT", "ff": "FF", "dsp": "DSP", "bram36": "BRAM36", "uram": "URAM"}
@@ -26,8 +26,7 @@ class Resources:
 
     def __post_init__(self) -> None:
         for name, count in self.items():
-            if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-                raise InputError(name, count, "a whole number of at least 0")
+            check_whole(name, count, 0)
 
     def items(self) -> tuple[tuple[str, int], ...]:
         """Return (name, count) pairs in the order of the fields."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hw.attention.config import MAX_KEYS
 from hw.attention.core.command import UNIT_ELEMENTS
-from hw.errors import InputError, check_power_of_two
+from hw.errors import InputError, check_power_of_two, check_whole
 
 #: A bitmap in text: for each block of queries a ``0`` or ``1`` for each tile of keys.
 Bitmap = tuple[str, ...]
@@ -52,23 +52,23 @@ class AttentionWorkload:
     settings: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        _check("heads", self.heads, 1)
-        _check("kv_heads", self.kv_heads, 0)
+        check_whole("heads", self.heads, 1)
+        check_whole("kv_heads", self.kv_heads, 0)
         if self.heads % (self.kv_heads or self.heads):
             raise InputError("kv_heads", self.kv_heads, f"0 or a divisor of the {self.heads} heads")
         for name, lengths in (("queries", self.queries), ("keys", self.keys)):
             if not isinstance(lengths, tuple) or not lengths:
                 raise InputError(name, lengths, "a list of the tokens of each sequence")
             for length in lengths:
-                _check(name, length, 1, MAX_KEYS)
+                check_whole(name, length, 1, MAX_KEYS)
         if len(self.keys) != len(self.queries):
             raise InputError("keys", self.keys, f"as many numbers as queries: {len(self.queries)}")
         for name in ("query_size", "value_size"):
-            _check(name, getattr(self, name), 1)
+            check_whole(name, getattr(self, name), 1)
         for name in ("window", "bitmap_queries", "bitmap_keys"):
-            _check(name, getattr(self, name), 0, MAX_KEYS)
-        _check("pack", self.pack, 0, self.kv_group)
-        _check("page_keys", self.page_keys, 0, MAX_KEYS)
+            check_whole(name, getattr(self, name), 0, MAX_KEYS)
+        check_whole("pack", self.pack, 0, self.kv_group)
+        check_whole("page_keys", self.page_keys, 0, MAX_KEYS)
         check_power_of_two("page_keys", self.page_keys, 1, MAX_KEYS, or_zero=True)
         self._check_bitmaps()
         if self.settings and len(self.settings) != self.heads:
@@ -110,9 +110,3 @@ def bitmap_bits(text: Bitmap) -> NDArray[np.bool_]:
 def size_in_memory(size: int) -> int:
     """Return the elements of a row of ``size`` with its zero padding, in whole units."""
     return -(-size // UNIT_ELEMENTS) * UNIT_ELEMENTS
-
-
-def _check(name: str, value: object, least: int, most: int | None = None) -> None:
-    if type(value) is not int or value < least or (most is not None and value > most):
-        legal = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise InputError(name, value, f"a whole number {legal}")

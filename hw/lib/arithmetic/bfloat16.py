@@ -8,7 +8,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.errors import InputError
+from hw.errors import check_whole
 from hw.lib.arithmetic.fixed import leading_zeros
 
 #: The largest shift is 126: 2^-126 is the smallest normal number.
@@ -36,8 +36,7 @@ class BFloat16(wiring.Component):
     LATENCY = 4
 
     def __init__(self, width: int) -> None:
-        if not isinstance(width, int) or not 10 <= width <= 128:
-            raise InputError("width", width, "a whole number from 10 to 128")
+        check_whole("width", width, 10, 128)
         self._width = width
         super().__init__(
             {

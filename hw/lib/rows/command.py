@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from amaranth.lib import data
 
-from hw.errors import InputError
+from hw.errors import InputError, check_whole
 
 
 class RowsCommand(data.StructLayout):
@@ -18,8 +18,7 @@ class RowsCommand(data.StructLayout):
 
     def __init__(self, *, most_rows: int, most_units: int, unit_bits: int) -> None:
         for name, value in (("most_rows", most_rows), ("most_units", most_units)):
-            if not isinstance(value, int) or value < 1:
-                raise InputError(name, value, "a whole number of at least 1")
+            check_whole(name, value, 1)
         if not isinstance(unit_bits, int) or unit_bits < 1 or unit_bits & (unit_bits - 1):
             raise InputError("unit_bits", unit_bits, "a power of two")
         self.unit_bits = unit_bits

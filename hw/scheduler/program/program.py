@@ -27,7 +27,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from hw.errors import InputError, check_range
+from hw.errors import InputError, check_range, check_whole
 from hw.scheduler.program.dataflow import Dataflow
 
 #: Bits of an operator's number, of a count of operands, and of least cycles.
@@ -56,11 +56,11 @@ class OperandWord:
     ring: int = 0  #: Words of the ring; 0 for a whole operand.
 
     def __post_init__(self) -> None:
-        _check_integer("address of an operand", self.address, 0)
-        _check_integer("words of an operand", self.words, 1)
+        check_whole("address of an operand", self.address, 0)
+        check_whole("words of an operand", self.words, 1)
         if (self.via is Via.WHOLE) != (self.ring == 0):
             raise InputError("ring of an operand", self.ring, "0 for a whole operand, else at least 1")
-        _check_integer("ring of an operand", self.ring, 0)
+        check_whole("ring of an operand", self.ring, 0)
 
     @property
     def span(self) -> int:
@@ -85,7 +85,7 @@ class CoreWord:
             ("outputs", len(self.outputs), 1, COUNT_BITS),
             ("compute_cycles", self.compute_cycles, 0, CYCLES_BITS),
         ):
-            _check_integer(name, value, least)
+            check_whole(name, value, least)
             if value >> bits:
                 raise InputError(name, value, f"less than 2^{bits}")
 
@@ -134,7 +134,7 @@ class TransferWord:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            _check_integer(f"{name} of a transfer", value, int(name == "words"))
+            check_whole(f"{name} of a transfer", value, int(name == "words"))
         if self.core >= MAX_CORES or (self.core and not self.ring):
             raise InputError(
                 "core of a transfer", self.core, f"less than {MAX_CORES}, and 0 unless it is a stream"
@@ -199,8 +199,3 @@ class SchedulerProgram:
     def write_bytes(self) -> int:
         """Bytes it writes to memory."""
         return self.word_bytes * sum(transfer.words for transfer in self.writes)
-
-
-def _check_integer(name: str, value: int, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InputError(name, value, f"a whole number of at least {least}")
