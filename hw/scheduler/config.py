@@ -29,9 +29,8 @@ class SchedulerConfig:
     #: Banks of the scratchpad, each with a read and a write a cycle; word ``a`` lies in bank ``a % banks``. A
     #: power of two from 2 to 32; ``2 * cores + 2`` or more sustain a word a cycle on every port.
     banks: int = 8
-    memory: Literal["ultra", "block"] = (
-        "ultra"  #: Banks of UltraRAM (``"ultra"``) or block RAM (``"block"``).
-    )
+    #: Banks of UltraRAM (``"ultra"``) or block RAM (``"block"``).
+    memory: Literal["ultra", "block"] = "ultra"
     cores: int = 2  #: Operator ports, 1 to 4; those of a pipelined step form a chain.
     max_steps: int = 1024  #: Most steps of a program.
     max_operands: int = 2048  #: Most operands that one core reads in a program, and that it writes.
