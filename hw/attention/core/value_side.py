@@ -69,9 +69,8 @@ class ValueSide(wiring.Component):
         self._leads = leads
         elements = data.ArrayLayout(signed(8), config.lanes)
         members = {
-            "i_tile": In(
-                stream.Signature(BufferedTile(config), always_ready=True)
-            ),  #: Complete tiles; always ready.
+            #: Complete tiles; always ready.
+            "i_tile": In(stream.Signature(BufferedTile(config), always_ready=True)),
             "i_value": In(stream.Signature(elements)),  #: See `hw.attention.core.command`.
             #: ``read``, ``exponent``, ``value``, ``step``, ``merge``: to the rows, each at its stage
             #: (`CoreTiming`); ``value`` is the part, ``step`` the ``value`` of

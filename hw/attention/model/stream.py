@@ -132,9 +132,8 @@ class StreamSchedule:
         self._logits = 0  # so far
         self._tiles: list[_TileTimes] = []  # the last ones
         self.taken = 0  #: Cycle in which the last pass became current.
-        self.cycles = self._tile_cycles = (
-            CycleBreakdown()
-        )  #: Cycles of the last pass, from the end of the one before.
+        #: Cycles of the last pass, from the end of the one before.
+        self.cycles = self._tile_cycles = CycleBreakdown()
 
     def copy(self) -> StreamSchedule:
         """Return a schedule in the same state, for a stream that was alike so far."""

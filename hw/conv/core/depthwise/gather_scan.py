@@ -46,9 +46,8 @@ class MissedStep(data.StructLayout):
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
             {
-                "taps": data.ArrayLayout(
-                    MissedTap(), config.taps
-                ),  #: The neighbours that each of T taps needs.
+                #: The neighbours that each of T taps needs.
+                "taps": data.ArrayLayout(MissedTap(), config.taps),
                 "place": place_bits(config),  #: Place of their words; a counter that wraps.
                 "words": WORDS_BITS,  #: Words of a pixel.
                 #: ``ends``, ``last``: the last entry of the pixel; of the layer, which gathers.

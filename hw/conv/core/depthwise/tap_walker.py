@@ -25,9 +25,8 @@ class TapStep(data.StructLayout):
                 "last": 1,
                 "step": range(MAX_TAPS),  #: Taps by T.
                 "word": WORDS_BITS,  #: Word of the pixel.
-                "weight": range(
-                    config.tap_words
-                ),  #: Words of weights before those of this step, in order of use.
+                #: Words of weights before those of this step, in order of use.
+                "weight": range(config.tap_words),
                 "digit": 2,  #: Digit of samples that leave.
                 #: ``y``, ``x``: position of the upper left tap without offsets.
                 "y": signed(COORDINATE_BITS),

@@ -58,9 +58,8 @@ class PointwiseUnit(wiring.Component):
                 "bypass_token": Out(stream.Signature(1)),
                 "sweep": In(stream.Signature(SweepCommand(config))),  #: Layers, in order.
                 "weights": In(stream.Signature(beat_bits)),  #: Their tiles, block by block, see `TileLoader`.
-                "drain": In(
-                    stream.Signature(DrainCommand(config))
-                ),  #: The order in which their results leave.
+                #: The order in which their results leave.
+                "drain": In(stream.Signature(DrainCommand(config))),
                 "o": Out(words),
                 #: ``busy``, ``wait_input``, ``wait_weight``, ``wait_output``: see `Sweep`.
                 "busy": Out(1),
