@@ -6,6 +6,11 @@
 #   make metrics                  golden figures of all engines, in tests/data/metrics.json
 #   make docs                     the documentation as a site, in build/docs
 
+# A misspelt variable is refused: it would make another package than was asked for.
+VARIABLES := PYTHON BOARD ENGINE CONFIG WORKERS ONLY SINCE FRESH LOOMWORK_OPTIMIZE
+$(foreach name,$(.VARIABLES),$(if $(filter command line,$(origin $(name))),$(if $(filter $(VARIABLES),$(name)),,\
+  $(error there is no variable $(name); there are $(VARIABLES)))))
+
 PYTHON     ?= python3
 BOARD      ?= u55c
 ENGINE     ?= attention

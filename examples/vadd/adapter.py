@@ -21,6 +21,9 @@ class VaddAdapter(EngineAdapter):
 
     def job(self, tensors: Tensors, config: VaddConfig) -> Tensors:
         """Check the summands."""
+        for name in tensors:
+            if name not in ("a", "b"):
+                raise InputError("tensor name", name, "one of a, b")
         for name in "ab":
             if name not in tensors:
                 raise InputError("tensors", ", ".join(tensors), f"a and b; {name} is missing")
@@ -64,13 +67,12 @@ class VaddAdapter(EngineAdapter):
         return VaddWorkload(words=job["a"].size)
 
     def cases(self) -> Iterator[Case]:
-        """Return a part of a beat, and some bursts."""
+        """Return a part of a beat, some bursts, and many words through the smallest queues, which run dry."""
         rng = np.random.default_rng(0)
-        for words, memory in ((3, "fast"), (1000, "jitter"), (4000, "model")):
+        for words, memory, fifo_beats in ((3, "fast", 128), (20_000, "jitter", 16), (4000, "model", 128)):
+            config = VaddConfig(fifo_beats=fifo_beats)
             tensors = {name: rng.integers(-(2**31), 2**31, words, np.int32) for name in "ab"}
-            yield Case(
-                name=f"{words}_{memory}", board="u55c", config=VaddConfig(), tensors=tensors, memory=memory
-            )
+            yield Case(name=f"{words}_{memory}", board="u55c", config=config, tensors=tensors, memory=memory)
 
 
 ADAPTER = VaddAdapter()

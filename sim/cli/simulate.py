@@ -22,6 +22,8 @@ from sim.run.result import RunResult
 if TYPE_CHECKING:
     from sim.run.run import Target
 
+_ROOT = Path(__file__).resolve().parents[2]
+
 
 def simulate(
     target: Target,
@@ -145,11 +147,12 @@ def print_result(result: RunResult, written: Sequence[Path]) -> None:
     for path in written:
         print(path)
     if result.measured is not None:
-        where = f"docs/{result.measured.engine}.md says what has room for them"
+        page = Path("docs") / f"{result.measured.engine}.md"
+        where = f"; {page} lists the formats that have room" if (_ROOT / page).exists() else ""
         for name, share in result.measured.errors.items():
-            if name.startswith(SATURATED):
+            if name.startswith(SATURATED) and share:
                 what = name.removeprefix(SATURATED).removesuffix("_ratio")
-                print(f"loomwork: warning: {share:.2%} of the {what} saturated; {where}", file=sys.stderr)
+                print(f"loomwork: warning: {share:.2%} of the {what} saturated{where}", file=sys.stderr)
     for line in result.mismatches:
         print(f"loomwork: {line}", file=sys.stderr)
 

@@ -130,7 +130,9 @@ def simulate(
             more = len(answer.violations) - _SHOWN_VIOLATIONS
             raise SimulationError(f"{shown}{f'; and {more} more' if more > 0 else ''}; see {directory}")
         results = {b.argument: np.load(directory / b.file) for b in buffers if b.output}
-    except SimulationError:
+    except SimulationError as error:
+        if wave_file is not None and wave_file.exists():
+            raise SimulationError(f"{error}; waveforms until then: {wave_file}") from error
         raise
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from hw.board import load_board
 from hw.board.resources import Resources
 from hw.errors import ToolError
-from hw.registry import find_engine
+from hw.registry import find_engine, known_engines
 from sim.build import synthesis, yosys
 from sim.build.cache import VARIABLE, BuildCache
 from sim.build.synthesis import Part, Synthesis, synthesize
@@ -230,10 +230,8 @@ def test_a_region_without_room_is_named():
 def test_an_engine_that_is_none_is_named():
     result = CliRunner().invoke(app, ["resources", "atention"])
     assert result.exit_code == 2
-    assert (
-        "engine must be one of attention, conv, oram, scheduler, or a YAML file, not 'atention'"
-        in result.stderr
-    )
+    names = ", ".join(sorted(known_engines()))
+    assert f"engine must be one of {names}, or a YAML file, not 'atention'" in result.stderr
 
 
 @pytest.mark.usefixtures("tools")

@@ -139,9 +139,14 @@ def test_a_memory_that_no_port_has_is_not_traced(kernel, tmp_path):
 
 
 def test_a_kernel_that_hangs_is_given_up(kernel, tmp_path, monkeypatch):
+    """The message names the waveforms, which show the stall."""
     monkeypatch.setattr(launch_module, "_LIMIT_EXTRA_CYCLES", 500)
     with pytest.raises(SimulationError, match=r"^the kernel did not finish in 2100 cycles \(no AXI rule was"):
         simulate_call(kernel, call(64, hang=1), tmp_path / "run", expected_cycles=100)
+    with pytest.raises(SimulationError, match=r"waveforms until then: \S+/waves\.(fst|vcd)$"):
+        simulate_call(
+            kernel, call(64, hang=1), tmp_path / "run", expected_cycles=100, waves=tmp_path / "waves.any"
+        )
     assert (tmp_path / "run" / "sim.log").exists()
 
 
