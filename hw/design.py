@@ -40,6 +40,8 @@ class Design:
     config: Any
     templates: Path | None  #: Folder of the engine's own templates, if it has one; see `hw.engine.Engine`.
     bursts_under_way: tuple[int, int]  #: Of reads and of writes at each memory port; see `hw.engine.Engine`.
+    #: Of a control-only simulation: memory ports that read zeros and write nothing.
+    constant_ports: tuple[str, ...] = ()
 
     @property
     def config_hash(self) -> str:

@@ -80,6 +80,13 @@ class Engine(abc.ABC, Generic[Config, Workload]):
         """
         return undivided(board)
 
+    def data_ports(self, config: Config, board: Board) -> tuple[str, ...]:
+        """Name the memory ports whose data decide nothing: no handshake and no address depends on them.
+
+        A control-only simulation reads zeros there; by default no port is named.
+        """
+        return ()
+
     @abc.abstractmethod
     def predict(self, workload: Workload, config: Config, board: Board) -> Prediction:
         """Predict cycles and bytes of a launch with the analytic model: no tensors, no simulation.

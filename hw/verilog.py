@@ -121,6 +121,7 @@ def generate(
         config=config,
         templates=engine.templates,
         bursts_under_way=engine.bursts_under_way,
+        constant_ports=engine.data_ports(config, board) if control_only else (),
     )
 
 

@@ -9,6 +9,7 @@ from hw.attention.driver.workload import AttentionWorkload
 from hw.attention.kernel.arguments import argument_table
 from hw.attention.kernel.body import AttentionBody
 from hw.attention.model.predict import predict
+from hw.attention.movers.ports import TABLE_PORT
 from hw.attention.regions import regions
 from hw.attention.resources import estimate
 from hw.board import Board
@@ -78,6 +79,10 @@ class AttentionEngine(Engine[AttentionConfig, AttentionWorkload]):
         """Assign each port a channel of its own, while there are any."""
         ports = self.arguments(config, board).ports
         return {port: int(port.removeprefix("gmem")) % board.memory.channels for port in ports}
+
+    def data_ports(self, config: AttentionConfig, board: Board) -> tuple[str, ...]:
+        """Return all ports but the one of tables."""
+        return tuple(port for port in self.arguments(config, board).ports if port != f"gmem{TABLE_PORT}")
 
     def regions(self, config: AttentionConfig, board: Board) -> Regions:
         """See `hw.attention.regions`."""

@@ -7,7 +7,7 @@ clock, which goes through VPI twice a cycle, it was 63 k.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,10 +56,15 @@ def _ports(verilog: str, module: str) -> list[Port]:
 
 
 def bench_top(
-    verilog: str, kernel: str, memories: Mapping[str, Sequence[str]], *, clock_mhz: float
+    verilog: str,
+    kernel: str,
+    memories: Mapping[str, Sequence[str]],
+    *,
+    clock_mhz: float,
+    constant: Collection[str] = (),
 ) -> tuple[str, list[str]]:
     """Return the SystemVerilog of the module `TOP` around the module ``kernel`` of some Verilog, and its
-    ports; ``memories`` has the AXI ports behind each memory.
+    ports; ``memories`` has the AXI ports behind each memory.  Of ports in ``constant`` all data are 0.
 
     The kernel's ports are ``ap_clk``, ``ap_rst_n``, ``interrupt``, ``s_axi_control_*`` and
     ``m_axi_<port>_*``; its clock sets the time axis of waveforms.  Python drives and reads the module's
@@ -92,7 +97,7 @@ def bench_top(
     }
     for memory, names in memories.items():
         if names:
-            instances.append(_memory(memory, [axi[name] for name in names], wires, links))
+            instances.append(_memory(memory, {name: axi[name] for name in names}, constant, wires, links))
     kernel_links = ",\n".join(f"    .{port.name}({links[port.name]})" for port in ports if port.name in links)
     declared = [
         f"{'output' if port.output else 'input'} bit {_range(port.bits)}{port.name}" for port in control
@@ -111,8 +116,16 @@ def bench_top(
     return text, [*_OWN, *(port.name for port in control)]
 
 
-def _memory(memory: str, ports: Sequence[Mapping[str, Port]], wires: list[str], links: dict[str, str]) -> str:
+def _memory(
+    memory: str,
+    named: Mapping[str, Mapping[str, Port]],
+    constant: Collection[str],
+    wires: list[str],
+    links: dict[str, str],
+) -> str:
     """Connect one memory; adds its wires and the kernel's links, and returns the instance."""
+    ports = list(named.values())
+    fixed = [name in constant for name in named]
     widths = {
         key: {port[key].bits for port in ports if key in port} for key in ("rdata", "wdata", "awid", "arid")
     }
@@ -126,8 +139,8 @@ def _memory(memory: str, ports: Sequence[Mapping[str, Port]], wires: list[str], 
     for member, default in _REQUESTS.items():
         width = bits[re.sub("^(aw|ar|w|b|r)", "", member)]
         parts = []
-        for port in ports:
-            if member not in port:
+        for port, still in zip(ports, fixed, strict=True):
+            if member not in port or (still and member in ("wdata", "wstrb")):
                 value = f"3'd{(data_bits // 8).bit_length() - 1}" if default is None else default
                 parts.append(f"{width}'({value})" if default == "'0" else value)
                 continue
@@ -142,13 +155,17 @@ def _memory(memory: str, ports: Sequence[Mapping[str, Port]], wires: list[str], 
         wires.append(f"  wire {_range(width * len(ports))}{vector};")
         connections.append(f"    .{member}({vector})")
         for index, port in enumerate(ports):
-            if member in port:
+            if member in port and member == "rdata" and fixed[index]:
+                links[port[member].name] = f"{width}'(0)"
+            elif member in port:
                 links[port[member].name] = (
                     f"{vector}[{index * width} +: {width}]" if len(ports) > 1 else vector
                 )
     sizes = {"PORTS": len(ports), "ADDR_BITS": 64, "DATA_BITS": data_bits, "ID_BITS": id_bits}
-    parameters = ", ".join([f'.NAME("{memory}")', *(f".{name}({size})" for name, size in sizes.items())])
-    return f"  loom_memory #({parameters}) {memory} (\n" + ",\n".join(connections) + "\n  );"
+    mask = sum(1 << index for index, still in enumerate(fixed) if still)
+    parameters = [f'.NAME("{memory}")', *(f".{name}({size})" for name, size in sizes.items())]
+    parameters += [f".CONSTANT({len(ports)}'h{mask:x})"] if mask else []
+    return f"  loom_memory #({', '.join(parameters)}) {memory} (\n" + ",\n".join(connections) + "\n  );"
 
 
 def _range(bits: int) -> str:

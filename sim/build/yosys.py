@@ -69,13 +69,21 @@ def mapped(texts: Mapping[str, str], name: str, *, note: str = "") -> Path:
     return BuildCache("netlists").get(key_of(["mapped", texts[name], *commands]), build)[0]
 
 
-def run_yosys(folder: Path, verilog: str, commands: Sequence[str], name: str, *, note: str = "") -> None:
+def run_yosys(
+    folder: Path,
+    verilog: str,
+    commands: Sequence[str],
+    name: str,
+    *,
+    note: str = "",
+    title: str = "Synthesizing",
+) -> None:
     """Read Verilog and run commands in a folder; `ToolError` when pyosys is missing, or Yosys fails."""
     if importlib.util.find_spec("pyosys") is None:
         raise ToolError("Yosys is missing: install pyosys, which the extra `dev` of Loomwork brings")
     (folder / _SOURCE).write_text(verilog)
     command = [sys.executable, "-c", _SCRIPT, f"read_verilog {_SOURCE}", *commands]
-    run_logged(command, folder, f"Synthesizing {name}", f"Yosys cannot synthesize {name}", note=note)
+    run_logged(command, folder, f"{title} {name}", f"Yosys cannot synthesize {name}", note=note)
     (folder / _SOURCE).unlink()
 
 

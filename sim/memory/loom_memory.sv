@@ -16,7 +16,8 @@ module loom_memory #(
     parameter int PORTS = 1,
     parameter int ADDR_BITS = 64,
     parameter int DATA_BITS = 256,
-    parameter int ID_BITS = 1
+    parameter int ID_BITS = 1,
+    parameter bit [PORTS-1:0] CONSTANT = '0  // ports whose data are 0
 ) (
     input bit clk,
     input bit rst_n,
@@ -84,7 +85,7 @@ module loom_memory #(
         {request[p*RequestWords+4], request[p*RequestWords+3]} = 64'(awaddr[p*ADDR_BITS+:ADDR_BITS]);
         {request[p*RequestWords+6], request[p*RequestWords+5]} = 64'(araddr[p*ADDR_BITS+:ADDR_BITS]);
       end
-      if (wvalid[p]) begin
+      if (!CONSTANT[p] && wvalid[p]) begin
         for (int w = 0; w < StrobeWords; w++)
           request[p*RequestWords+7+w] = 32'(wstrb[p*DATA_BITS/8+:DATA_BITS/8] >> (32*w));
         for (int w = 0; w < DataWords; w++)
@@ -98,7 +99,7 @@ module loom_memory #(
             <= response[p*ResponseWords+0][9:0];
         bid[p*ID_BITS+:ID_BITS] <= ID_BITS'(response[p*ResponseWords+1][15:0]);
         rid[p*ID_BITS+:ID_BITS] <= ID_BITS'(response[p*ResponseWords+1][31:16]);
-        if (response[p*ResponseWords+0][4])
+        if (!CONSTANT[p] && response[p*ResponseWords+0][4])
           for (int w = 0; w < DataWords; w++)
             rdata[p*DATA_BITS+32*w+:32] <= response[p*ResponseWords+2+w];
       end

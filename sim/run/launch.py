@@ -15,6 +15,7 @@ from hw.errors import InputError
 from hw.launch import Buffers, Launch
 from sim.bench.plan import PROGRESS_FILE, Answer, Plan
 from sim.bench.top import TOP, bench_top
+from sim.build.control import without_data
 from sim.build.simulator import Built, SimulationError, build, run
 from sim.host.progress import ProgressLine
 from sim.memory.config import CONFIG_VARIABLE, model_sources
@@ -43,10 +44,13 @@ def build_kernel(design: Design, *, trace: bool = False) -> Built:
     """Build the simulator of a kernel with its memories; see `sim.build.simulator.build`."""
     board = design.board
     behind = ports_by_memory(design.table.ports, board)
-    bench, visible = bench_top(design.verilog, design.top_name, behind, clock_mhz=board.clock_mhz)
     # Kernels that differ only in their header, as by a memory's timing, share a simulator.
     header, gap, text = design.verilog.partition("\n\n")
     gates = "\n" * header.count("\n") + gap + text
+    constant = design.constant_ports
+    if not trace:  # waveforms show every signal
+        gates = without_data(gates, design.top_name, constant)
+    bench, visible = bench_top(gates, design.top_name, behind, clock_mhz=board.clock_mhz, constant=constant)
     sources = {"kernel.v": gates, "bench.sv": bench, **model_sources()}
     return build(sources, top=TOP, visible=visible, trace=trace)
 
