@@ -332,3 +332,18 @@ def test_strips(seed):
         )
     layers.insert(2, Layer(config, rng))
     check(config, layers, stall=(0.0, 0.5, 0.9)[seed], seed=seed)
+
+
+def test_rows_freed_by_a_layer_do_not_count_for_the_next():
+    """The next layer's rows follow each other so fast that all of them fit into the pipeline's latency."""
+    config, rng = small(), random.Random(0)
+    shape = {"rows": 9, "columns": 1, "words": 1, "kernel": (1, 1), "stride": (1, 1), "pads": [0, 0]}
+    check(config, [Layer(config, rng, offsets=Offsets.NONE, **shape) for _ in range(2)])
+
+
+def test_a_pixel_waits_for_its_offsets():
+    """Four entries arrive more slowly than the four steps that take them."""
+    config, rng = small(taps=1), random.Random(0)
+    shape = {"rows": 4, "columns": 4, "words": 1, "kernel": (2, 2), "stride": (1, 1), "dilation": (1, 1)}
+    layer = Layer(config, rng, offsets=Offsets.FREE, groups=1, bound=2, pads=[1, 1], **shape)
+    check(config, [layer], stall=0.5)

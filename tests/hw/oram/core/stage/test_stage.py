@@ -233,6 +233,24 @@ def test_a_key_is_not_where_it_was():
     check(config, stage, touches, seed=0)
 
 
+def test_an_entry_is_free_after_the_window_of_its_move():
+    """A window after the move its entry is still taken: an item takes another one, behind an item that
+    waits.
+    """
+    config, stage = build(**BASE, pad="always")
+    model = model_of(config, "free")
+    model.no_room = 0
+    record, elsewhere, keys = config.host_pages, config.host_pages + 1, model.keys[:7]
+    operations = [(Code.PUT, key) for key in keys[:6]]  # four fill the list, two wait
+    operations += [(Code.DELETE, keys[0])]  # the first of them moves
+    operations += [(Code.NOP, 0)] * (config.window - 1)
+    operations += [(Code.PUT, keys[6]), (Code.DELETE, keys[1])]  # the second one moves, not this one
+    touches = [touch for code, key in operations for touch in model.play(code, key, [record], [elsewhere])]
+    assert model.found["store"] == 3
+    assert model.found["move"] == 2
+    check(config, stage, touches, seed=0)
+
+
 def test_a_page_takes_what_it_has_room_for():
     """Four items of the list move into a page of five slots; then one of four more, and the others wait."""
     config, stage = build(**BASE)
