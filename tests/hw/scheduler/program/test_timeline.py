@@ -20,13 +20,13 @@ def step(source, result, *, compute_cycles):
     return StepWord(cores=(core,))
 
 
-def streaming(words, *, compute_cycles):
+def streaming(words, *, compute_cycles=0, ring=16):
     """One step that reads a stream and keeps its result."""
-    source = OperandWord(address=0, words=words, via=Via.MEMORY, ring=16)
+    source = OperandWord(address=0, words=words, via=Via.MEMORY, ring=ring)
     return SchedulerProgram(
         word_bytes=32,
         steps=(step(source, OperandWord(address=16, words=words), compute_cycles=compute_cycles),),
-        reads=(TransferWord(dram_address=0, address=0, words=words, start_step=0, ring=16),),
+        reads=(TransferWord(dram_address=0, address=0, words=words, start_step=0, ring=ring),),
     )
 
 
@@ -48,6 +48,14 @@ def test_a_stream_is_exposed_until_arithmetic_hides_it():
     assert bare.cycles_total > words + 50
     assert hidden.exposed_cycles == 0
     assert hidden.cycles_total < 4 * words + 30
+
+
+@pytest.mark.parametrize("ring", [1, 2])
+def test_a_short_ring_passes_its_words_in_three_cycles(ring):
+    """Room shows two cycles after the release of a word."""
+    words = 600
+    later = predict(streaming(words, ring=ring)).cycles_total - predict(streaming(words)).cycles_total
+    assert later == pytest.approx(words * (3 / ring - 1), abs=3)
 
 
 def test_a_slower_memory_takes_longer():
