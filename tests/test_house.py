@@ -239,6 +239,29 @@ def test_functions_stay_short(package):
     assert not long
 
 
+def signals(node):
+    """Return the calls of `Signal` among the values of a tuple that have no name of their own."""
+    calls = [value for value in node.elts if isinstance(value, ast.Call)]
+    return [
+        call
+        for call in calls
+        if ast.unparse(call.func) in ("Signal", "Signal.like")
+        and not any(keyword.arg == "name" for keyword in call.keywords)
+    ]
+
+
+@pytest.mark.parametrize("package", ["hw", "examples"])
+def test_signals_are_named_in_waves(package):
+    """Amaranth names a signal after the variable it is assigned to, alone: in a tuple only the last has one."""
+    nameless = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in modules(package)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple) and signals(node.value)
+    ]
+    assert not nameless
+
+
 @pytest.mark.parametrize("package", ["hw", "sim"])
 def test_members_and_parameters_are_said_where_they_are_declared(package):
     section = re.compile(r"^ *(Members|Parameters|Attributes)\b.*\n *-{3,}$", re.MULTILINE)

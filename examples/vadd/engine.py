@@ -99,13 +99,15 @@ class VaddBody(wiring.Component):
         axi.connect(m, write=c.axi, port=self.gmem2)
 
         # One command for each DMA; a call of no words has none and is done at once.
-        running, nothing = Signal(), Signal()
+        running = Signal()
+        nothing = Signal()
         m.d.sync += nothing.eq(self.start & (self.args.words == 0))
         with m.If(self.start | self.done):
             m.d.sync += running.eq(self.start)
         dmas: dict[str, Any] = {"a": a, "b": b, "c": c}
         for (name, dma), counter in zip(dmas.items(), BYTES, strict=True):
-            fresh, before = Signal(), Signal.like(dma.bytes_useful)
+            fresh = Signal()
+            before = Signal.like(dma.bytes_useful)
             m.d.comb += [
                 dma.command.valid.eq(fresh),
                 dma.command.payload.address.eq(self.args[name]),
@@ -118,7 +120,8 @@ class VaddBody(wiring.Component):
                 m.d.sync += fresh.eq(0)
 
         # A word of sums leaves when both summands are there.
-        moved, sums = Signal(), []
+        moved = Signal()
+        sums = []
         for lane in range(0, self._sizes["data_width"], 32):
             adder = self._placer.place(m, f"adder_{lane // 32}", "vadd_adder", Adder)
             m.d.comb += adder.i_a.eq(a.o.payload.data[lane : lane + 32])

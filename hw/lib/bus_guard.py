@@ -66,7 +66,9 @@ class BusGuard(wiring.Component):
             source, target = (i, o) if o.signature.members[name].flow is Out else (o, i)
             m.d.comb += getattr(target, name).eq(getattr(source, name))
         # A register at each port, which may be far from the source of `hold`.
-        hold, no_reads, no_writes = Signal(), Signal(), Signal()
+        hold = Signal()
+        no_reads = Signal()
+        no_writes = Signal()
         write_data = Signal(init=1)  # may pass
         m.d.sync += [
             hold.eq(self.hold),
@@ -86,7 +88,9 @@ class BusGuard(wiring.Component):
 
         # Addressed bursts without their last data, or -1: data may be first.  When held and without a waiting
         # address, data pass until the count is 0.
-        owed, some_owed, following = Signal(self._bits), Signal(), Signal()
+        owed = Signal(self._bits)
+        some_owed = Signal()
+        following = Signal()
         addressed, sent = o.awvalid & o.awready, o.wvalid & o.wready & o.wlast
         m.d.comb += following.eq(some_owed)
         with m.If(addressed & ~sent):
@@ -101,7 +105,8 @@ class BusGuard(wiring.Component):
         ]
 
         # One count for reads and writes, of registered events; `settled` delays the hold as much.
-        settled, count = Signal(3), Signal(self._bits)
+        settled = Signal(3)
+        count = Signal(self._bits)
         events = {
             "read_begun": o.arvalid & o.arready,
             "write_begun": addressed,
@@ -117,7 +122,8 @@ class BusGuard(wiring.Component):
             self.idle.eq(settled.all() & ~count.any()),
         ]
 
-        read_error, write_error = Signal(), Signal()
+        read_error = Signal()
+        write_error = Signal()
         m.d.sync += [
             read_error.eq(o.rvalid & o.rready & (o.rresp != axi.RESP_OKAY)),
             write_error.eq(o.bvalid & o.bready & (o.bresp != axi.RESP_OKAY)),

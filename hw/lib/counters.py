@@ -86,7 +86,9 @@ class Counters(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Make the gates."""
         m = Module()
-        start, done, busy = Signal(), Signal(), Signal()
+        start = Signal()
+        done = Signal()
+        busy = Signal()
         stall = Signal.like(self.stall)
         m.d.sync += [start.eq(self.start), done.eq(self.done), busy.eq(self.busy), stall.eq(self.stall)]
         running = Signal()

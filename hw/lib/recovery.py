@@ -51,8 +51,10 @@ class Recovery(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         """Delay ``engine_done``, and time the steps after an error."""
         m = Module()
-        errors, idle = Signal.like(self.error), Signal.like(self.idle)
-        any_error, all_idle = Signal(), Signal()
+        errors = Signal.like(self.error)
+        idle = Signal.like(self.idle)
+        any_error = Signal()
+        all_idle = Signal()
         m.d.sync += [
             errors.eq(self.error),
             idle.eq(self.idle),

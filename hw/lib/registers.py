@@ -127,7 +127,8 @@ class RegisterFile(wiring.Component):
             )
         )
         # The sampled word, and the high word of the same moment.
-        self.answer, self.kept = Signal(32), Signal(32)
+        self.answer = Signal(32)
+        self.kept = Signal(32)
         # Registers beside the state: write enables of a word's bytes, an argument's copy follows the host,
         # and the address within a block.
         self.enables = {
@@ -168,7 +169,8 @@ class RegisterFile(wiring.Component):
             return read & (state.read_word == offset // 4)
 
         # Start and done.
-        ended, launch = Signal(), Signal()
+        ended = Signal()
+        launch = Signal()
         m.d.comb += [ended.eq(self.done & state.running), launch.eq(state.started & ~state.running)]
         m.d.sync += self.start.eq(launch)
         with m.If(launch):

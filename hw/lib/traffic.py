@@ -89,7 +89,9 @@ class AddressPattern(wiring.Component):
         m = Module()
         linear = Signal(48)
         state = Signal(64, init=_SEED)
-        a, b, c = Signal(64), Signal(64), Signal(64)
+        a = Signal(64)
+        b = Signal(64)
+        c = Signal(64)
         m.d.comb += [
             a.eq(state ^ (state << 13)[:64]),
             b.eq(a ^ (a >> 7)),
@@ -176,9 +178,11 @@ class _Direction(wiring.Component):
         program = self.program
         m.submodules.pattern = pattern = AddressPattern(addr_width=self._addr_width)
         m.submodules.watch = watch = _Stopwatch()
-        running, issue = Signal(), Signal()
+        running = Signal()
+        issue = Signal()
         now = Signal(48)
-        issued, finished = Signal(32), Signal(32)
+        issued = Signal(32)
+        finished = Signal(32)
         under_way = Signal(range(MAX_OUTSTANDING + 1))
         pause = Signal(16)
         identifier = Signal(8)
@@ -258,7 +262,8 @@ class ReadTraffic(_Direction):
         m = Module()
         port = self.axi
         first = Signal(init=1)
-        address, beat = Signal(), Signal()
+        address = Signal()
+        beat = Signal()
         m.d.comb += [
             port.rready.eq(1),
             address.eq(port.arvalid & port.arready),
@@ -298,7 +303,10 @@ class WriteTraffic(_Direction):
         to_send = Signal(range(MAX_OUTSTANDING + 1))
         index = Signal(8)
         pause = Signal(8)
-        address, beat, last, response = Signal(), Signal(), Signal(), Signal()
+        address = Signal()
+        beat = Signal()
+        last = Signal()
+        response = Signal()
         m.d.comb += [
             port.wvalid.eq(
                 (to_send != 0) & (pause == 0) & (~self.program.follow | (self.moved < self.followed))

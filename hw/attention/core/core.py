@@ -112,7 +112,8 @@ class AttentionCore(wiring.Component):
         connect(m, finish.result, drain.i)
         connect(m, drain.o, flipped(self.o))
         m.d.comb += finish.drained.eq(drain.freed)
-        decode, restart = Signal(attrs={"keep": 1} if config.decodes else {}), Signal()
+        decode = Signal(attrs={"keep": 1} if config.decodes else {})
+        restart = Signal()
         if config.decodes:
             m.d.sync += decode.eq(self.decode)
             m.d.comb += restart.eq(self.decode ^ decode)

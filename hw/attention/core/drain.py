@@ -92,7 +92,8 @@ class Drain(wiring.Component):
         m.d.comb += [results.i.payload.eq(self.i.payload), results.i.valid.eq(self.i.valid)]
         m.submodules.passes = passes = Fifo(PassResult(config), depth=PASSES_AHEAD + 2)
         # Two registers: the end of a pass's loading is late, and the loading waits for room here.
-        roomy, loaded = Signal(init=1), Signal(name="comes")
+        roomy = Signal(init=1)
+        loaded = Signal(name="comes")
         m.d.sync += [
             roomy.eq(passes.level < PASSES_AHEAD),
             loaded.eq(self.passes.valid & roomy),
@@ -103,7 +104,10 @@ class Drain(wiring.Component):
 
         row = Signal(range(config.rows))
         beat = Signal(range(self._beats))
-        issue, last_beat, last_row, last = Signal(), Signal(), Signal(), Signal()
+        issue = Signal()
+        last_beat = Signal()
+        last_row = Signal()
+        last = Signal()
         free = Signal(range(_PLACES + 1), init=_PLACES)
         m.d.comb += [
             last_beat.eq(beat == self._last_beat(result)[: len(beat)]),

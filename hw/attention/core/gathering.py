@@ -94,7 +94,8 @@ class Gathering(wiring.Component):
         lanes = Signal()
         step = Signal(range(config.merge_steps))
         near = Signal()  # at most `_STEPS_AHEAD` steps follow this one
-        find, add = Signal(), Signal()
+        find = Signal()
+        add = Signal()
         counts: Value = find | add | lanes
         ends_round = counts & (group == groups - 1)
         m.d.comb += [

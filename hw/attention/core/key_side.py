@@ -82,8 +82,13 @@ class KeySide(wiring.Component):
         active = Signal()
         part = Signal(range(config.folds))
         index = Signal(config.index_bits)
-        room, ends_key, ends_tile, ends_pass = Signal(), Signal(), Signal(), Signal()
-        takes_key, takes_tile, ready = Signal(), Signal(), Signal()
+        room = Signal()
+        ends_key = Signal()
+        ends_tile = Signal()
+        ends_pass = Signal()
+        takes_key = Signal()
+        takes_tile = Signal()
+        ready = Signal()
         m.d.comb += [
             ends_key.eq(part == tile.last_key_part),
             ends_tile.eq(ends_key & (index == tile.last_index)),
@@ -122,7 +127,8 @@ class KeySide(wiring.Component):
         # Room in the logit buffers: entries, and complete tiles.
         entry = Signal(range(config.logit_entries))
         slot = Signal(range(LOGIT_TILES))
-        entries, tiles = Signal(range(config.logit_entries + 1)), Signal(range(LOGIT_TILES + 1))
+        entries = Signal(range(config.logit_entries + 1))
+        tiles = Signal(range(LOGIT_TILES + 1))
         m.d.comb += room.eq((entries != config.logit_entries) & (tiles != LOGIT_TILES))
         m.d.sync += [
             entries.eq(entries + takes_key - self.freed),
@@ -179,7 +185,8 @@ class KeySide(wiring.Component):
         """Pick each part of the queries once, in the first cycle in which its key's part may arrive."""
         config = self._config
         bank = Signal(init=1)
-        picked, opens = Signal(), Signal()
+        picked = Signal()
+        opens = Signal()
         pick = Signal(QueryPick(config))
         m.d.comb += [
             pick.valid.eq(active & ~picked),

@@ -83,7 +83,9 @@ class QuerySide(wiring.Component):
         ready, room, take, load, offers = (
             Signal(name=name) for name in ("there", "room", "take", "load", "offers")
         )
-        ends_row, last, ends_pass = Signal(), Signal(), Signal()
+        ends_row = Signal()
+        last = Signal()
+        ends_pass = Signal()
         known, empty = self.i_empty.valid, self.i_empty.payload
         in_use: Any = (self.loaded & ~self.take).any()
         offered: Any = -1

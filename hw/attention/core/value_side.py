@@ -162,7 +162,8 @@ class ValueSide(wiring.Component):
 
         merged = self._next_merge(m, tile, bank, end_wait, merge_wait, waiting)
 
-        step, read = Signal(ValueStep(config)), Signal(LogitRead(config))
+        step = Signal(ValueStep(config))
+        read = Signal(LogitRead(config))
         m.d.comb += [
             read.valid.eq(issue),
             read.slot.eq(slot),
@@ -188,7 +189,8 @@ class ValueSide(wiring.Component):
     ) -> Any:
         """Return the tile whose merge begins: the one that waits for it, else the one that ends now."""
         timing = CoreTiming(self._config)
-        end, merged = Signal(TileEnd(self._config)), Signal(TileEnd(self._config))
+        end = Signal(TileEnd(self._config))
+        merged = Signal(TileEnd(self._config))
         free = Signal()
         m.d.comb += [
             free.eq(merge_wait == 0),

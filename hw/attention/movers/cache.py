@@ -85,7 +85,9 @@ class PartCache(wiring.Component):
         """Make the gates."""
         m = Module()
         config, command = self._config, self.command.payload
-        room, issue, from_port = Signal(), Signal(), Signal()
+        room = Signal()
+        issue = Signal()
+        from_port = Signal()
         key = Signal(config.index_bits + 1)
         part = Signal(range(config.folds))
         port = Signal(range(config.ports))

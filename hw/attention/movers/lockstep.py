@@ -73,7 +73,8 @@ class Lockstep(wiring.Component):
         rounds = Signal(range(PartReader.PARTS + 1))
         token, take = level[0], self.o.take
         taken = Signal(range(KEPT_PARTS))  # of the pass
-        again, more = Signal(), Signal(range(KEPT_PARTS + 1), reset_less=True)
+        again = Signal()
+        more = Signal(range(KEPT_PARTS + 1), reset_less=True)
         m.d.sync += [again.eq(take & self.o.last & self.o.keep), more.eq(taken + 1)]
         with m.If(take):
             m.d.sync += taken.eq(Mux(self.o.last, 0, taken + 1))

@@ -90,7 +90,9 @@ class PartReader(wiring.Component):
         m.submodules.addresses = addresses = Skid(address)
         room = Signal(range(self._ahead + 1), init=self._ahead)
         roomy = room >= self._BURST_BEATS
-        taken, leaves, issue = Signal(), Signal(), Signal()
+        taken = Signal()
+        leaves = Signal()
+        issue = Signal()
         m.d.comb += [
             addresses.i.payload.address.eq(splitter.o.payload.address[bytes_bits:]),
             addresses.i.payload.len.eq(splitter.o.payload.beats - 1),
@@ -110,7 +112,8 @@ class PartReader(wiring.Component):
 
         # Rows of the RAM: of the newest part, of the part taken last, and of the part before the pass.
         newest = Signal(range(self.PARTS), init=self.PARTS - 1)
-        last_taken, mark = Signal.like(newest), Signal.like(newest)
+        last_taken = Signal.like(newest)
+        mark = Signal.like(newest)
         address = Signal.like(newest, reset_less=True)  # of the part that is read
         opens = Signal(init=1)  # the next part is the first of a pass that may be kept
         again = self.last & self.keep

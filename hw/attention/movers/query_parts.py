@@ -78,7 +78,8 @@ class QueryParts(wiring.Component):
         current = self.i.payload.q
         number = Signal(range(config.rows + 1))
         start = Signal(ADDRESS_BITS)  # of the piece, behind the pass's first one
-        held, free = Signal(), Signal()
+        held = Signal()
+        free = Signal()
         place = Signal(ADDRESS_BITS - UNIT_SHIFT - part_shift, reset_less=True)
         parts = Signal(len(current.units) - part_shift, reset_less=True)
         ends = number == current.count - 1
@@ -141,7 +142,8 @@ class QueryParts(wiring.Component):
         m.submodules.skid = skid = Skid(self._elements)
         connect(m, waiting.o, skid.i)
         connect(m, skid.o, flipped(self.o))
-        take, left = Signal(), Signal()
+        take = Signal()
+        left = Signal()
         ends = index == order.payload.parts - 1
         m.d.comb += [
             take.eq(order.valid & (room != 0) & Array([reader.available for reader in readers])[turn]),

@@ -72,7 +72,8 @@ class QueryReader(wiring.Component):
         current = self.i.payload
         piece = Signal(range(config.rows + 1))
         start = Signal(ADDRESS_BITS)  # of the piece, with the base
-        go, ends = Signal(), Signal()
+        go = Signal()
+        ends = Signal()
         m.d.comb += [
             go.eq(self.i.valid & dma.command.ready & rows.i.ready),
             ends.eq(piece == current.q.count - 1),

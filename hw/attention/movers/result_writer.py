@@ -75,7 +75,8 @@ class ResultWriter(wiring.Component):
         connect(m, given.o, packer.i)
         piece = Signal(range(config.rows + 1))
         distance = Signal(ADDRESS_BITS)
-        go, ends = Signal(), Signal()
+        go = Signal()
+        ends = Signal()
         m.d.comb += [
             dma.i.payload.data.eq(packer.o.payload),
             dma.i.valid.eq(packer.o.valid),

@@ -61,7 +61,8 @@ class TileFetch(wiring.Component):
         plan = Signal(TilePlan(config), reset_less=True)
         request = plan.request
         ports = config.ports.bit_length() - 1
-        roomy, push = Signal(), Signal(name="push")
+        roomy = Signal()
+        push = Signal(name="push")
         stages = [Signal(name=f"valid_{n}") for n in range(4)]
         m.d.comb += [self.i.ready.eq(roomy), push.eq(stages[-1])]
         m.d.sync += plan.eq(self.i.payload)

@@ -31,7 +31,8 @@ class _Registers:
     def __init__(self, config: AttentionConfig) -> None:
         self.heads_left = Signal(COUNT_BITS)  # this set's included
         self.group_left = Signal(COUNT_BITS)
-        self.k_offset, self.v_offset = Signal(ADDRESS_BITS), Signal(ADDRESS_BITS, name="v_offset")
+        self.k_offset = Signal(ADDRESS_BITS)
+        self.v_offset = Signal(ADDRESS_BITS, name="v_offset")
         self.clear = Signal()
         self.opens_group = Signal()
         # Of the set.
@@ -40,7 +41,8 @@ class _Registers:
             Signal(ADDRESS_BITS, name=name) for name in ("q_set", "o_set", "slopes")
         )
         # To the next set.
-        self.q_stride, self.o_stride = Signal(ADDRESS_BITS), Signal(ADDRESS_BITS, name="o_stride")
+        self.q_stride = Signal(ADDRESS_BITS)
+        self.o_stride = Signal(ADDRESS_BITS, name="o_stride")
         self.opens_set = Signal()
         # Of the block.
         self.queries_left = Signal(KEY_BITS)  # this block's included
@@ -55,7 +57,8 @@ class _Registers:
             Signal(page_groups_shape(config), name=name) for name in ("first_group", "last_group")
         )
         self.following_group = Signal(COUNT_BITS)
-        self.ends_group, self.ends_job = Signal(), Signal(name="ends_job")
+        self.ends_group = Signal()
+        self.ends_job = Signal(name="ends_job")
 
 
 class PassWalker(wiring.Component):

@@ -50,7 +50,8 @@ class RowWalker(wiring.Component):
         following = Signal(signed(POSITION_BITS))
         position = Signal(signed(POSITION_BITS))
         opens = Signal(init=1)  # the row is a head's first
-        advance, step = Signal(), Signal()
+        advance = Signal()
+        step = Signal()
         ends_head = place == (current.positions - 1)[: len(place)]
         ends_pass = ends_head & (head == (current.heads - 1)[: len(head)])
         m.d.comb += [

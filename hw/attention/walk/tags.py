@@ -93,7 +93,8 @@ class CacheTags(wiring.Component):
         wiped = Signal(range(slots))
         place = Signal()  # the tile has a slot
         asked, known, end = (Signal(config.index_bits + 1, name=name) for name in ("asked", "known", "end"))
-        start, same = Signal(config.index_bits), Signal()
+        start = Signal(config.index_bits)
+        same = Signal()
         tag, lead = read.data, request.lead
         m.d.comb += [
             o.slot.eq(Mux(source.ring, request.tile & (source.slots - 1), request.tile)),

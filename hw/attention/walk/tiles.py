@@ -24,13 +24,15 @@ class _Registers:
 
     def __init__(self, config: AttentionConfig) -> None:
         # ``decided``: it is decided in this cycle whether the pass is ``empty``.
-        self.decided, self.empty = Signal(), Signal(name="empty")
+        self.decided = Signal()
+        self.empty = Signal(name="empty")
         self.unknown = Signal()  # whether the pass at hand is empty
         self.no_keys = Signal()  # in its range
         self.some = Signal()  # of the word's bits, before any is cleared
         self.owed = Signal()  # a clear, by a pass without tiles
         self.current = Signal(KeyPass(config), reset_less=True)
-        self.tile, self.last_tile = Signal(tile_shape(config)), Signal(tile_shape(config))
+        self.tile = Signal(tile_shape(config))
+        self.last_tile = Signal(tile_shape(config))
         self.none, self.outside, self.opens, self.closes = (
             Signal(name=name) for name in ("none", "outside", "opens", "closes")
         )

@@ -74,7 +74,9 @@ class BypassCut(wiring.Component):
         connect(m, flipped(self.command), commands.i)
         connect(m, flipped(self.i), words.i)
         connect(m, out.o, flipped(self.o))
-        job, left, active = Signal(command), Signal(2 * SIDE_BITS), Signal()
+        job = Signal(command)
+        left = Signal(2 * SIDE_BITS)
+        active = Signal()
         last = Signal()
         step = cutter.rows.valid & cutter.rows.ready
         m.d.comb += [

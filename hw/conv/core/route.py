@@ -133,7 +133,8 @@ class RouteEnd(wiring.Component):
         m = Module()
         m.submodules.turns = turns = Fifo(Turn(), depth=_JOBS)
         connect(m, flipped(self.i), turns.i)
-        left, last = Signal(TOTAL_BITS), Signal()
+        left = Signal(TOTAL_BITS)
+        last = Signal()
         ends = self.step & last
         m.d.comb += turns.o.ready.eq(~self.active | ends)
         with m.If(self.step):

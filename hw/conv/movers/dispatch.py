@@ -120,7 +120,10 @@ class Dispatch(wiring.Component):
         ]
         if config.gather_words:
             needs.append((self.gather, has(d.GATHER)))
-        ready, fresh, accept, asked = Signal(), Signal(2), Signal(), Signal()
+        ready = Signal()
+        fresh = Signal(2)
+        accept = Signal()
+        asked = Signal()
         jobs = Signal(_OPEN_BITS)
         room = Signal()
         m.d.sync += [

@@ -53,7 +53,9 @@ class GatherRequester(wiring.Component):
         """Accept a request when all queues have room, so that nothing stalls in the stages."""
         m = Module()
         config = self._config
-        job, active, room = Signal(GatherRead(config), reset_less=True), Signal(), Signal()
+        job = Signal(GatherRead(config), reset_less=True)
+        active = Signal()
+        room = Signal()
         request = self.requests.payload
         go = Signal()
         flights = self._flights(m, go)

@@ -77,14 +77,20 @@ class WordTurn:
     def __init__(self, m: Module, config: ConvConfig, command: Any) -> None:
         lanes = config.lanes // config.ports
         shift = lanes.bit_length() - 1
-        last_word, word, left = Signal(WORDS_BITS), Signal(WORDS_BITS), Signal(TOTAL_BITS)
+        last_word = Signal(WORDS_BITS)
+        word = Signal(WORDS_BITS)
+        left = Signal(TOTAL_BITS)
         #: ``active``: a map is active. ``step``, an input: the word is done.
-        self.active, self.step = Signal(), Signal()
+        self.active = Signal()
+        self.step = Signal()
         #: ``has``: for each port, whether it has a slice of this word. ``ends``: for each port, whether the
         #: slice is its last of the part.
-        self.has, self.ends = Signal(config.ports), Signal(config.ports)
+        self.has = Signal(config.ports)
+        self.ends = Signal(config.ports)
         slices = [Signal(WORDS_BITS + 1, name=f"slices_{p}") for p in range(config.ports)]
-        taken, last, following = Signal(), Signal(), Signal(WORDS_BITS)
+        taken = Signal()
+        last = Signal()
+        following = Signal(WORDS_BITS)
         m.d.comb += [
             last.eq(left == 0),
             command.ready.eq(~self.active | (self.step & last)),

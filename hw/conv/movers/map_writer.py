@@ -86,7 +86,9 @@ class PortWriter(wiring.Component):
         ]
 
         job = Signal(PortMap(config), reset_less=True)
-        active, left, go = Signal(), Signal.like(job.rows), Signal()
+        active = Signal()
+        left = Signal.like(job.rows)
+        go = Signal()
         m.submodules.commands = commands = Skid(dma.command.payload.shape())
         connect(m, commands.o, dma.command)
         m.d.comb += [
@@ -159,7 +161,10 @@ class MapWriter(wiring.Component):
         m.submodules.waiting = waiting = Fifo(config.ports, depth=2 * _MAPS + 2)  # ports that each map has
         connect(m, flipped(self.i), words.i)
         turn = WordTurn(m, config, turns.o)
-        ready, given, done, accept = [], [], [], Signal()
+        ready = []
+        given = []
+        done = []
+        accept = Signal()
         used = Signal(config.ports)
         m.d.comb += [
             turns.i.payload.words.eq(self.map.payload.words),

@@ -147,7 +147,8 @@ class ConvMovers(wiring.Component):
         ]
 
         # Done when no job is left or open, and the log is written.
-        running, quiet = Signal(), Signal()
+        running = Signal()
+        quiet = Signal()
         m.d.comb += [
             jobs.start.eq(self.start),
             jobs.address.eq(self.jobs),

@@ -80,7 +80,10 @@ class OffsetReader(wiring.Component):
         ]
 
         # The format of the entries that leave the cutter.
-        fields, left, active, step = Signal(2), Signal(TOTAL_BITS), Signal(), Signal()
+        fields = Signal(2)
+        left = Signal(TOTAL_BITS)
+        active = Signal()
+        step = Signal()
         ends = step & (left == 0)
         m.d.comb += [
             step.eq(active & cutter.o.valid & entries.i.ready),

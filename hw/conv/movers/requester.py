@@ -48,9 +48,14 @@ class Requester(wiring.Component):
         m = Module()
         config = self._config
         job = Signal(MapRead(config), reset_less=True)
-        rows_left, chunks_left = Signal.like(job.rows), Signal.like(job.chunks)  # after this one
+        # after this one
+        rows_left = Signal.like(job.rows)
+        chunks_left = Signal.like(job.chunks)
         covered = Signal.like(job.token_chunks)  # chunks left of a token
-        last, allowed, free, go = Signal(), Signal(), Signal(), Signal()
+        last = Signal()
+        allowed = Signal()
+        free = Signal()
+        go = Signal()
         m.d.comb += [
             last.eq(chunks_left == 0),
             allowed.eq((covered != 0) | (job.token_chunks == 0)),
@@ -58,7 +63,8 @@ class Requester(wiring.Component):
             self.row_token.ready.eq(self.busy & ~allowed & job.by_row),
             self.i.ready.eq(~self.busy),
         ]
-        commands, idle = self.commands, Signal(config.ports + 1)
+        commands = self.commands
+        idle = Signal(config.ports + 1)
         # Commands are offered in one cycle and checked in the next: no `ready` reaches the counters.
         m.d.sync += free.eq(idle.all() & ~go & ~free)
         m.d.comb += go.eq(self.busy & allowed & free)

@@ -87,12 +87,14 @@ class SidePort(wiring.Component):
 
         # The log.  Jobs end further apart than a queue of a few entries needs to be written.
         m.submodules.entries = entries = Fifo(64, depth=16)
-        cycle, address = Signal(64), Signal(ADDRESS_BITS)
+        cycle = Signal(64)
+        address = Signal(ADDRESS_BITS)
         m.d.sync += cycle.eq(cycle + 1)
         with m.If(self.start):
             m.d.sync += [cycle.eq(0), address.eq(self.log)]
         unwritten = Signal(range(32))
-        commanded, sent = Signal(), Signal()
+        commanded = Signal()
+        sent = Signal()
         ended = writer.done.valid & writer.done.ready
         m.d.sync += unwritten.eq(unwritten + self.written - ended)
         m.d.comb += [

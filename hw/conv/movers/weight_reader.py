@@ -56,10 +56,14 @@ class WeightReader(wiring.Component):
 
         # A job: its weights of taps, then its tiles once for each block.
         job = jobs.o.payload
-        repeated, first_done = Signal.like(job.repeats), Signal()
-        asks_first, go, ends = Signal(), Signal(), Signal()
+        repeated = Signal.like(job.repeats)
+        first_done = Signal()
+        asks_first = Signal()
+        go = Signal()
+        ends = Signal()
         # Whether it has weights of taps is known a cycle late.
-        has_first, seen = Signal(), Signal()
+        has_first = Signal()
+        seen = Signal()
         m.d.sync += [has_first.eq(job.bytes != 0), seen.eq(jobs.o.valid & ~ends)]
         m.d.comb += [
             asks_first.eq(~first_done & has_first),
@@ -91,7 +95,8 @@ class WeightReader(wiring.Component):
         tile_beats = -(-config.tile_bits // width)
         parameter_beats = -(-config.outputs // per_beat)
         left = Signal(packet.records.shape())  # beats of the packet after this one
-        is_tile, known = Signal(), Signal()
+        is_tile = Signal()
+        known = Signal()
         target = Mux(is_tile, self.tiles.ready, self.taps.ready)
         passed = Signal()
         m.d.comb += [

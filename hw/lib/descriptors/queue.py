@@ -71,7 +71,9 @@ class DescriptorQueue(wiring.Component):
         # Words are shifted into a descriptor from above.
         raw = Signal(self._bits, reset_less=True)
         place = Signal(range(words))
-        push, joined, taken = Signal(), Signal(), Signal()
+        push = Signal()
+        joined = Signal()
+        taken = Signal()
         m.d.comb += [
             taken.eq(self.o.valid & self.o.ready),
             queue.o.ready.eq(~self.o.valid | taken),
@@ -88,7 +90,8 @@ class DescriptorQueue(wiring.Component):
             m.d.sync += self.o.valid.eq(1)
 
         # Addresses, while the queue has room for the words.
-        unasked, untaken = Signal(COUNT_BITS), Signal(COUNT_BITS)
+        unasked = Signal(COUNT_BITS)
+        untaken = Signal(COUNT_BITS)
         ahead = Signal(range(self._ahead + 1))
         asked = self.fetch.valid & self.fetch.ready
         m.d.comb += [

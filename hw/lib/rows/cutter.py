@@ -106,10 +106,18 @@ class RowCutter(wiring.Component):
 
         # Of the current part, computed a part ahead: its units, its end from the head's first unit, whether
         # it lies in two words.  Whether it is its row's last, and whether its row is the last.
-        take, end = Signal(range(part_units + 1)), Signal(range(word_units + part_units))
-        spans, ends_row, last_row = Signal(), Signal(), Signal()
-        first_take, first_ends = Signal.like(take), Signal()  # of a row's first part
-        final, step, fill, used = Signal(), Signal(), Signal(), Signal()
+        take = Signal(range(part_units + 1))
+        end = Signal(range(word_units + part_units))
+        spans = Signal()
+        ends_row = Signal()
+        last_row = Signal()
+        # of a row's first part
+        first_take = Signal.like(take)
+        first_ends = Signal()
+        final = Signal()
+        step = Signal()
+        fill = Signal()
+        used = Signal()
         following = Signal.like(offsets[0], name="following")
         m.d.comb += [
             final.eq(ends_row & last_row),

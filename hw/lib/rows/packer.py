@@ -74,8 +74,13 @@ class RowPacker(wiring.Component):
         units_left = Signal.like(units)  # of this row
 
         # Of the next beat: whether it is its row's last, whether its row is the last, and its units.
-        ends_row, last_row, given = Signal(), Signal(), Signal(range(beat_units + 1))
-        free, step, final, whole = Signal(), Signal(), Signal(), Signal()
+        ends_row = Signal()
+        last_row = Signal()
+        given = Signal(range(beat_units + 1))
+        free = Signal()
+        step = Signal()
+        final = Signal()
+        whole = Signal()
         total = Signal(range(2 * word_units))
         m.d.comb += [
             free.eq(~o.valid | o.ready),

@@ -195,7 +195,8 @@ class OramBody(wiring.Component):
     ) -> None:
         """Seal and write the pages of the stage, or empty ones."""
         config = self._config
-        left, pause = Signal(range(config.page_beats + 1)), Signal(range(config.page_beat_cycles))
+        left = Signal(range(config.page_beats + 1))
+        pause = Signal(range(config.page_beat_cycles))
         empty = (left != 0) & (pause == 0)
         with m.If(init.announce.valid):
             m.d.sync += [left.eq(config.page_beats), pause.eq(0)]

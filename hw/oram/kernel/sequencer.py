@@ -56,7 +56,8 @@ class Sequencer(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         """A state machine, and a count of quiet cycles."""
         m = Module()
-        lasting, refused = Signal(len(LASTING)), Signal(len(Fault) - len(LASTING))
+        lasting = Signal(len(LASTING))
+        refused = Signal(len(Fault) - len(LASTING))
         m.d.sync += lasting.eq(lasting | self.fault.as_value())
         m.d.comb += [self.status.eq(Cat(lasting, refused)), self.halt.eq(lasting.any())]
 

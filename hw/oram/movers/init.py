@@ -51,7 +51,8 @@ class Init(wiring.Component):
         m.submodules.places, m.submodules.unwritten = places, unwritten = self.places, self.unwritten
         pages = self._count(m, "pages", config.host_pages, self.request)
         records = self._count(m, "records", config.records, self.record)
-        wait, left = Signal(range(config.page_cycles)), Signal(range(config.host_pages + 1))
+        wait = Signal(range(config.page_cycles))
+        left = Signal(range(config.host_pages + 1))
         taken = self.request.valid & self.request.ready
         m.d.comb += [
             self.request.valid.eq(pages.valid & (wait == 0) & places.some & unwritten.some),

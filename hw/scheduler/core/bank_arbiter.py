@@ -44,7 +44,9 @@ class BankArbiter(wiring.Component):
         """Make the gates."""
         m = Module()
         inputs = len(self.i)
-        requests, left, grant = Signal(inputs), Signal(inputs), Signal(inputs)
+        requests = Signal(inputs)
+        left = Signal(inputs)
+        grant = Signal(inputs)
         now = Signal(inputs)  # inputs not yet served in this round, or those of a new one
         m.d.comb += [
             requests.eq(Cat(port.valid for port in self.i)),

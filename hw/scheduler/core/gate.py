@@ -60,7 +60,8 @@ class WriteGate(wiring.Component):
         m = Module()
         m.submodules.ahead = ahead = Skid(self._word)
         connect(m, flipped(self.i), ahead.i)
-        filled, allowed = Signal(), Signal()
+        filled = Signal()
+        allowed = Signal()
         place, following = self.word.place, ahead.o.payload.place
         m.d.comb += [
             ahead.o.ready.eq(~filled | self.granted),

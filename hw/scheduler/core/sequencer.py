@@ -60,7 +60,8 @@ class StepSequencer(wiring.Component):
         m = Module()
         step = self.steps.payload
         # One bit a core: its command is not accepted yet; its done is outstanding.
-        asked, awaited = Signal(self._config.cores), Signal(self._config.cores)
+        asked = Signal(self._config.cores)
+        awaited = Signal(self._config.cores)
         for core, (row, command) in enumerate(zip(self.rows, self.commands, strict=True)):
             m.d.comb += [
                 command.payload.eq(row.payload),

@@ -42,8 +42,12 @@ class TrafficEngine(wiring.Component):
         """Source places -> read -> located word -> digest -> output word -> write, at the target places."""
         m = Module()
         command = self.command.payload
-        arrived, take, give = Signal(), Signal(), Signal()
-        left, some_left = Signal(self._config.size_bits), Signal()  # words still to be made
+        arrived = Signal()
+        take = Signal()
+        give = Signal()
+        # words still to be made
+        left = Signal(self._config.size_bits)
+        some_left = Signal()
         begin, computing = self._run(m, some_left)
 
         m.submodules.sources = sources = AddressGenerator(self._config, Via)
@@ -73,8 +77,11 @@ class TrafficEngine(wiring.Component):
     def _run(self, m: Module, some_left: Signal) -> tuple[Signal, Signal]:
         """Accept a command, count its least cycles, signal done; return ``begin`` and ``computing``."""
         command = self.command.payload
-        begin, running = Signal(), Signal()
-        cycles, computing = Signal(CYCLES_BITS), Signal()  # least cycles left, this one included
+        begin = Signal()
+        running = Signal()
+        # least cycles left, this one included
+        cycles = Signal(CYCLES_BITS)
+        computing = Signal()
         m.d.comb += [
             self.command.ready.eq(~running),
             begin.eq(self.command.valid & self.command.ready),
@@ -115,7 +122,8 @@ class TrafficEngine(wiring.Component):
         whether one is due, and the lead after it.
         """
         command, bits = self.command.payload, self._config.size_bits
-        total_in, total_out = Signal(bits), Signal(bits)
+        total_in = Signal(bits)
+        total_out = Signal(bits)
         lead = Signal(signed(bits + 2))
         difference = Signal(signed(bits + 1))  # of O and I
         taken, given, both = (Signal.like(lead, name=name) for name in ("taken", "given", "both"))
@@ -146,7 +154,8 @@ class TrafficEngine(wiring.Component):
         command, config = self.command.payload, self._config
         digest = Signal(config.word_bits)
         # Keys make output words of equal digests differ.
-        head, key = Signal(LANE_BITS), Signal(LANE_BITS)
+        head = Signal(LANE_BITS)
+        key = Signal(LANE_BITS)
         first_head = command.operator << LANE_BITS - OPERATOR_BITS
         with m.If(begin):
             m.d.sync += [

@@ -58,7 +58,8 @@ def test_values_and_assignments(seed):
 
 
 def test_what_gates_drive_is_not_assigned():
-    m, driven = Module(), Signal(4)
+    m = Module()
+    driven = Signal(4)
     m.d.comb += driven.eq(3)
 
     async def testbench(ctx):

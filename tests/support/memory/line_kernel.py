@@ -118,8 +118,13 @@ class LineBody(wiring.Component):
 
     def _clock(self, m: Module) -> tuple[Signal, Signal, Signal]:
         """Return when an operation begins, the cycle, and random bits; and end well after the last."""
-        fire, now, random = Signal(), Signal(32), Signal(128, init=0x9E3779B97F4A7C15F39CC0605CEDC835)
-        running, left, wait, after = Signal(), Signal(32), Signal(32), Signal(12)
+        fire = Signal()
+        now = Signal(32)
+        random = Signal(128, init=0x9E3779B97F4A7C15F39CC0605CEDC835)
+        running = Signal()
+        left = Signal(32)
+        wait = Signal(32)
+        after = Signal(12)
         m.d.sync += [now.eq(now + 1), self.done.eq(0)]
         # xorshift128 with shifts of 23, 17 and 26, whole words a cycle.
         m.d.sync += random.eq(Cat(random[64:], _xorshift(m, random[:64], random[64:])))
@@ -146,7 +151,8 @@ class LineBody(wiring.Component):
         """
         stamps = Fifo(data.StructLayout({"cycle": 32, "line": len(line)}), depth=512, ram_style="distributed")
         m.submodules[f"stamps_{name}"] = stamps
-        place, ends = Signal(range(max(2, count))), Signal()
+        place = Signal(range(max(2, count)))
+        ends = Signal()
         moved = words.valid & words.ready
         m.d.comb += [
             stamps.i.payload.cycle.eq(now),
@@ -188,7 +194,8 @@ class LineBody(wiring.Component):
                 queue.i.valid.eq(ends & wanted),
             ]
             queues.append((queue, places))
-        step, turn = Signal(2), Signal(range(max(2, len(queues))))
+        step = Signal(2)
+        turn = Signal(range(max(2, len(queues))))
         for n, (queue, places) in enumerate(queues):
             choices = Array(Const(place, 3) for place in (*places, 0, 0, 0)[:4])
             with m.If(turn == n):
@@ -207,7 +214,8 @@ class LineBody(wiring.Component):
 
 def _xorshift(m: Module, old: Any, kept: Any) -> Any:
     """Return the next word of xorshift128+ without its sum (Vigna, 2014)."""
-    first, second = Signal(64), Signal(64)
+    first = Signal(64)
+    second = Signal(64)
     m.d.comb += first.eq(old ^ (old << 23))
     m.d.comb += second.eq(first ^ kept ^ (first >> 17) ^ (kept >> 26))
     return second

@@ -72,7 +72,8 @@ class Reciprocal(wiring.Component):
         remainder = Signal(RECIPROCAL_BITS, reset_less=True)
         quotient = Signal(RECIPROCAL_BITS, reset_less=True)
         left = Signal(range(_STEPS + 1))
-        starting, ending = Signal(), Signal()
+        starting = Signal()
+        ending = Signal()
 
         m.d.sync += [starting.eq(self.start.valid), ending.eq(left == 1)]
         with m.If(self.start.valid):

@@ -124,8 +124,10 @@ class LogitBuffer(wiring.Component):
 
         # A cycle after its last logit the maximum is rounded up.  A cycle later the running maximum is
         # updated, and kept by slot until the tile is read.
-        ended, complete = Signal(), Signal()
-        opened, opens = Signal(reset_less=True), Signal(reset_less=True)
+        ended = Signal()
+        complete = Signal()
+        opened = Signal(reset_less=True)
+        opens = Signal(reset_less=True)
         written = Signal(range(LOGIT_TILES), reset_less=True)
         slot = Signal(range(LOGIT_TILES), reset_less=True)
         peak = Signal(signed(MAXIMUM_BITS), reset_less=True)
@@ -156,7 +158,8 @@ class LogitBuffer(wiring.Component):
             ]
 
         # While a tile is read.
-        rise, ending = Signal(RESCALE_BITS, reset_less=True), Signal()
+        rise = Signal(RESCALE_BITS, reset_less=True)
+        ending = Signal()
         maximum, last_rise, reached = (
             payload_register(m, getattr(self, name), name=f"{name}_held")
             for name in ("maximum", "rise", "reached")

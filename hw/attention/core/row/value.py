@@ -210,7 +210,8 @@ class ValueUnit(wiring.Component):
             width=_Finished(config).size, depth=2, ram_style="distributed"
         )
         put, get = finished.write_port(), finished.read_port(domain="comb")
-        coming, reading = Signal(), Signal(init=1)
+        coming = Signal()
+        reading = Signal(init=1)
         given, taken = data.View(_Finished(config), put.data), data.View(_Finished(config), get.data)
         m.d.sync += [coming.eq(coming ^ later.last), reading.eq(reading ^ self.merge_begins)]
         m.d.comb += [

@@ -66,17 +66,23 @@ class Fill(wiring.Component):
         m = Module()
         job = self.job
         m.submodules.rows = rows = RowPlace(self._config)
-        row, column = Signal(SIDE_BITS), Signal(SIDE_BITS)
-        columns_left, words_left = Signal(SIDE_BITS), Signal.like(job.words)  # after this one
+        row = Signal(SIDE_BITS)
+        column = Signal(SIDE_BITS)
+        # after this one
+        columns_left = Signal(SIDE_BITS)
+        words_left = Signal.like(job.words)
         pair = Signal(range(self._config.bank_words))  # address of this pixel, or of the even one before it
         offset = Signal.like(pair)
         begins = Signal()  # a row begins: it needs room
-        active, room = Signal(), Signal()
+        active = Signal()
+        room = Signal()
 
         # Room for a row is known a cycle late, which costs nothing: room never goes away.
         ahead = Signal(SLOT_BITS)  # row less freed, less slots: negative while there is room
         m.d.sync += ahead.eq(row - self.freed - job.slots)
-        taken, pixel_ends, row_ends = Signal(), Signal(), Signal()
+        taken = Signal()
+        pixel_ends = Signal()
+        row_ends = Signal()
         m.d.comb += [
             self.i.ready.eq(active & room),
             self.open.eq(active),
@@ -112,7 +118,8 @@ class Fill(wiring.Component):
             m.d.sync += [columns_left.eq(job.columns - 1), words_left.eq(job.words - 1), begins.eq(0)]
 
         # The sum, then the banks.
-        enable, sum_enable = Signal(4), Signal(4)
+        enable = Signal(4)
+        sum_enable = Signal(4)
         m.d.comb += enable.eq(
             Mux(job.strip, Const(1, 4) << rows.bank, Const(1, 4) << ((rows.bank[0] << 1) | column[0]))
         )
@@ -168,7 +175,9 @@ class RowPlace(wiring.Component):
         sub = Signal(3)
         group = Signal.like(self.base)  # address of the group of rows
         inner = Signal.like(self.base)  # distance of the row from that address
-        last_sub, last_bank, last_slot = Signal(), Signal(), Signal()
+        last_sub = Signal()
+        last_bank = Signal()
+        last_slot = Signal()
         stride = Signal(range(2 * self._config.bank_words))  # distance from a group to the next
         m.d.comb += self.base.eq(group + inner)
         # The last row of a group is known a cycle late: rows are further apart than that.

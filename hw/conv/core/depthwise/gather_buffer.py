@@ -91,7 +91,9 @@ class GatherBuffer(wiring.Component):
         rows = 2 * config.taps
         left = Signal(rows + 1)  # requests left: rows of taps, and the end
         first = Signal.like(left)
-        room, ask, take = Signal(), Signal(), Signal()
+        room = Signal()
+        ask = Signal()
+        take = Signal()
         # Distance of the step's last place from the oldest one in use, less one; its top bits are 0 if it is
         # free.
         ahead = Signal(place_bits(config))
@@ -136,8 +138,10 @@ class GatherBuffer(wiring.Component):
         """Write words by the oldest note; then that pixel is complete, or the next note applies."""
         config = self._config
         note = notes.payload
-        word, second = Signal(WORDS_BITS), Signal()
-        taken, last = Signal(), Signal()
+        word = Signal(WORDS_BITS)
+        second = Signal()
+        taken = Signal()
+        last = Signal()
         m.d.comb += [
             self.i.ready.eq(notes.valid & ~note.ends),
             taken.eq(self.i.valid & self.i.ready),

@@ -109,9 +109,13 @@ class GatherScan(wiring.Component):
         config, job = self._config, self.job
         m.submodules.table = table = TapTable(config)
         line = signed(SIDE_BITS + 3)
-        step, column = Signal(range(MAX_TAPS)), Signal(SIDE_BITS)
-        y, x = Signal(signed(COORDINATE_BITS)), Signal(signed(COORDINATE_BITS))
-        low, high = Signal(line), Signal(line)  # rows of the window: first, and end
+        step = Signal(range(MAX_TAPS))
+        column = Signal(SIDE_BITS)
+        y = Signal(signed(COORDINATE_BITS))
+        x = Signal(signed(COORDINATE_BITS))
+        # rows of the window: first, and end
+        low = Signal(line)
+        high = Signal(line)
         m.d.comb += [
             table.start.eq(self.start),
             table.job.eq(job),

@@ -51,12 +51,15 @@ class TapLoader(wiring.Component):
         cells = config.lanes // config.cell_lanes
         header = Signal(PacketHeader())
         left = Signal.like(header.records)
-        inside, half = Signal(), Signal()
+        inside = Signal()
+        half = Signal()
         layers = Signal(range(3))
         part = Signal(range(max(2, per_beat)))
         offered = data.View(PacketHeader(), self.i.payload[: PacketHeader().size])
         records = Signal(inside.shape())
-        begin, step, ends = Signal(), Signal(), Signal()
+        begin = Signal()
+        step = Signal()
+        ends = Signal()
         m.d.comb += [
             records.eq(self.i.valid & inside),
             begin.eq(self.i.valid & ~inside & (layers != 2)),
@@ -78,14 +81,17 @@ class TapLoader(wiring.Component):
         # The last record is in flight for some cycles, and so is a reader's first address.
         m.d.sync += layers.eq(layers + complete - self.release)
 
-        cell, lane = Signal.like(load.cell), Signal.like(load.lane)
+        cell = Signal.like(load.cell)
+        lane = Signal.like(load.lane)
         address = Signal.like(load.address)
-        taps, one = Signal(), Signal()
+        taps = Signal()
+        one = Signal()
         m.d.comb += [
             taps.eq((header.kind == Record.TAPS) | (header.kind == Record.DOT)),
             one.eq(header.kind == Record.DOT_PARAMETERS),
         ]
-        last_lane, last_cell = Signal(), Signal()
+        last_lane = Signal()
+        last_cell = Signal()
         m.d.comb += [
             last_lane.eq(taps | (lane == Mux(one, 1, config.cell_lanes - 1))),
             last_cell.eq(one | (cell == cells - 1)),

@@ -70,14 +70,16 @@ class OffsetDot(wiring.Component):
         connect(m, entries.o, flipped(self.offsets))
 
         # A word leaves with its last pass.
-        word, step, address = (
-            Signal.like(job.fill.words),
-            Signal.like(job.passes),
-            Signal(range(config.dot_words)),
-        )
-        go, last_pass, last_word, ready = Signal(), Signal(), Signal(), Signal()
+        word = Signal.like(job.fill.words)
+        step = Signal.like(job.passes)
+        address = Signal(range(config.dot_words))
+        go = Signal()
+        last_pass = Signal()
+        last_word = Signal()
+        ready = Signal()
         in_flight = Signal(range(_ENTRIES + 1))
-        offer, offered = Signal(), Signal()
+        offer = Signal()
+        offered = Signal()
         # A word once offered stays valid, however many entries are in flight by then.
         m.d.sync += ready.eq(self.loaded & ~self.start & ((in_flight < _ENTRIES - 4) | offered))
         m.d.comb += [

@@ -76,10 +76,13 @@ class OffsetStore(wiring.Component):
         active = Signal()
         left = Signal.like(command.pixels)  # pixels after this one
         entries_left = Signal.like(command.entries)
-        taken, pixel_ends = Signal(), Signal()
+        taken = Signal()
+        pixel_ends = Signal()
         free = Signal(range(depth + 1), init=depth)
         room = Signal(init=1)
-        settled, prepared, full = Signal(init=1), Signal(init=1), Signal()
+        settled = Signal(init=1)
+        prepared = Signal(init=1)
+        full = Signal()
         m.d.comb += [
             self.command.ready.eq(~active & settled),
             self.computed.eq(command.dot),
@@ -100,8 +103,11 @@ class OffsetStore(wiring.Component):
             ]
 
         # Entries are clamped, scanned, then written.
-        clamped, write, arrived = Signal(offset_entry(config)), Signal(), Signal()
-        put, ends = Signal(), Signal()
+        clamped = Signal(offset_entry(config))
+        write = Signal()
+        arrived = Signal()
+        put = Signal()
+        ends = Signal()
         m.d.sync += [put.eq(taken), ends.eq(pixel_ends)]
         self._clamp(m, command, clamped)
         entry: Any = clamped

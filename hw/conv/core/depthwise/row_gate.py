@@ -48,8 +48,11 @@ class RowGate(wiring.Component):
         m = Module()
         job = self.job
         line = signed(SIDE_BITS + 3)
-        need, free, after = Signal(line), Signal(line), Signal(line)
-        enough, complete = Signal(), Signal()
+        need = Signal(line)
+        free = Signal(line)
+        after = Signal(line)
+        enough = Signal()
+        complete = Signal()
         fresh = Signal(2)  # cycles in which the comparison is of the previous row
         change = self.start | self.begin
         m.d.sync += [
@@ -60,8 +63,10 @@ class RowGate(wiring.Component):
         ]
 
         # The limit of free rows is at least 0: rows above the map's edge were never written.
-        next_row, next_slot = Signal.like(self.row), Signal(SLOT_BITS + 1)
-        moved, moves = Signal(range(8)), Signal()
+        next_row = Signal.like(self.row)
+        next_slot = Signal(SLOT_BITS + 1)
+        moved = Signal(range(8))
+        moves = Signal()
         wrapped = Signal.like(self.slot)
         m.d.comb += [
             after.eq(free + job.stride_rows),

@@ -95,7 +95,9 @@ class Sampler(wiring.Component):
         """Run one layer at a time, held in a register that all parts read."""
         m = Module()
         config = self._config
-        job, start, half = Signal(TapCommand(config)), Signal(), Signal()
+        job = Signal(TapCommand(config))
+        start = Signal()
+        half = Signal()
         m.d.comb += [self.start.eq(start), self.job.eq(job), self.half.eq(half)]
         m.submodules.fill = fill = Fill(config)
         m.submodules.taps = taps = TapWalker(config)
@@ -113,7 +115,8 @@ class Sampler(wiring.Component):
         m.d.comb += [self.open.eq(fill.open), self.computed.eq(store.computed)]
 
         # A layer is taken, walked, and drained.
-        done, drained = Signal(), Signal()
+        done = Signal()
+        drained = Signal()
         # Parameters are read until the last result is scaled.
         drain = self.LATENCY + LaneCell.latency(config)
         left = Signal(range(drain + 1))
@@ -255,7 +258,8 @@ class Sampler(wiring.Component):
             store.full.eq(gather.full),
             store.complete.eq(gather.complete),
         ]
-        place, after = Signal.like(store.place), Signal.like(store.place)
+        place = Signal.like(store.place)
+        after = Signal.like(store.place)
         word = delay(m, "gather_word", step.word, _PLACE, reset=False)
         ends = step.valid & step.pixel_ends & (job.offsets != Offsets.NONE)
         m.d.sync += [
@@ -286,7 +290,8 @@ class Sampler(wiring.Component):
     ) -> tuple[list[list[Any]], list[list[Any]]]:
         """Join steps with offsets; returns the addresses and the points of each tap and slice."""
         config = self._config
-        square, free = Signal(), Signal()
+        square = Signal()
+        free = Signal()
         m.d.sync += [square.eq(job.offsets == Offsets.SQUARE), free.eq(job.offsets == Offsets.FREE)]
         m.d.comb += [tables.step.eq(step.step), tables.word.eq(step.word)]
         step_1 = delay(m, "step", step.step, 1, reset=False)

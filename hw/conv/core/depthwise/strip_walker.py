@@ -72,7 +72,10 @@ class StripWalker(wiring.Component):
         m.submodules.gate = gate = RowGate(self._config)
         m.d.comb += [gate.job.eq(job), gate.filled.eq(self.filled), gate.start.eq(self.start)]
         m.d.comb += self.row.eq(gate.row)
-        go, row_ends, active, at_row = Signal(), Signal(), Signal(), Signal()
+        go = Signal()
+        row_ends = Signal()
+        active = Signal()
+        at_row = Signal()
         places = [self._place(m, n, gate.begin) for n in range(3)]
         placed = Cat(place.settled for place in places).all()
 
@@ -80,15 +83,19 @@ class StripWalker(wiring.Component):
         dilation = job.dilation_columns
         column = Signal(SIDE_BITS + 1)
         word = Signal.like(o.word)
-        results, row = Signal(SIDE_BITS), Signal(SIDE_BITS)
+        results = Signal(SIDE_BITS)
+        row = Signal(SIDE_BITS)
         phase = Signal(signed(9))  # columns to the next result
         at_word = Signal()
         first = Signal(signed(9))
         m.d.sync += first.eq((dilation << 1) - job.pad_columns)
-        result, row_last = Signal(), Signal()
+        result = Signal()
+        row_last = Signal()
         # The last word and result are compared a cycle ahead.
-        ends, one_word = Signal(), job.fill.words == 1
-        last_result, one_result = Signal(), job.out_columns == 1
+        ends = Signal()
+        one_word = job.fill.words == 1
+        last_result = Signal()
+        one_result = job.out_columns == 1
         m.d.sync += row_last.eq(row == job.out_rows - 1)
         m.d.comb += [
             gate.begin.eq(active & at_row & gate.ready & placed & self.prepared),
@@ -119,7 +126,8 @@ class StripWalker(wiring.Component):
             m.d.sync += [column.eq(0), offset.eq(0), results.eq(0), phase.eq(first)]
             m.d.sync += last_result.eq(one_result)
             m.d.sync += [row.eq(row + 1), active.eq(~row_last), at_row.eq(1)]
-        ended, complete = Signal(), Signal()
+        ended = Signal()
+        complete = Signal()
         m.d.sync += complete.eq(self.filled == job.fill.rows)
         m.d.comb += self.done.eq(ended & complete)
         with m.If(row_ends & row_last):

@@ -53,10 +53,12 @@ class LayerTables(wiring.Component):
     def _fill_entries(self, m: Module) -> Signal:
         """Step through the slices of a pixel: slice s into table s mod G."""
         job, lanes = self.job, self._config.generators
-        word, lane = Signal(range(TAP_LAYER_WORDS + 1)), Signal(range(max(2, lanes)))
+        word = Signal(range(TAP_LAYER_WORDS + 1))
+        lane = Signal(range(max(2, lanes)))
         left = Signal.like(job.group_slices)
         entry = Signal(range(self._config.offset_entries + 1))
-        filled, end = Signal(), Signal()
+        filled = Signal()
+        end = Signal()
         m.d.comb += end.eq(lane == lanes - 1)
         with m.If(self.start):
             m.d.sync += [word.eq(0), lane.eq(0), entry.eq(0), left.eq(job.group_slices - 1), filled.eq(0)]

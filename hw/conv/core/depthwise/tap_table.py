@@ -52,12 +52,16 @@ class TapTable(wiring.Component):
         m = Module()
         job, lanes = self.job, self._config.taps
         tap = Signal(Tap())
-        row, column = Signal(3), Signal(3)
-        step, lane = Signal(range(MAX_TAPS + 1)), Signal(range(max(2, lanes)))
+        row = Signal(3)
+        column = Signal(3)
+        step = Signal(range(MAX_TAPS + 1))
+        lane = Signal(range(max(2, lanes)))
         filled = self.ready
         column_last = column == job.kernel_columns - 1
-        all_taps, end = Signal(), Signal()
-        next_lane, next_step = Signal.like(lane), Signal.like(step)
+        all_taps = Signal()
+        end = Signal()
+        next_lane = Signal.like(lane)
+        next_step = Signal.like(step)
         one = job.samples | (lanes == 1)
         m.d.comb += [
             end.eq((lane == lanes - 1) | one),
@@ -67,7 +71,8 @@ class TapTable(wiring.Component):
             tap.j.eq(column - (job.kernel_columns >> 1)),
             tap.on.eq(~all_taps),
         ]
-        y, x = Signal.like(tap.y), Signal.like(tap.x)
+        y = Signal.like(tap.y)
+        x = Signal.like(tap.x)
         m.d.comb += [tap.y.eq(y), tap.x.eq(x)]
         with m.If(self.start):
             m.d.sync += [row.eq(0), column.eq(0), y.eq(0), x.eq(0), step.eq(0), lane.eq(0)]

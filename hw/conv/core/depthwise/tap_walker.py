@@ -79,8 +79,11 @@ class TapWalker(wiring.Component):
         m.submodules.gate = gate = RowGate(self._config)
         m.d.comb += [gate.job.eq(job), gate.filled.eq(self.filled), gate.start.eq(self.start)]
 
-        active, go = Signal(), Signal()
-        at_word, at_pixel, at_row = Signal(), Signal(), Signal()
+        active = Signal()
+        go = Signal()
+        at_word = Signal()
+        at_pixel = Signal()
+        at_row = Signal()
         needs_offsets = Signal()
         m.d.sync += needs_offsets.eq(job.offsets != Offsets.NONE)
         stalled = at_row | (at_pixel & needs_offsets & ~self.pixel)
@@ -91,10 +94,14 @@ class TapWalker(wiring.Component):
             self.waits.eq((stalled & active) | ((at_word & ~self.room & active) << 1)),
         ]
 
-        step, word, weight = Signal.like(o.step), Signal.like(o.word), Signal.like(o.weight)
+        step = Signal.like(o.step)
+        word = Signal.like(o.word)
+        weight = Signal.like(o.weight)
         digit = Signal(2)
-        column, row = Signal(SIDE_BITS), Signal(SIDE_BITS)
-        y, x = Signal.like(o.y), Signal.like(o.x)
+        column = Signal(SIDE_BITS)
+        row = Signal(SIDE_BITS)
+        y = Signal.like(o.y)
+        x = Signal.like(o.x)
 
         def last(counter: Signal, limit: Value) -> Signal:
             """Compare a counter with its limit, which is known long before the first row begins."""
@@ -107,7 +114,9 @@ class TapWalker(wiring.Component):
         step_last, word_last = last(step, job.steps), last(word, job.fill.words)
         digit_last, column_last = last(digit, job.digits), last(column, job.out_columns)
         row_last = last(row, job.out_rows)
-        steps_end, pixel_ends, row_ends = Signal(), Signal(), Signal()
+        steps_end = Signal()
+        pixel_ends = Signal()
+        row_ends = Signal()
         m.d.comb += [
             # Samples: the word is innermost, then tap and digit.  Sums: the step, then the word.
             steps_end.eq(Mux(job.samples, step_last & word_last, step_last)),
@@ -134,7 +143,8 @@ class TapWalker(wiring.Component):
             with m.If(row_ends):
                 m.d.sync += [column.eq(0), x.eq(-job.pad_columns), row.eq(row + 1), y.eq(y + job.stride_rows)]
                 m.d.sync += active.eq(~row_last)
-        ended, complete = Signal(), Signal()
+        ended = Signal()
+        complete = Signal()
         m.d.sync += complete.eq(self.filled == job.fill.rows)
         with m.If(go & row_ends & row_last):
             m.d.sync += ended.eq(1)

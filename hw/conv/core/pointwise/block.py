@@ -91,10 +91,13 @@ class BlockBuffer(wiring.Component):
         wiring.connect(m, wiring.flipped(self.command), commands.i)
 
         # Credits: each block in turn is granted a half, and its token is sent, if it has one.
-        asked, given_to = Signal(), Signal()  # of the map whose blocks are granted halves
+        # of the map whose blocks are granted halves
+        asked = Signal()
+        given_to = Signal()
         more = Signal(range(1 << len(commands.o.payload.blocks)))  # blocks after the next
         given = Signal(range(3))  # halves that are not free
-        give, free = Signal(), Signal(init=1)
+        give = Signal()
+        free = Signal(init=1)
         m.d.comb += [
             promised.i.valid.eq(commands.o.valid & ~given_to),
             promised.i.payload.eq(commands.o.payload),
@@ -124,11 +127,19 @@ class BlockBuffer(wiring.Component):
     def _fill(self, m: Module, promised: Skid, give: Signal) -> Signal:
         """Write words to the halves that were granted; pulse when one is full."""
         held = Signal(self._command)  # the map whose words arrive: counts less one
-        active, is_open, is_last = Signal(), Signal(), Signal()
+        active = Signal()
+        is_open = Signal()
+        is_last = Signal()
         owed = Signal(range(3))  # blocks that have a half and are not full
-        half, address = Signal(), Signal(range(self._words))
-        word, pixel, last_pixel = Signal.like(held.words), Signal.like(held.block), Signal.like(held.block)
-        take, ends_pixel, ends_block, ends = Signal(), Signal(), Signal(), Signal()
+        half = Signal()
+        address = Signal(range(self._words))
+        word = Signal.like(held.words)
+        pixel = Signal.like(held.block)
+        last_pixel = Signal.like(held.block)
+        take = Signal()
+        ends_pixel = Signal()
+        ends_block = Signal()
+        ends = Signal()
         m.d.comb += [
             self.i.ready.eq(is_open),
             take.eq(self.i.valid & is_open),
@@ -167,7 +178,8 @@ class BlockBuffer(wiring.Component):
         ram = uninitialised(width=len(self.i.payload), depth=2 * self._words, ram_style=self._memory)
         m.submodules.ram = ram
         write = ram.write_port()
-        writes, full = Signal(), Signal()
+        writes = Signal()
+        full = Signal()
         place = Signal(range(2 * self._words), reset_less=True)
         payload = Signal(len(self.i.payload), reset_less=True)
         m.d.sync += [

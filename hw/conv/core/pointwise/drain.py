@@ -55,9 +55,12 @@ class Drain(wiring.Component):
         m.submodules.commands = commands = Fifo(DrainCommand(self._config), depth=QUEUE)
         wiring.connect(m, wiring.flipped(self.command), commands.i)
         layer = Signal(DrainCommand(self._config))  # counts of rows and columns, less one
-        held, active = Signal(), Signal()
+        held = Signal()
+        active = Signal()
         more = Signal.like(layer.blocks)  # blocks that have not begun
-        available, begin, end = Signal(), Signal(), Signal()
+        available = Signal()
+        begin = Signal()
+        end = Signal()
         m.d.comb += [
             available.eq(held & (more != 0) & self.results.full & (~layer.shuffle | self.bypass.full)),
             begin.eq(available & (~active | end)),
@@ -83,8 +86,10 @@ class Drain(wiring.Component):
         """Count the words of parts; returns the word, and whether it is the last of its part.  The latter is
         known ahead, and the ends of pixels, rows and blocks follow from it.
         """
-        word, before_last = Signal.like(words), Signal.like(words)
-        ends, only = Signal(name="ends_part"), Signal()
+        word = Signal.like(words)
+        before_last = Signal.like(words)
+        ends = Signal(name="ends_part")
+        only = Signal()
         with m.If(go):
             m.d.sync += [word.eq(Mux(ends, 0, word + 1)), ends.eq(Mux(ends, only, word == before_last))]
         with m.If(load):
@@ -105,8 +110,12 @@ class Drain(wiring.Component):
         """Count rows, columns, and parts of a block."""
         config = self._config
         row, column, last_row = (Signal.like(layer.rows, name=name) for name in ("row", "column", "last_row"))
-        part, again, row_again = Signal(), Signal(), Signal()  # second part, and second copy of pixel and row
-        pixel, row_start = Signal(range(config.block_words)), Signal(range(config.block_words))
+        # second part, and second copy of pixel and row
+        part = Signal()
+        again = Signal()
+        row_again = Signal()
+        pixel = Signal(range(config.block_words))
+        row_start = Signal(range(config.block_words))
         two = layer.parts[1]
         ends_pixel, ends_time, ends_columns, ends_row = (
             Signal(name=name) for name in ("ends_pixel", "ends_time", "ends_columns", "ends_row")
@@ -138,9 +147,11 @@ class Drain(wiring.Component):
                 m.d.sync += [pixel.eq(0), row_start.eq(0), row.eq(0)]
 
         # The addresses, a stage after the counters.
-        half, bypass_half = Signal(), Signal()
+        half = Signal()
+        bypass_half = Signal()
         address = (pixel + Mux(part, layer.words, 0) + Mux(layer.shuffle, word >> 1, word))[: len(pixel)]
-        last, last_bypass = Signal(), Signal()
+        last = Signal()
+        last_bypass = Signal()
         with m.If(end):
             m.d.sync += [half.eq(~half), bypass_half.eq(bypass_half ^ layer.shuffle)]
         with m.If(self.advance):

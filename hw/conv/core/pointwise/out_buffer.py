@@ -68,7 +68,8 @@ class OutBuffer(wiring.Component):
         ]
         read_halves(m, ram, self.read)
 
-        claimed, full = Signal(range(3)), Signal(range(3))
+        claimed = Signal(range(3))
+        full = Signal(range(3))
         left = Signal.like(claimed)
         m.d.comb += [left.eq(claimed + self.claim - self.read.release), self.read.full.eq(full != 0)]
         m.d.sync += [

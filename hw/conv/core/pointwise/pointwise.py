@@ -135,7 +135,8 @@ class PointwiseUnit(wiring.Component):
     def _cells(self, m: Module, loader: TileLoader, x: Signal, control: Any) -> list[Value]:
         """Place the cells, with a register of the broadcast for each group; returns all results."""
         config, shape = self._config, TileShape(self._config, self._beat_bits)
-        parameters, weights = Signal.like(loader.parameters), Signal.like(loader.weights)
+        parameters = Signal.like(loader.parameters)
+        weights = Signal.like(loader.weights)
         m.d.sync += [parameters.eq(loader.parameters), weights.eq(loader.weights)]
         outputs: list[Value] = []
         for n, columns in enumerate(cell_columns(config)):

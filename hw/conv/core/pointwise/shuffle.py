@@ -39,7 +39,9 @@ class Shuffle(wiring.Component):
         m.submodules.skid = skid = Skid(self._config.word_bits)
         wiring.connect(m, skid.o, wiring.flipped(self.o))
         m.d.comb += self.advance.eq(skid.i.ready)
-        step_1, step, valid = Signal(DrainStep()), Signal(DrainStep()), Signal()
+        step_1 = Signal(DrainStep())
+        step = Signal(DrainStep())
+        valid = Signal()
         word = Signal(self._config.word_bits, reset_less=True)
         m.d.comb += [skid.i.valid.eq(valid), skid.i.payload.eq(word)]
         even, odd = (self._alternating(half) for half in range(2))

@@ -100,9 +100,14 @@ class Sweep(wiring.Component):
         active = Signal()
         more = Signal.like(layer.blocks.blocks)  # blocks after the current one
         opens = Signal(init=1)  # the next tile is a block's first
-        half, running = Signal(), Signal()
-        following, following_valid, tile = Signal(_Tile(config)), Signal(), Signal(_Tile(config))
-        begin, final, prepare = Signal(), Signal(), Signal()
+        half = Signal()
+        running = Signal()
+        following = Signal(_Tile(config))
+        following_valid = Signal()
+        tile = Signal(_Tile(config))
+        begin = Signal()
+        final = Signal()
+        prepare = Signal()
 
         # The next sweep is decided as soon as it is known.
         begun = Signal(self.RELEASE)  # bit n: n + 1 cycles ago
@@ -155,9 +160,11 @@ class Sweep(wiring.Component):
     ) -> None:
         """Read the pixels of a tile."""
         config, step = self._config, self.step
-        words, out_words = Signal.like(layer.blocks.words), Signal.like(layer.out_words)
+        words = Signal.like(layer.blocks.words)
+        out_words = Signal.like(layer.out_words)
         pixel = Signal(range(config.block_pixels))
-        reads, opening = Signal(), Signal()
+        reads = Signal()
+        opening = Signal()
         settings = Signal.like(layer.settings)
         last_read = tile.left == 0
         with m.If(begin):

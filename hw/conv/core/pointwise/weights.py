@@ -91,7 +91,8 @@ class TileLoader(wiring.Component):
         header = data.View(TileHeader(), self.i.payload[: TileHeader().size])
         beats = shape.parameter_beats + shape.weight_beats
         expected = Signal(beats)  # one bit: the next beat; none before the header
-        take, heads = Signal(), Signal(init=1)
+        take = Signal()
+        heads = Signal(init=1)
         strobes = Signal(beats)
         m.d.comb += [
             self.i.ready.eq(~self.o.valid),

@@ -49,8 +49,10 @@ class Ghash(wiring.Component):
         """A table and a product for each lane, and one sum."""
         m = Module()
         shape, lanes = self._shape, self._shape.lanes
-        beat, following = Signal(range(shape.beats)), Signal(range(shape.beats))
-        first, last = Signal(), Signal()
+        beat = Signal(range(shape.beats))
+        following = Signal(range(shape.beats))
+        first = Signal()
+        last = Signal()
         m.d.comb += [
             following.eq(beat),
             first.eq(beat == 0),

@@ -53,7 +53,9 @@ class Keystream(wiring.Component):
         connect(m, ahead.o, flipped(self.o))
         beat = Signal(range(shape.beats))
         room = Signal(range(self.AHEAD + 1), init=self.AHEAD)
-        begin, taken, is_last = Signal(), Signal(), Signal()
+        begin = Signal()
+        taken = Signal()
+        is_last = Signal()
         m.d.comb += [
             is_last.eq(beat == shape.beats - 1),
             begin.eq(self.request.valid & (room != 0)),

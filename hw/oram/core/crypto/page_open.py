@@ -63,7 +63,9 @@ class PageOpen(wiring.Component):
         connect(m, flipped(self.request), keystream.request)
         m.d.comb += [keystream.round_keys.eq(self.round_keys), self.arrived.eq(keystream.arrived)]
         beat = Signal(range(shape.beats))
-        taken, first, last = Signal(), Signal(), Signal()
+        taken = Signal()
+        first = Signal()
+        last = Signal()
         m.d.comb += [
             self.i.ready.eq(keystream.o.valid),
             keystream.o.ready.eq(self.i.valid),

@@ -59,7 +59,8 @@ class PageSeal(wiring.Component):
         connect(m, flipped(self.request), keystream.request)
         m.d.comb += keystream.round_keys.eq(self.round_keys)
         beat = Signal(range(shape.beats))
-        taken, first = Signal(), Signal()
+        taken = Signal()
+        first = Signal()
         m.d.comb += [
             self.i.ready.eq(keystream.o.valid),
             keystream.o.ready.eq(self.i.valid),
@@ -81,9 +82,11 @@ class PageSeal(wiring.Component):
         style: RamStyle = "distributed" if depth <= LUT_DEPTH else "block"
         m.submodules.buffer = buffer = uninitialised(width=shape.beat_bits, depth=depth, ram_style=style)
         write, read = buffer.write_port(), buffer.read_port()
-        write_row, read_row = Signal(range(depth)), Signal(range(depth))
+        write_row = Signal(range(depth))
+        read_row = Signal(range(depth))
         sent = Signal(range(shape.beats))
-        sends, last = Signal(), Signal()
+        sends = Signal()
+        last = Signal()
         m.d.comb += [
             write.en.eq(held),
             write.addr.eq(write_row),
@@ -99,7 +102,9 @@ class PageSeal(wiring.Component):
             m.d.sync += [read_row.eq(read_row + 1), sent.eq(Mux(last, 0, sent + 1))]
 
         tag_hash = Signal(BLOCK_BITS, reset_less=True)
-        arrived, arrived_first, arrived_last = Signal(), Signal(), Signal()
+        arrived = Signal()
+        arrived_first = Signal()
+        arrived_last = Signal()
         m.d.sync += [
             tag_hash.eq(ghash.hash & counted),
             arrived.eq(sends),

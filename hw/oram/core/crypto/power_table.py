@@ -44,7 +44,8 @@ class PowerTable(wiring.Component):
         m.submodules.multiplier = multiplier = GfMultiplier(self._placer)
         hash_key, value = (Signal(BLOCK_BITS, name=name, reset_less=True) for name in ("first", "value"))
         slot = Signal(range(self._shape.slots))
-        busy, is_new = Signal(), Signal()
+        busy = Signal()
+        is_new = Signal()
         wait = Signal(range(GfMultiplier.LATENCY + 1))
         m.d.comb += [
             multiplier.a.eq(value),

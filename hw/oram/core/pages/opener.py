@@ -71,14 +71,16 @@ class PageOpener(wiring.Component):
                 self.o.payload.eq(opened),
             ]
             return m
-        left, rest = Signal(range(pace)), Signal(BEAT_BITS - shape.beat_bits, reset_less=True)
+        left = Signal(range(pace))
+        rest = Signal(BEAT_BITS - shape.beat_bits, reset_less=True)
         m.d.comb += [opener.i.valid.eq(self.i.valid | (left != 0)), opener.i.payload.eq(rest)]
         with m.If(self.i.valid):
             m.d.comb += opener.i.payload.eq(self.i.payload)
             m.d.sync += [rest.eq(self.i.payload[shape.beat_bits :]), left.eq(pace - 1)]
         with m.Elif(left != 0):
             m.d.sync += [rest.eq(rest.shift_right(shape.beat_bits)), left.eq(left - 1)]
-        joined, part = Signal(len(rest), reset_less=True), Signal(range(pace))
+        joined = Signal(len(rest), reset_less=True)
+        part = Signal(range(pace))
         whole = Cat(joined, opened)
         m.d.comb += [
             self.o.valid.eq(opener.o.valid & (part == pace - 1)),

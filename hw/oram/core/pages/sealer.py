@@ -83,7 +83,8 @@ class PageSealer(wiring.Component):
             return m
         with m.If(moves):
             m.d.sync += part.eq(part + 1)
-        joined, place = Signal(BEAT_BITS - shape.beat_bits, reset_less=True), Signal(range(pace))
+        joined = Signal(BEAT_BITS - shape.beat_bits, reset_less=True)
+        place = Signal(range(pace))
         whole = Cat(joined, sealed)
         m.d.comb += [
             self.o.valid.eq(sealer.o.valid & (place == pace - 1)),

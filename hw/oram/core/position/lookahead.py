@@ -85,7 +85,8 @@ class Lookahead(wiring.Component):
         m = Module()
         config = self._config
         query = self.query.payload
-        take, under_way = Signal(), Signal(range(config.position_inflight + 1))
+        take = Signal()
+        under_way = Signal(range(config.position_inflight + 1))
         m.d.sync += under_way.eq(under_way + take - self.done)
         asking = []
         for n in range(TABLES):
@@ -106,7 +107,8 @@ class Lookahead(wiring.Component):
         m.submodules.labels = labels = Labels(config)
         m.submodules.waiting = waiting = Fifo(turn_layout(config), depth=config.position_inflight)
         connect(m, waiting.o, flipped(self.o))
-        turn, place = waiting.i.payload, Signal(place_bits(config))
+        turn = waiting.i.payload
+        place = Signal(place_bits(config))
         assert Labels.LATENCY == RecentBuckets.LATENCY
         m.d.comb += [
             Value.cast(labels.draw).eq(Value.cast(asked.draw)),

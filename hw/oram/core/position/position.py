@@ -111,7 +111,8 @@ class Position(wiring.Component):
         """Load an operation when its buckets have arrived and its result has room."""
         config = self._config
         cycle = Signal(range(config.interval))
-        paced, room = Signal(init=1), Signal()
+        paced = Signal(init=1)
+        room = Signal()
         with m.If(load):
             m.d.sync += [cycle.eq(0), paced.eq(0)]
         with m.Elif(~paced):
@@ -169,7 +170,8 @@ class Position(wiring.Component):
         with m.If(self.clear):
             m.d.sync += self.live.eq(0)
 
-        hit, keep = Signal(reset_less=True), Signal(reset_less=True)
+        hit = Signal(reset_less=True)
+        keep = Signal(reset_less=True)
         status = Signal(STATUS_BITS, reset_less=True)
         with m.If(turn[2]):
             m.d.sync += [hit.eq(hits), keep.eq(insert | (renewing & found)), status.eq(Status.MISS)]
@@ -192,7 +194,8 @@ class Position(wiring.Component):
         config = self._config
         pages, labels = config.host_pages, config.label_count
         items = config.items // labels
-        command, loading = now.command, Signal(reset_less=True)
+        command = now.command
+        loading = Signal(reset_less=True)
         m.d.sync += loading.eq((command.code == Code.LOAD) & ~command.rejected & ~command.malformed)
         following = Signal(config.record_index_bits)
         with m.If(turn[-1] & loading):

@@ -106,7 +106,8 @@ class BucketTable(wiring.Component):
         m.d.comb += self.hit.eq(hits.any())
 
         # Change.
-        written, toggled = Signal(count), Signal(count)
+        written = Signal(count)
+        toggled = Signal(count)
         changed = Signal()
         m.d.sync += [
             written.eq((hits & self.renew.replicate(count)) | (free & self.insert.replicate(count))),

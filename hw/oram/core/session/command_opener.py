@@ -87,7 +87,8 @@ class CommandOpener(wiring.Component):
 
         # The text.
         slot = Signal(range(shape.slots))
-        arrived, number = Signal(config.operation_bits), Signal(config.operation_bits)
+        arrived = Signal(config.operation_bits)
+        number = Signal(config.operation_bits)
         text = opener.o.payload.data
         with m.If(opener.o.valid):
             m.d.sync += slot.eq(slot + 1)

@@ -56,7 +56,8 @@ class Keys(wiring.Component):
         m.d.comb += [session.start.eq(self.start), session.key.eq(self.session)]
 
         number = Signal(range(len(DERIVED) + 1))
-        derives, derived = Signal(), Signal()
+        derives = Signal()
+        derived = Signal()
         again = Signal()
         m.d.sync += [derives.eq(0), again.eq(0)]
         m.d.comb += derived.eq(last.done & (number != 0))

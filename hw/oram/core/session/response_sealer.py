@@ -71,7 +71,8 @@ class ResponseSealer(wiring.Component):
 
         m.submodules.rows = rows = Fifo(response_layout(config), depth=2 * config.value_rows + 2)
         row = rows.o.payload
-        slot, final = Signal(range(shape.slots)), shape.slots - 1
+        slot = Signal(range(shape.slots))
+        final = shape.slots - 1
         first_value = 1 + TEXT_HEADER_BLOCKS
         parts = max(1, config.row_bytes // BLOCK_BYTES)
         head = Cat(row.status | Const(0, 64), row.key | Const(0, 64))
@@ -89,7 +90,8 @@ class ResponseSealer(wiring.Component):
         with m.If(moves):
             m.d.sync += slot.eq(Mux(slot == final, 0, slot + 1))
 
-        sequence, place = Signal(SEQUENCE_BITS), Signal(range(_BEAT_BLOCKS), init=1)
+        sequence = Signal(SEQUENCE_BITS)
+        place = Signal(range(_BEAT_BLOCKS), init=1)
         begins = Signal(init=1)
         beat = payload_register(m, self.o.payload, name="beat")
         blocks = [beat.word_select(n, BLOCK_BITS) for n in range(_BEAT_BLOCKS)]

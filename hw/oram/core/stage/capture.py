@@ -45,7 +45,8 @@ class Capture(wiring.Component):
         config, rows = self._config, self._config.value_rows
         lanes = BEAT_BYTES // config.row_bytes
         first = self._values_offset // config.row_bytes
-        index, bank = Signal(range(self._beats)), Signal(range(BANKS))
+        index = Signal(range(self._beats))
+        bank = Signal(range(BANKS))
         with m.If(self.i.valid):
             m.d.sync += index.eq(index + 1)
             with m.If(index == self._beats - 1):
@@ -65,7 +66,8 @@ class Capture(wiring.Component):
         here = named(m, "here", places[index])
         row_of = Array(max(0, beat * lanes - first) % rows for beat in range(self._beats))[index]
         row = Signal(8 * config.row_bytes, reset_less=True)
-        row_at, bank_at = Signal.like(self.row, reset_less=True), Signal.like(bank, reset_less=True)
+        row_at = Signal.like(self.row, reset_less=True)
+        bank_at = Signal.like(bank, reset_less=True)
         found = Signal()
         m.d.sync += [
             row.eq(

@@ -49,13 +49,15 @@ class KeyMatch(wiring.Component):
         valid = delay(m, "valid", self.valid, 2)
         beat = delay(m, "beat", self.beat, 1, reset=False)
         index_2 = delay(m, "index", index, 2, reset=False)
-        equal, in_use = Signal(LANES, reset_less=True), Signal(self._slots, reset_less=True)
+        equal = Signal(LANES, reset_less=True)
+        in_use = Signal(self._slots, reset_less=True)
         words = [beat.word_select(lane, WORD_BITS) for lane in range(LANES)]
         m.d.sync += [
             equal.eq(Cat(word[: self._key_bits] == self.key for word in words)),
             in_use.eq(words[self._bitmap_word][: self._slots]),
         ]
-        bitmap, match = Signal(self._slots, reset_less=True), Signal(self._slots, reset_less=True)
+        bitmap = Signal(self._slots, reset_less=True)
+        match = Signal(self._slots, reset_less=True)
         with m.If(valid & (index_2 == 0)):
             m.d.sync += bitmap.eq(in_use)
         for slot in range(self._slots):

@@ -35,7 +35,9 @@ class ListValues(wiring.Component):
         first = config.record_values_offset // BEAT_BYTES
         rows = config.list_slots * config.value_rows
         half_rows = 1 << (rows - 1).bit_length()
-        index, half, reads = Signal(range(config.record_beats)), Signal(), Signal()
+        index = Signal(range(config.record_beats))
+        half = Signal()
+        reads = Signal()
         at = Signal(range(half_rows))
         with m.If(self.record.valid):
             m.d.sync += index.eq(index + 1)

@@ -182,8 +182,10 @@ class _Steps:
         slots, labels = self.config.list_slots, self.config.label_count
         previous = [self.slot_of[n] & recall.previous[n].replicate(slots) for n in range(labels)]
         previous_own = [self.slot_of[n] & recall.previous_own[n].replicate(slots) for n in range(labels)]
-        bitmap, hidden = Signal(slots), Signal(slots)
-        logged, moved = Signal(slots), Signal(slots)
+        bitmap = Signal(slots)
+        hidden = Signal(slots)
+        logged = Signal(slots)
+        moved = Signal(slots)
         m.d.comb += [
             bitmap.eq(self.early),
             logged.eq(any_of([recall.own, *previous_own])),

@@ -69,8 +69,10 @@ class PageMerge(wiring.Component):
         # One-hot: the item of each slot, or none.
         taken = [Signal(items, name=f"taken_{slot}", reset_less=True) for slot in range(slots)]
         held = [Signal(items, name=f"held_{slot}", reset_less=True) for slot in range(slots)]
-        kept, bitmap = Signal(slots, reset_less=True), Signal(slots, reset_less=True)
-        left, leaving = Signal(slots, reset_less=True), Signal(slots, reset_less=True)
+        kept = Signal(slots, reset_less=True)
+        bitmap = Signal(slots, reset_less=True)
+        left = Signal(slots, reset_less=True)
+        leaving = Signal(slots, reset_less=True)
         with m.If(self.choose):
             m.d.sync += [kept.eq(self.kept), left.eq(self.own)]
             for slot in range(slots):
@@ -161,7 +163,8 @@ class PageMerge(wiring.Component):
             m, "pick", by_beat([Const(0, items) if slot is None else held[slot] for slot in slots_at])
         )
         rows = [Const(max(0, beat - first) % config.value_rows, 3) for beat in range(config.page_beats)]
-        item, row = Signal.like(values.item, reset_less=True), Signal.like(values.row, reset_less=True)
+        item = Signal.like(values.item, reset_less=True)
+        row = Signal.like(values.row, reset_less=True)
         takes = Signal(2, reset_less=True)
         m.d.sync += [item.eq(encode(pick)), row.eq(by_beat(rows)), takes.eq(Cat(pick.any(), takes[0]))]
         m.d.comb += [values.item.eq(item), values.row.eq(row)]

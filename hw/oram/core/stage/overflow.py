@@ -76,15 +76,19 @@ class Overflow(wiring.Component):
         def vector(name: str) -> Signal:
             return Signal(count, name=name, reset_less=True)
 
-        waiting, moved = Signal(count), Signal(count)
-        stored, moves = Signal(count), Signal(count)
+        waiting = Signal(count)
+        moved = Signal(count)
+        stored = Signal(count)
+        moves = Signal(count)
         same_record, same_key, same_turn, places, own_places = self._entries(m, vector, stored, moves, moved)
 
         own, candidates, expired = vector("own_held"), vector("candidates"), vector("expired")
         moved_previous = Signal(count)
         is_own = same_record & same_key & (waiting | moved)
         waits = same_record & ~same_key & waiting
-        own_any, own_previous, waits_any = Signal(), Signal(), Signal()
+        own_any = Signal()
+        own_previous = Signal()
+        waits_any = Signal()
         with m.If(self.take):
             m.d.sync += [
                 own.eq(is_own),
@@ -96,7 +100,9 @@ class Overflow(wiring.Component):
             with m.If(self.current.touch.first):
                 m.d.sync += expired.eq(moved & same_turn)
 
-        next_move, room, full = vector("next_move"), vector("room"), Signal()
+        next_move = vector("next_move")
+        room = vector("room")
+        full = Signal()
         own_entry = Signal.like(self.own_entry, name="own_entry_held", reset_less=True)
         free = named(m, "free", ~(waiting | moved) | own)
         lowest_candidate, lowest_free = lowest(m, "candidate", candidates), lowest(m, "free", free)

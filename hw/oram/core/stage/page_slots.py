@@ -45,7 +45,8 @@ class PageSlots(wiring.Component):
         """Counts are taken from the page's own registers, which are constant as long."""
         m = Module()
         slots, schedule = self._config.slots, StageSchedule(self._config)
-        own, kept = Signal(slots, reset_less=True), Signal(slots, reset_less=True)
+        own = Signal(slots, reset_less=True)
+        kept = Signal(slots, reset_less=True)
         m.d.comb += [self.own.eq(own), self.kept.eq(kept)]
         leaves = self.bitmap & self.match & self.search.replicate(slots)
         with m.If(self.start):

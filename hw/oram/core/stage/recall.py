@@ -205,7 +205,8 @@ class Recall(wiring.Component):
             m.d.sync += [key_found.eq(keys.newest), key_turn.eq(encode(keys.newest))]
         here = [(key_found & held).any() & touch.record_valid & self.item.search for held in equal_held]
         own = Signal(slots, reset_less=True)
-        previous_own, previous_put = Signal(labels), Signal()
+        previous_own = Signal(labels)
+        previous_put = Signal()
         read = []
         for label in range(labels):
             m.submodules[f"slots_{label}"] = ram = uninitialised(

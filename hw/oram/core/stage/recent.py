@@ -41,9 +41,12 @@ class Recent(wiring.Component):
         places = [(kind, turn) for kind in range(self._kinds) for turn in range(self._turns)]
         equal = Signal(len(places), reset_less=True)
         found = Signal(len(places), reset_less=True)
-        newest, next_newest = Signal(len(places)), Signal(len(places))
-        here, here_before = Signal(len(places)), Signal(len(places))
-        entered, present = Signal(), Signal()
+        newest = Signal(len(places))
+        next_newest = Signal(len(places))
+        here = Signal(len(places))
+        here_before = Signal(len(places))
+        entered = Signal()
+        present = Signal()
         m.d.comb += here.eq(
             Cat(self.enter & (self.kind == kind) & (self.turn == turn) for kind, turn in places)
         )

@@ -176,10 +176,12 @@ class Stage(wiring.Component):
         """Request records, and delay their beats until the loop has found the operation's item."""
         config, schedule = self._config, StageSchedule(self._config)
         touch = delay(m, "record_touch", self.touch.payload, schedule.record, reset=False)
-        begins, asks = Signal(), Signal()
+        begins = Signal()
+        asks = Signal()
         left = Signal(range(config.record_beats))
         key = Signal.like(touch.key, name="record_key", reset_less=True)
-        has_page, had_page = Signal(), Signal()
+        has_page = Signal()
+        had_page = Signal()
         m.d.comb += [
             begins.eq(at[schedule.record] & touch.record_valid),
             asks.eq(begins | (left != 0)),
@@ -193,7 +195,8 @@ class Stage(wiring.Component):
             m.d.sync += left.eq(left - 1)
 
         # The page's next version.
-        version, seal = Signal(VERSION_BITS, reset_less=True), Signal(seal_layout(), reset_less=True)
+        version = Signal(VERSION_BITS, reset_less=True)
+        seal = Signal(seal_layout(), reset_less=True)
         page = Signal.like(touch.record, name="page_begun", reset_less=True)
         with m.If(begins):
             m.d.sync += [version.eq(self.record.payload), page.eq(touch.record)]
@@ -230,7 +233,8 @@ class Stage(wiring.Component):
     def _pages(self, m: Module, lists: Any, merge: Any, with_page: list[Any]) -> tuple[Any, Any]:
         """Compare the pages' keys, and delay their beats until the items for them are known."""
         config, schedule = self._config, StageSchedule(self._config)
-        key, search = Signal(config.key_bits, reset_less=True), Signal(reset_less=True)
+        key = Signal(config.key_bits, reset_less=True)
+        search = Signal(reset_less=True)
         with m.If(with_page[0]):
             m.d.sync += [key.eq(self.touch.payload.key), search.eq(searches(self.touch.payload))]
         m.submodules.page_keys = keys = KeyMatch(

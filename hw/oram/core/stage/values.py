@@ -61,8 +61,10 @@ class Values(wiring.Component):
         done, item, touch = self.done, self.done.item, self.done.item.touch
 
         # Cycle 0: addresses, first of the own item's rows, then of the other's.
-        step, reads = Signal(range(2 * rows)), Signal()
-        active, now = Signal(), Signal(range(2 * rows))
+        step = Signal(range(2 * rows))
+        reads = Signal()
+        active = Signal()
+        now = Signal(range(2 * rows))
         m.d.comb += [active.eq(self.start | reads), now.eq(Mux(self.start, 0, step))]
         with m.If(active):
             m.d.sync += [step.eq(now + 1), reads.eq(now != 2 * rows - 1)]
@@ -100,7 +102,8 @@ class Values(wiring.Component):
         own_3, other_3 = delay(m, "own_2", own_2, 1), delay(m, "other_2", other_2, 1)
 
         # Cycle 3: the value before the operation, and the value to write.
-        old, new = Signal(width, reset_less=True), Signal(width, reset_less=True)
+        old = Signal(width, reset_less=True)
+        new = Signal(width, reset_less=True)
         if config.items > 1:
             held_write, held = ram("held", 1, Const(0, 1))
             has_held = Signal()

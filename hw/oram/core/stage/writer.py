@@ -83,7 +83,8 @@ class Writer(wiring.Component):
         change = changes.o.payload
         value_beats = max(1, config.value_bytes // HBM_BEAT_BYTES)
         row_beats = max(1, config.row_bytes // HBM_BEAT_BYTES)
-        step, now = Signal(range(2 + value_beats)), Signal(range(2 + value_beats))
+        step = Signal(range(2 + value_beats))
+        now = Signal(range(2 + value_beats))
         m.d.comb += now.eq(Mux((step == 0) & ~change.header, _KEY, step))
         part = Signal(range(max(2, value_beats)))
         beat = out.i.payload
@@ -110,7 +111,8 @@ class Writer(wiring.Component):
                 beat.data.eq(Mux(part[0], halves[-1], halves[0])),
                 beat.strobe.eq(-1),
             ]
-        moves, last = Signal(), Signal()
+        moves = Signal()
+        last = Signal()
         m.d.comb += [
             moves.eq(out.i.valid & out.i.ready),
             last.eq(Mux(now == _HEADER, ~change.item, now == _VALUE + value_beats - 1)),

@@ -45,7 +45,8 @@ class Accept(wiring.Component):
         config = self._config
         m.submodules.commands, m.submodules.operations = self.commands, self.operations
         wait = Signal(range(config.interval))
-        passing, go = Signal(), Signal()
+        passing = Signal()
+        go = Signal()
         beats = config.command_bytes // BEAT_BYTES
         left = Signal(range(beats))
         m.d.comb += [

@@ -88,9 +88,13 @@ class Admit(wiring.Component):
         connect(m, self.touches.o, head.i)
         touch = head.o.payload
         paged, ending = touch.page_valid, touch.last
-        wait, spaced = Signal(range(config.item_cycles)), Signal(init=1)
-        due, ready, turn = Signal(), Signal(), Signal()
-        timely, public = Signal(), Signal()
+        wait = Signal(range(config.item_cycles))
+        spaced = Signal(init=1)
+        due = Signal()
+        ready = Signal()
+        turn = Signal()
+        timely = Signal()
+        public = Signal()
         m.d.comb += [
             self.touches.i.valid.eq(self.touch.valid),
             self.touches.i.payload.eq(self.touch.payload),
@@ -135,7 +139,9 @@ class Admit(wiring.Component):
 
         # One beat of the page every ``page_beat_cycles``, the rate of the AES pipelines.
         beats, pace = config.page_beats, config.page_beat_cycles
-        running, left, pause = Signal(), Signal(range(beats)), Signal(range(pace))
+        running = Signal()
+        left = Signal(range(beats))
+        pause = Signal(range(pace))
         m.d.comb += [
             self.page.ready.eq(running & (pause == 0)),
             self.beat.valid.eq(self.page.ready),

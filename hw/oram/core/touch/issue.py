@@ -88,9 +88,15 @@ class Issue(wiring.Component):
 
         # The slot: loaded at its operation's deadline, found up, issued.
         slot = Signal(touch_layout(config), reset_less=True)
-        full, found, checked, spaced = Signal(), Signal(), Signal(), Signal(init=1)
-        load, issue, issued = Signal(), Signal(), Signal()
-        items, number = config.items, Signal(range(config.items))
+        full = Signal()
+        found = Signal()
+        checked = Signal()
+        spaced = Signal(init=1)
+        load = Signal()
+        issue = Signal()
+        issued = Signal()
+        items = config.items
+        number = Signal(range(config.items))
         first, last = number == 0, number == items - 1
         wanted = ~full & spaced & (~first | due.some) & ~self.halt
         m.d.comb += [

@@ -79,7 +79,8 @@ class GroupWriter(wiring.Component):
 
         # A plain register, not a skid buffer: an issued address is on the bus in the next cycle, and its data
         # may follow.
-        issue, free = Signal(), Signal()
+        issue = Signal()
+        free = Signal()
         burst = bursts.o.payload
         m.d.comb += [
             free.eq(~self.axi.awvalid | self.axi.awready),
@@ -96,7 +97,8 @@ class GroupWriter(wiring.Component):
         with m.If(issue):
             m.d.sync += [self.axi.awaddr.eq(burst.address), self.axi.awlen.eq(burst.beats - 1)]
 
-        sent, answered = Signal(), Signal()
+        sent = Signal()
+        answered = Signal()
         count = Signal(range(axi.MAX_BURST_BEATS))
         m.d.comb += [
             sent.eq(self.axi.wvalid & self.axi.wready),

@@ -56,7 +56,8 @@ class BlockReader(wiring.Component):
         m.submodules.addresses = addresses = Skid(bursts.o.payload.shape())
         connect(m, bursts.o, addresses.i)
         connect(m, stored.o, flipped(self.o))
-        arrived, last = Signal(), Signal()
+        arrived = Signal()
+        last = Signal()
         beat = Signal(BEAT_BITS, reset_less=True)
         position = Signal(range(self._beats))
         m.d.comb += [

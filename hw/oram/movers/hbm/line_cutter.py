@@ -48,8 +48,10 @@ class LineCutter(wiring.Component):
         size, beats = self._lines.port_bytes, self._lines.beats
         held = Signal(line_write_layout(self._lines), reset_less=True)
         left = Signal(beats)
-        chosen, rest = Signal(beats), Signal(beats)
-        free, ready = Signal(), Signal(init=1)
+        chosen = Signal(beats)
+        rest = Signal(beats)
+        free = Signal()
+        ready = Signal(init=1)
         m.d.comb += [
             self.i.ready.eq(ready),
             chosen.eq(lowest(left)),

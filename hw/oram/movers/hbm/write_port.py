@@ -91,7 +91,9 @@ class LineWritePort(wiring.Component):
         """Advance when both channels of the bus are free: data never precede their address."""
         aligned = exact_log2(self._lines.port_bytes)
         beat = queue.o.payload
-        full, sent, given = Signal(), Signal(), Signal()
+        full = Signal()
+        sent = Signal()
+        given = Signal()
         address = Signal(ADDRESS_BITS - aligned, reset_less=True)
         held = Signal(8 * self._lines.port_bytes, reset_less=True)
         strobe = Signal(self._lines.port_bytes, reset_less=True)
@@ -110,7 +112,8 @@ class LineWritePort(wiring.Component):
                 Cat(held, strobe).eq(Cat(beat.data, beat.strobe)),
             ]
         awaddr = Signal.like(address, reset_less=True)
-        wdata, wstrb = Signal.like(held, reset_less=True), Signal.like(strobe, reset_less=True)
+        wdata = Signal.like(held, reset_less=True)
+        wstrb = Signal.like(strobe, reset_less=True)
         m.d.comb += [
             self.axi.awaddr[aligned:].eq(awaddr),
             self.axi.wdata.eq(wdata),

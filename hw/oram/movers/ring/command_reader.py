@@ -141,7 +141,8 @@ class CommandReader(wiring.Component):
         names = ("received", "compared")
         received, compared = (Signal(BEAT_BITS, name=name, reset_less=True) for name in names)
         number = Signal(SEQUENCE_BITS)  # expected of the next record
-        equal, stops = Signal(), Signal()
+        equal = Signal()
+        stops = Signal()
         m.d.sync += [
             valid.eq(valid << 1 | self.axi.rvalid),
             first.eq(first << 1 | (place == 0)),
@@ -162,8 +163,12 @@ class CommandReader(wiring.Component):
     def _check(self, m: Module, beats: _Beats) -> _Checked:
         """Store matching records; drop a mismatch and the records behind it."""
         stored, valid = self.stored, beats.valid
-        dropping, ending = Signal(), Signal()
-        whole, refused, good, drop = Signal(), Signal(), Signal(), Signal()
+        dropping = Signal()
+        ending = Signal()
+        whole = Signal()
+        refused = Signal()
+        good = Signal()
+        drop = Signal()
         m.d.comb += [
             refused.eq(valid & beats.first & ~dropping & (~beats.equal | beats.stops)),
             whole.eq(valid & beats.last),
@@ -173,7 +178,8 @@ class CommandReader(wiring.Component):
             stored.i.payload.eq(beats.compared),
         ]
         m.d.sync += self.arrived.eq(good)
-        wait, resume = Signal(POLL_BITS), Signal()
+        wait = Signal(POLL_BITS)
+        resume = Signal()
         m.d.sync += resume.eq(dropping & ~resume & (self.outstanding == 0) & (wait == 0))
         with m.If(refused):
             m.d.sync += [dropping.eq(1), ending.eq(beats.equal), wait.eq(self.poll)]
@@ -184,14 +190,21 @@ class CommandReader(wiring.Component):
     def _request(self, m: Module, checked: _Checked, number: Signal) -> None:
         """Request records of the launch while they have room."""
         bursts, final = self._bursts, self._beats - 1
-        unasked, missing = Signal(OPERATIONS_BITS), Signal(OPERATIONS_BITS)
-        endless, alone = Signal(), Signal()
+        unasked = Signal(OPERATIONS_BITS)
+        missing = Signal(OPERATIONS_BITS)
+        endless = Signal()
+        alone = Signal()
         slot = Signal(SLOT_BITS)
         held = Signal(range(self._records + 1))  # requested, or in front of ``o``
         left = Signal(range(self._beats), init=final)  # remaining beats of the record in front of ``o``
-        given, freed, ask, changed = Signal(), Signal(), Signal(), Signal()
-        ahead, more = Signal(range(self._group)), Signal(range(self._group))
-        fits, settled = Signal(), Signal(self.SPACING - 1)
+        given = Signal()
+        freed = Signal()
+        ask = Signal()
+        changed = Signal()
+        ahead = Signal(range(self._group))
+        more = Signal(range(self._group))
+        fits = Signal()
+        settled = Signal(self.SPACING - 1)
         m.d.comb += ahead.eq(~slot & self.mask)
         with m.If(alone):
             m.d.sync += more.eq(0)

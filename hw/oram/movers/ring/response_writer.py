@@ -73,17 +73,24 @@ class ResponseWriter(wiring.Component):
         connect(m, flipped(self.beat), writer.beat)
         connect(m, writer.axi, flipped(self.axi))
         group, final = self._group, self._beats - 1
-        place, whole = Signal(range(self._beats)), Signal()
+        place = Signal(range(self._beats))
+        whole = Signal()
         m.d.sync += whole.eq(self.beat.valid & (place == final))
         with m.If(self.beat.valid):
             m.d.sync += place.eq(Mux(place == final, 0, place + 1))
 
-        slot, oldest = Signal(SLOT_BITS), Signal(SLOT_BITS)  # of the next response, of the first waiting one
-        waiting, more = Signal(range(group)), Signal(range(group))
+        # of the next response, of the first waiting one
+        slot = Signal(SLOT_BITS)
+        oldest = Signal(SLOT_BITS)
+        waiting = Signal(range(group))
+        more = Signal(range(group))
         wait = Signal(range(self.WAIT))
-        unanswered, alone = Signal(range(self._commands + 1)), Signal()  # commands; exactly one
+        # commands; exactly one
+        unanswered = Signal(range(self._commands + 1))
+        alone = Signal()
         following = Signal.like(unanswered)
-        ends, go = Signal(), Signal()
+        ends = Signal()
+        go = Signal()
         m.d.comb += [
             ends.eq((slot | ~self.mask)[: len(waiting)] == group - 1),
             following.eq(unanswered + self.arrived - whole),
