@@ -1,7 +1,8 @@
 """The text of a control-only simulation without data: words that decide nothing are not moved.
 
 Verilator keeps registers and memories that only ever hold zeros, and those that nothing reads.  Yosys removes
-both, over the whole kernel.
+both, over the whole kernel.  Attention's default then simulates 393,464 cycles in 2.4 s of processor instead
+of 3.2 s.  Yosys takes 20 s.  Registers that hand zeros round, as in the packers of results, are not found.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from sim.build.yosys import run_yosys
 from sim.host.digest import key_of
 
 _TEXT = "control.v"
-#: A memory of zeros makes registers constant, and these the next memory: attention needs four rounds.
+#: A memory of zeros makes registers constant, and these the next memory.
 _ROUNDS = 5
 _ROUND = ("opt_expr", "opt_merge", "opt_muxtree", "opt_reduce", "opt_dff", "opt_clean -purge", "opt_mem")
 

@@ -1,5 +1,7 @@
 """Texts of control-only simulations: words that decide nothing are gone, all else is there."""
 
+import importlib.util
+
 from sim.build.control import without_data
 
 #: A queue of two words from a memory port back to it, and a count of words.
@@ -42,3 +44,8 @@ def test_data_are_left_out_and_handshakes_stay():
 
 def test_without_such_ports_the_text_is_the_same():
     assert without_data(KERNEL, "kernel", []) == KERNEL
+
+
+def test_without_yosys_the_text_is_the_same(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert without_data(KERNEL, "kernel", ["gmem0"]) == KERNEL
