@@ -252,7 +252,7 @@ def signals(node):
 
 @pytest.mark.parametrize("package", ["hw", "examples"])
 def test_signals_are_named_in_waves(package):
-    """Amaranth names a signal after the variable it is assigned to, alone: in a tuple only the last has one."""
+    """Amaranth names a signal after its variable; in a tuple only the last gets a name."""
     nameless = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in modules(package)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -138,9 +138,7 @@ class RowCutter(wiring.Component):
         cut = payload_register(m, o.payload)
         with m.If(o.ready):
             m.d.sync += o.valid.eq(0)
-        window = Cat(head, word.payload.data)
-        shifted = shifted_down(m, window, unit_bits, offsets, part_units)
-        lanes = [shifted.word_select(n, unit_bits) for n in range(part_units)]
+        elements = self._elements(m, Cat(head, word.payload.data), offsets, take)
 
         def part(left: Any, at: Any, count: Any, ends: Any) -> list[Any]:
             after = at + count
@@ -157,9 +155,7 @@ class RowCutter(wiring.Component):
             m.d.sync += [
                 o.valid.eq(1),
                 cut.last.eq(ends_row),
-                cut.elements.eq(
-                    Cat(Mux(take > n, unit, Const(0, unit_bits)) for n, unit in enumerate(lanes))
-                ),
+                cut.elements.eq(elements),
                 *part(
                     Mux(ends_row, units, rest),
                     following,
@@ -184,6 +180,13 @@ class RowCutter(wiring.Component):
                 *part(given, 0, count, whole),
             ]
         return m
+
+    def _elements(self, m: Module, window: Any, offsets: list[Signal], take: Signal) -> Value:
+        """Return the units of a part: ``take`` units of the window from an offset on, then zeros."""
+        bits, count = self._unit_bits, self._part_bits // self._unit_bits
+        shifted = shifted_down(m, window, bits, offsets, count)
+        lanes = [shifted.word_select(n, bits) for n in range(count)]
+        return Cat(Mux(take > n, unit, Const(0, bits)) for n, unit in enumerate(lanes))
 
     def _join(self, m: Module, count: int) -> Any:
         """Join ``count`` words; a command's last word is sent with any number of them."""
