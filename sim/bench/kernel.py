@@ -17,7 +17,7 @@ from cocotb.triggers import FallingEdge, RisingEdge
 from numpy.typing import NDArray
 
 from sim.bench.lite import LiteManager
-from sim.bench.plan import GUARD_BYTES, Answer, Call, PlacedBuffer, Plan
+from sim.bench.plan import GUARD_BYTES, Answer, BenchPlan, Call, PlacedBuffer
 from sim.memory.view import MemoryView
 
 _CONTROL, _GLOBAL_INTERRUPT, _INTERRUPT_ENABLE, _INTERRUPT_STATUS = 0x00, 0x04, 0x08, 0x0C
@@ -31,7 +31,7 @@ _GUARD, _UNWRITTEN = 0xA5, 0xC3
 async def kernel_calls(top: Any) -> None:
     """Carry out the plan in the working directory and leave the answer there."""
     folder = Path.cwd()
-    plan = Plan.load(folder)
+    plan = BenchPlan.load(folder)
     top.cycle_limit.value = 0
     top.rst_n.value = 0
     registers = LiteManager(top)
@@ -78,7 +78,7 @@ async def _call(
     top: Any,
     registers: LiteManager,
     memories: dict[str, MemoryView],
-    plan: Plan,
+    plan: BenchPlan,
     number: int,
 ) -> Call:
     """Carry out one call."""
@@ -122,7 +122,7 @@ def _guards(buffer: PlacedBuffer, view: MemoryView) -> tuple[NDArray[np.uint8], 
     return view.array(buffer.address - GUARD_BYTES, GUARD_BYTES), view.array(end, GUARD_BYTES)
 
 
-def _fill(plan: Plan, memories: dict[str, MemoryView], folder: Path) -> None:
+def _fill(plan: BenchPlan, memories: dict[str, MemoryView], folder: Path) -> None:
     for buffer in plan.buffers:
         view = memories[buffer.memory]
         for guard in _guards(buffer, view):
@@ -137,7 +137,7 @@ def _fill(plan: Plan, memories: dict[str, MemoryView], folder: Path) -> None:
             store[:] = _UNWRITTEN
 
 
-def _collect(plan: Plan, memories: dict[str, MemoryView], folder: Path) -> list[str]:
+def _collect(plan: BenchPlan, memories: dict[str, MemoryView], folder: Path) -> list[str]:
     """Save the output buffers, and name illegal writes."""
     violations = []
     for buffer in plan.buffers:

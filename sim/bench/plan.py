@@ -39,7 +39,7 @@ class PlacedBuffer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class BenchPlan:
     """Kernel calls, one after the other without reset."""
 
     #: Of each call the registers to write before the start: byte offset and 32-bit value.
@@ -58,7 +58,7 @@ class Plan:
         write_text(directory / PLAN_FILE, json.dumps(asdict(self)))
 
     @classmethod
-    def load(cls, directory: Path) -> Plan:
+    def load(cls, directory: Path) -> BenchPlan:
         """Read the file of `save`."""
         data = json.loads((directory / PLAN_FILE).read_text())
         data["buffers"] = [PlacedBuffer(**buffer) for buffer in data["buffers"]]

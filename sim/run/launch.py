@@ -13,7 +13,7 @@ from hw.board import Board
 from hw.design import Design
 from hw.errors import InputError
 from hw.launch import Buffers, Launch
-from sim.bench.plan import PROGRESS_FILE, Answer, Plan
+from sim.bench.plan import PROGRESS_FILE, Answer, BenchPlan
 from sim.bench.top import TOP, bench_top
 from sim.build.control import without_data
 from sim.build.simulator import Built, SimulationError, build, run
@@ -92,7 +92,7 @@ def simulate(
         tampers=faults.tampers,
     )
     behind = ports_by_memory(table.ports, board)
-    plan = Plan(
+    plan = BenchPlan(
         calls=register_writes(launch, table, buffers),
         counters={register.argument.name: register.offset for register in table.counter_registers},
         buffers=buffers,

@@ -22,7 +22,7 @@ BOLT_SECONDS = {1 << 20: 4.57e-6, 5 << 20: 5.80e-6}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Traffic:
+class OperationTraffic:
     """Average traffic of an operation."""
 
     name: str  #: Of the map.
@@ -83,7 +83,7 @@ def bolt_bounds(log_n: int, *, alpha: float = 0.2, bin_keys: int = 8) -> BoltBou
     )
 
 
-def bolt(log_n: int, value_bytes: int, *, alpha: float = 0.2, bin_keys: int = 8) -> Traffic:
+def bolt(log_n: int, value_bytes: int, *, alpha: float = 0.2, bin_keys: int = 8) -> OperationTraffic:
     """BOLT (Guo et al., CCS 2025, arXiv 2509.01742): an operation draws two bins, reads both and writes both.
 
     A page holds the bound on a bin's load. HBM holds the position map, four entries of 12 bytes a key; the
@@ -96,7 +96,7 @@ def bolt(log_n: int, value_bytes: int, *, alpha: float = 0.2, bin_keys: int = 8)
     slots, touched = math.ceil(bounds.load), 2 * (1 - alpha)
     page = _page(slots, value_bytes)
     waiting = bounds.hbm_keys + bounds.queue
-    return Traffic(
+    return OperationTraffic(
         name="BOLT",
         read_bytes=touched * page,
         write_bytes=touched * page,
@@ -125,7 +125,7 @@ def path_levels(log_n: int) -> int:
 
 def path_oram(
     log_n: int, value_bytes: int, *, alpha: float = 0.2, bucket_slots: int = 4, recursive: bool = False
-) -> Traffic:
+) -> OperationTraffic:
     """A map on Path ORAM (Stefanov et al., CCS 2013, figure 1): an operation reads the buckets from the root
     to a leaf and writes them back; a miss reads a random path.
 
@@ -155,7 +155,7 @@ def path_oram(
             bursts += path_levels(small) * block_bursts(small_page)
             host += ((2 << small) - 1) * small_page
         name, hbm = "Path ORAM, recursive", top + (1 << small) * label_bytes
-    return Traffic(
+    return OperationTraffic(
         name=name,
         read_bytes=total,
         write_bytes=total,
@@ -190,7 +190,7 @@ def chained_reads(load: float, slots: int) -> float:
     return total / load
 
 
-def hash_table(log_n: int, value_bytes: int, *, puts: float = 0.5, full: float = 0.75) -> Traffic:
+def hash_table(log_n: int, value_bytes: int, *, puts: float = 0.5, full: float = 0.75) -> OperationTraffic:
     """A chained hash table in the host's memory that hides nothing and seals nothing.
 
     A page is a beat, or as many as a slot needs. Pages are ``full`` on average; a share ``puts`` of the
@@ -201,7 +201,7 @@ def hash_table(log_n: int, value_bytes: int, *, puts: float = 0.5, full: float =
     slots = max(1, BEAT_BYTES // (KEY_BYTES + value_bytes))
     page = _page(slots, value_bytes, header=0)
     reads = chained_reads(full * slots, slots)
-    return Traffic(
+    return OperationTraffic(
         name="hash table (insecure)",
         read_bytes=reads * page,
         write_bytes=puts * page,

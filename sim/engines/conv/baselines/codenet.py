@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from hw.board import Board
 from hw.conv.core.layouts import Offsets
 from hw.conv.driver.layer import ConvLayer, LayerKind
-from sim.engines.conv.baselines.memory import MemoryPort
+from sim.engines.conv.baselines.memory import BaselinePort
 from sim.engines.conv.baselines.work import Cost, Work
 
 #: Cycles of a loop beside its iterations, fitted to CoDeNet's measurements of the convolutions of
@@ -114,7 +114,7 @@ def codenet(work: Work, board: Board, *, loop_cycles: int = LOOP_CYCLES) -> Cost
 def run_cycles(run: PipelineRun, board: Board, loop_cycles: int) -> float:
     """Return the cycles of a run, from its first read to its last response."""
     first, last = run.layers[0], run.layers[-1]
-    port = MemoryPort.of(
+    port = BaselinePort.of(
         board, beat_bytes=_BEAT_BYTES, outstanding=_OUTSTANDING, sharing=-(-2 // board.memory.channels)
     )
     beats = -(-first.channels * first.rows * first.columns // port.beat_bytes)

@@ -18,7 +18,7 @@ from hw.conv.core.layouts import Offsets
 from hw.conv.driver.form import MapForm
 from hw.conv.driver.layer import ConvLayer, LayerKind
 from hw.conv.driver.workload import busy_cycles
-from sim.engines.conv.baselines.memory import MemoryPort
+from sim.engines.conv.baselines.memory import BaselinePort
 from sim.engines.conv.baselines.work import Cost, LayerOffsets, Work
 
 #: Outstanding requests of a port: as many as the engine's.
@@ -45,7 +45,7 @@ def _layer(layer: ConvLayer, offset: LayerOffsets | None, config: ConvConfig, bo
     pixels = requested_pixels(layer, offset)
     rows, columns = layer.out_size
     out_units = MapForm(channels=layer.outputs).units(config)
-    port = MemoryPort.of(
+    port = BaselinePort.of(
         board,
         beat_bytes=config.port_width(board.memory.port_data_width) // 8,
         outstanding=OUTSTANDING,

@@ -8,7 +8,7 @@ from hw.board import Board
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemoryPort:
+class BaselinePort:
     """A memory port that has a channel of its own."""
 
     beat_bytes: int  #: Of a beat; at most one a cycle in each direction.
@@ -20,7 +20,7 @@ class MemoryPort:
     outstanding: int  #: Most outstanding requests.
 
     @classmethod
-    def of(cls, board: Board, *, beat_bytes: int, outstanding: int, sharing: int = 1) -> MemoryPort:
+    def of(cls, board: Board, *, beat_bytes: int, outstanding: int, sharing: int = 1) -> BaselinePort:
         """Return a port of ``beat_bytes`` on ``board``, where ``sharing`` ports share a channel."""
         return cls(
             beat_bytes=min(beat_bytes, board.memory.port_data_width // 8),

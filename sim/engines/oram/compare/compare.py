@@ -21,7 +21,7 @@ from hw.prediction import Prediction
 from sim.compare.table import Column, Columns, table
 from sim.engines.oram.baselines import (
     BOLT_SECONDS,
-    Traffic,
+    OperationTraffic,
     bolt,
     bolt_cycles,
     hash_table,
@@ -40,7 +40,7 @@ OURS: dict[str, Shape] = {
     "Loomwork, both, always": ("both", "always"),
 }
 BOLT = "BOLT"
-OTHERS: dict[str, Callable[[OramConfig], Traffic]] = {
+OTHERS: dict[str, Callable[[OramConfig], OperationTraffic]] = {
     BOLT: lambda config: bolt(
         config.log_n, config.value_bytes, alpha=config.alpha, bin_keys=config.items_per_label
     ),
@@ -68,7 +68,7 @@ class OramFigures:
     #: Source of the cycles: predicted, published, line (through published points), or link (its least time).
     source: str
     #: ``page_bytes``, ``accesses``, ``bursts``, ``slots``: of pages in the host's memory, both ways, see
-    #: `sim.engines.oram.baselines.Traffic`; commands and responses are the same for all maps and left out.
+    #: `sim.engines.oram.baselines.OperationTraffic`. Commands and responses are the same for all maps.
     page_bytes: float
     accesses: float
     bursts: float
@@ -127,12 +127,12 @@ def figures_of(config: OramConfig, board: Board, method: str) -> OramFigures:
     )
 
 
-def our_traffic(config: OramConfig, prediction: Prediction, method: str) -> Traffic:
+def our_traffic(config: OramConfig, prediction: Prediction, method: str) -> OperationTraffic:
     """Return the traffic of an operation in a predicted launch."""
     operations = prediction.details["operations"]
     read, written = (moved["pages"] / operations for moved in (prediction.read_bytes, prediction.write_bytes))
     reads, writes = read / config.page_bytes, written / config.page_bytes
-    return Traffic(
+    return OperationTraffic(
         name=method,
         read_bytes=read,
         write_bytes=written,
@@ -145,7 +145,9 @@ def our_traffic(config: OramConfig, prediction: Prediction, method: str) -> Traf
     )
 
 
-def _other_cycles(config: OramConfig, board: Board, method: str, traffic: Traffic) -> tuple[str, float]:
+def _other_cycles(
+    config: OramConfig, board: Board, method: str, traffic: OperationTraffic
+) -> tuple[str, float]:
     """Return where the cycles of an operation of another map come from, and how many they are.
 
     BOLT does one operation after the other: its published time, and the link's for pages of larger values.

@@ -20,7 +20,7 @@ from sim.engines.conv.baselines.codenet import (
     unit_cycles,
 )
 from sim.engines.conv.baselines.gather import gather, requested_pixels
-from sim.engines.conv.baselines.memory import MemoryPort
+from sim.engines.conv.baselines.memory import BaselinePort
 from sim.engines.conv.baselines.work import BUFFERED_ROWS, Cost, Work, random_offset
 from sim.engines.conv.compare.operations import ARRAY, OUTSIDE, operation, works
 
@@ -88,7 +88,7 @@ def played_read(port, lengths):
 @pytest.mark.parametrize("length", [1, 4, 16])
 @pytest.mark.parametrize("bandwidth", [64.0, 20.0])
 def test_reads_take_as_long_as_played(outstanding, length, bandwidth):
-    port = MemoryPort(
+    port = BaselinePort(
         beat_bytes=32,
         bytes_per_cycle=bandwidth,
         read_latency=54,
