@@ -95,6 +95,7 @@ class MaskKernel:
     table: ArgumentTable
     board: Board | None = None
     ports: tuple[SimpleNamespace, ...] = ()
+    constant_ports: tuple[str, ...] = ()
 
     def on(self, board: Board, placement: dict[str, int]) -> MaskKernel:
         """Connect its ports to channels of a board."""

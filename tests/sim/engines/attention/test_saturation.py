@@ -96,5 +96,5 @@ def test_inputs_beyond_their_given_steps():
 def test_users_are_warned(capsys):
     report = synthetic(errors={"saturated_results_ratio": 0.125, "relative_rms_error_int8_inputs": 0.9})
     print_result(RunResult(outputs={}, integers={}, golden={}, job=None, mismatches=(), measured=report), [])
-    where = f"docs/{report.engine}.md says what has room for them"
+    where = f"docs/{report.engine}.md lists the formats that have room"
     assert capsys.readouterr().err == f"loomwork: warning: 12.50% of the results saturated; {where}\n"
