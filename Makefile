@@ -1,7 +1,7 @@
 # Everything runs in .venv, which the first command makes from constraints.txt.
 #   make demo                     the main job on real input, ending in a report page
 #   make test                     lint, types, unit tests, proofs, co-simulation
-#   make soak                     what is too long for CI; goes on where it was stopped
+#   make soak                     tests that are too long for CI; a second run resumes the first
 #   make verilog BOARD=u55c       Verilog and everything Vitis needs, in build/verilog
 #   make metrics                  golden figures of all engines, in tests/data/metrics.json
 #   make docs                     the documentation as a site, in build/docs
@@ -49,8 +49,8 @@ lint: $(READY)
 regression: $(READY)
 	$(PYTEST) tests/regression
 
-# Everything that is too long for CI: more seeds, more sizes, every calibration point. Goes on where it was stopped;
-# FRESH=1 begins anew, SINCE=commit runs what the files changed since then can reach, ONLY="path ..." these tests.
+# Tests that are too long for CI: more seeds, more sizes, every calibration point. A second run resumes the first.
+# FRESH=1 begins anew. SINCE=commit runs the tests that depend on files changed since then. ONLY="path ..." runs these.
 soak: $(READY)
 	$(PYTEST) -p tests.support.soak.plugin -m soak $(if $(SINCE),--soak-since $(SINCE)) $(if $(FRESH),--soak-fresh) $(ONLY)
 

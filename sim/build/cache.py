@@ -135,7 +135,7 @@ class BuildCache:
 
 
 def is_whole(entry: Path) -> bool:
-    """Tell whether an entry is there and each of its files is as it was when it was finished."""
+    """Tell whether an entry exists and its files match the digests written when it was finished."""
     try:
         return bool(json.loads((entry / _CONTENTS).read_bytes()) == _contents(entry))
     except (OSError, ValueError):
@@ -143,7 +143,7 @@ def is_whole(entry: Path) -> bool:
 
 
 def _contents(folder: Path) -> dict[str, str]:
-    """Return SHA-256 and permission to execute of all files but that which says so, by their names."""
+    """Return SHA-256 and permission to execute of each file but the list of these, by file name."""
     found = {}
     for path in sorted(folder.iterdir()):
         if path.name != _CONTENTS:

@@ -23,7 +23,7 @@ class Entry:
 
     @property
     def whole(self) -> bool:
-        """Whether every file is as it was when it was finished, as far as can be told."""
+        """Whether the files match the digests of the finished entry; Numba's own files have none."""
         return self.kind == NUMBA or is_whole(default_directory() / self.kind / self.key)
 
     def remove(self) -> None:

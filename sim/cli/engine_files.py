@@ -94,7 +94,8 @@ def _parameters_of(options: Mapping[str, str]) -> Parameters:
         )
         for name, text in options.items()
     }
-    command.__signature__ = inspect.Signature(list(kinds.values()))  # type: ignore[attr-defined]
+    # Typer makes options from the signature of a function.
+    command.__dict__["__signature__"] = inspect.Signature(list(kinds.values()))
     command.__annotations__ = {name: kind.annotation for name, kind in kinds.items()}
     app = typer.Typer(add_completion=False)
     app.command()(command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import GenericAlias
 from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import TypeAdapter
@@ -26,7 +27,8 @@ class SimulatedRows(Generic[Simulated]):
     """Reads and writes the key ``measured`` of a comparison's file: simulated rows of one class, by key."""
 
     def __init__(self, kind: type[Simulated]) -> None:
-        self._adapter: TypeAdapter[dict[str, Simulated]] = TypeAdapter(dict[str, kind])  # type: ignore[valid-type]
+        rows: Any = GenericAlias(dict, (str, kind))  # a type of run time, which a checker does not follow
+        self._adapter: TypeAdapter[dict[str, Simulated]] = TypeAdapter(rows)
 
     def dumped(self, known: Mapping[str, Simulated]) -> Any:
         """Return rows as JSON has them."""

@@ -135,7 +135,7 @@ class MapSource:
         while not self._granted:
             asks = {source: source._ask() for source in (self, self.beside) if source is not None}
             requests = {source: asked for source, asked in asks.items() if asked is not None}
-            # Of two requests at once the source served last gives way; after a reset the map is first.
+            # Of two requests at once the source served last waits; after a reset the map is first.
             source = min(
                 requests,
                 key=lambda each: (requests[each], each._side == self._ports.side, each._side != "in"),

@@ -20,7 +20,7 @@ class Credits(wiring.Component):
         super().__init__(
             {
                 "take": In(1),  #: Takes a credit; only while ``some``.
-                "give": In(1),  #: Returns a credit; never beyond the limit.
+                "give": In(1),  #: Puts a credit back; the caller never exceeds the limit.
                 #: A credit is available, as of the previous cycle: a flip-flop.
                 "some": Out(1, init=int(full)),
             }

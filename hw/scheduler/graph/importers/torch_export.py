@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,8 @@ def import_program(program: Any, *, name: str, **options: Any) -> Graph:
 
 def _torch() -> Any:
     try:
-        import onnxscript  # noqa: F401  (torch.onnx needs it and does not bring it)
+        # torch.onnx imports it when it exports; PyTorch's package does not depend on it.
+        import_module("onnxscript")
         import torch
     except ImportError as error:
         need = f"programs of torch.export need PyTorch and onnxscript ({error.name} is missing)"
