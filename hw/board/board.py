@@ -208,7 +208,7 @@ class Board:
 
     @property
     def idle_write_cycles(self) -> int:
-        """Cycles from the last write data to the response, likewise, rounded up to whole cycles."""
+        """Whole cycles from the last write data on the bus to the response, of the kernels' idle memory."""
         return self.beat_write_cycles(1)
 
     def beat_read_cycles(self, beat_bytes: int) -> int:

@@ -80,8 +80,8 @@ class DramTiming:
     #: the same.
     ccd_short_ck: int
     ccd_long_ck: int
-    #: ``rrd_short_ck``, ``rrd_long_ck``, ``faw_ck``: activate to activate likewise; window in which at most
-    #: four activates fall.
+    #: ``rrd_short_ck``, ``rrd_long_ck``, ``faw_ck``: activate to activate, in different bank groups and in
+    #: the same; window in which at most four activates fall.
     rrd_short_ck: int
     rrd_long_ck: int
     faw_ck: int

@@ -22,7 +22,7 @@ GUARD_BYTES = 1 << 16
 
 @dataclass(frozen=True, kw_only=True)
 class PlacedBuffer:
-    """A buffer with its place."""
+    """A buffer and its address."""
 
     argument: str  #: Name of the pointer in the argument table.
     memory: str  #: Name of the memory it is in.

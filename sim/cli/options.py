@@ -69,7 +69,7 @@ def setup(
 def target(
     engine_name: str, board_name: str, config_path: Path | None, *written: tuple[str, Path | None]
 ) -> Target:
-    """Do the same for a command that simulates."""
+    """Load engine, board and configuration for a command that simulates."""
     from sim.run.run import Target
 
     engine, board, config = setup(engine_name, board_name, config_path, *written)

@@ -30,8 +30,8 @@ class Channel(enum.IntEnum):
 
 #: A transfer. ``cycle``: edges of the kernel's clock since the simulation began. ``address``: of the beat's
 #: first byte, of the whole burst's for ``AR``, ``AW`` and ``B``. ``bytes``: of the beat on the bus, of the
-#: burst for ``AR`` and ``AW``, 0 for ``B``. ``port``: its place among the ports of the memory. ``waited``:
-#: cycles in which it was offered and not taken.
+#: burst for ``AR`` and ``AW``, 0 for ``B``. ``port``: its index among the memory's ports.
+#: ``waited``: cycles in which it was offered and not taken.
 TRANSFER = np.dtype(
     [
         ("cycle", "<u8"),

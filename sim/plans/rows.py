@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hw.scheduler.planner.baselines import Allocation, Greedy, Replacement, method_name
 
-#: COSMA's baseline, and the same without fragmentation.
+#: COSMA's baseline with first-fit addresses, and with no words lost to fragmentation.
 COSMA = method_name(Replacement.BELADY, Allocation.FIRST_FIT)
 IDEAL = method_name(Replacement.BELADY, Allocation.IDEAL)
 GREEDY = Greedy.AS_IT_COMES.value

@@ -25,7 +25,7 @@ def is_host_port(port: str) -> bool:
 def memory_of_port(port: str, board: Board) -> Memory:
     """Return the memory behind an AXI port: the host's (`is_host_port`), else the board's own.
 
-    Raises `InputError` when the board has no host memory.
+    Raises `InputError` for a port of the host if the board has no host memory.
     """
     if not is_host_port(port):
         return board.memory

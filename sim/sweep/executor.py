@@ -112,7 +112,7 @@ class LocalExecutor:
         self._selector.close()
 
     def _started(self) -> _Worker:
-        # A session of its own: Ctrl-C is for who asks.
+        # A session of its own: Ctrl-C reaches only the parent.
         command = [sys.executable, "-m", "sim.sweep.worker"]
         return _Worker(
             subprocess.Popen(

@@ -40,7 +40,7 @@ def load_sweep(path: Path) -> SweepResults:
 
 
 def results_of(store: Store) -> SweepResults:
-    """Do the same with a database that is open."""
+    """Return all results of an open database."""
     if store.spec is None:
         raise InputError("database", str(store.path), "of a sweep that has begun")
     spec = spec_of(store.spec)

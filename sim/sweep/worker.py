@@ -16,7 +16,7 @@ from sim.sweep.task import evaluate
 
 def main() -> None:
     """Evaluate until the input ends; when the parent is gone, end with all children."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the asking process decides the end
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent ends its workers
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)  # printed text must not reach the pipe of results

@@ -37,7 +37,7 @@ class Finish(wiring.Component):
         members = {
             #: Each pass with tiles, before it is closed.
             "i": In(stream.Signature(QueryCommand(config))),
-            "closed": In(config.streams),  #: The stream has read the last logit of its pass.
+            "closed": In(config.streams),  #: The merge of the last tile of a pass begins in the stream.
             #: ``final``, ``sum_bank``: to the rows of all streams, see
             #: `hw.attention.core.row.cell.RowControl`.
             "final": Out(FinalRead(config)),

@@ -21,7 +21,7 @@ Bits = NDArray[np.bool_]
 class Sequence:
     """Tokens of one sequence: queries ``first <= i < end`` of the packed tensors.
 
-    Its keys are a range likewise, or places in a pool, whose ``pages`` hold them in order.
+    Its keys are a range of the packed keys, or indices into a pool, whose ``pages`` hold them in order.
     """
 
     queries: slice
@@ -122,7 +122,7 @@ class Read:
     """Tokens in some visible pair of a query and a key; all others have no effect."""
 
     queries: Bits  #: ``[H, Nq]``.
-    keys: Bits  #: ``[Hkv, Nk]``; the same of values.
+    keys: Bits  #: ``[Hkv, Nk]``, for keys and for values.
 
     def of(self, name: str) -> Bits:
         """Return the tokens of the tensor ``name``."""

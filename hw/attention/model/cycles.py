@@ -7,7 +7,7 @@ Only a few places of the core can stall, with fixed times between them.  Its sch
 * a value waits until its tile is complete,
 * the end of a tile waits for the merge of the tile before to begin, and for room for results,
 * a merge waits for the one before to end,
-* a division waits until all streams have closed the pass.
+* a combination of streams waits for the start of their last merges, the divider and a bank of results.
 
 `core_cycles` follows these exactly; `hw.attention.model.launch` adds the start and the pace of the streams.
 """

@@ -148,7 +148,7 @@ class StreamSchedule:
 
     @property
     def closed(self) -> int:
-        """Return the earliest cycle of the merge of the last pass's last tile."""
+        """Return the cycle in which the merge of the last pass's last tile begins."""
         return self._tiles[-1].merged
 
     def add(
@@ -256,7 +256,7 @@ class StreamSchedule:
         """Divide the cycles from the end of the tile before to the end of this one's keys by their causes."""
         ended, parts = self.ended, run.keys * shape.key_parts
         idle = min(max(0, issue.queries - ended - 1), queries - ended - 1)
-        # The rest: the logit buffer was full, and as long as a tile before waited for it, for want of a bank.
+        # The logit buffer was full in the rest; in some of it an earlier tile waited for a bank of results.
         blocked = key.last - ended - parts - (key.available - ended - 1) - key.starved
         output = sum(
             max(0, min(key.last, tile.resumed) - max(key.available, tile.bank)) for tile in self._tiles

@@ -27,8 +27,8 @@ class MoverTiming:
 
     An event of a pass, a job or a beat is the cycle of its transfer.  Parts are aligned to beats.
 
-    ``memory_cycles``: from a read address to its first beat. ``table_cycles``: the same for tables, which may
-    not fill a beat; `memory_cycles` by default.
+    ``memory_cycles``: from a read address to its first beat. ``table_cycles``: from a table's
+    read address to its first beat, which may be partial; `memory_cycles` by default.
     """
 
     def __init__(

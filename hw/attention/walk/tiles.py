@@ -46,7 +46,7 @@ class _Search:
 
     def __init__(self, m: Module, config: AttentionConfig, now: _Registers) -> None:
         self.bits = bits = Signal(WORD_TILES, name="bits")
-        # Of the lowest bit that is set: its group of bits, and its place in the group.
+        # The group of bits with the lowest set bit, and the index of this bit in the group.
         group = Signal(range(len(bits) // _GROUP), reset_less=True)
         place = Signal(range(_GROUP), reset_less=True)
         self.lowest = Cat(place, group)
@@ -281,8 +281,8 @@ class TileWalker(wiring.Component):
 def tile_range(config: AttentionConfig, index: int, given: Any) -> tuple[Value, Value, Value, Value, Value]:
     """Return the tiles with the keys ``given.first <= j < given.end`` that stream ``index`` holds.
 
-    In a job that decodes all streams hold the whole rows of these keys.  Returns the first tile, the index of
-    the first key in it, the same of the last ones, and whether there are none.
+    In a job that decodes all streams hold the whole rows of these keys.  Returns the first tile and the
+    index of the first key in it, the last tile and the index of the last key, and whether there are no keys.
     """
     if config.streams == 1:
         first, last, nothing = given.first, (given.end - 1)[: len(given.end)], given.none

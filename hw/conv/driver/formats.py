@@ -53,7 +53,7 @@ def check_weights(w: NDArray[np.int8], bits: Literal[4, 8]) -> None:
 def quantized_offsets(offset: Float, fraction_bits: int, bound: int | None = None) -> NDArray[np.int16]:
     """Return ``floor(v * 2^F + 1/2)``, clamped to ``bound`` pixels if there is one.
 
-    Raises `InputError` for NaN, and without a bound for values beyond 16 bits.
+    Raises `InputError` for NaN, for a bound beyond int16 and, without a bound, for values beyond int16.
     """
     if np.isnan(offset).any():
         raise InputError("offset", math.nan, "a number")

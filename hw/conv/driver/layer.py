@@ -44,7 +44,7 @@ class ConvLayer:
     group: int = 1
     offset_group: int = 1
     offsets: Offsets = Offsets.NONE  #: `Offsets`: of each tap, one a pixel (square), or none.
-    bound: int | None = None  #: Whole pixels, both ways, to which offsets are clamped; None: not clamped.
+    bound: int | None = None  #: N pixels: offsets are clamped to -N ... N; None: not clamped.
     masked: bool = False  #: Samples have masks.
     dot: bool = False  #: Offsets are computed on chip.
     zero: int = 0  #: Zero point of the map.

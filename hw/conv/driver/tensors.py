@@ -94,12 +94,12 @@ class QuantizedLayer:
 def read_tensors(tensors: Mapping[str, Tensor], config: ConvConfig) -> QuantizedLayer:
     """Check and quantize a layer.
 
-    ``tensors``: ``x [C, H, W]`` and ``w [Cout, C / group, kH, kW]``, int8 or real.  ``offset`` and ``mask``
-    as in ONNX, in pixels and from 0 to 1, or int16 in units of 2^-F pixels and uint8 of 1/256; an offset
-    ``[oH, oW]`` is square.  ``bias [Cout]``, real, or integers in units of ``w (x - x_zero)``. ``x_scale``,
-    ``x_zero`` and ``w_scale [Cout]`` of int8 maps and weights are 1, 0 and 1 by default; ``y_scale`` and
-    ``y_zero`` follow from the sums by default.  `ATTRIBUTES` as in ONNX; ``bound`` clamps offsets, and
-    ``accumulators`` of 0 leaves the sums out.
+    ``tensors``: ``x [C, H, W]`` and ``w [Cout, C / group, kH, kW]``, int8 or real.  ``offset`` is in
+    real pixels or in int16 units of 2^-F pixels; its shape is ONNX's, or ``[oH, oW]`` for `Offsets.SQUARE`.
+    ``mask`` is real, from 0 to 1, or uint8 in units of 1/256.  ``bias [Cout]`` is real, or integers in units
+    of ``w (x - x_zero)``.  For int8, ``x_scale`` and ``w_scale [Cout]`` are 1 by default, and ``x_zero`` is
+    0; ``y_scale`` and ``y_zero`` follow from the sums.  `ATTRIBUTES` are those of ONNX.  ``bound`` clamps
+    offsets.  ``accumulators`` of 0 leaves the sums out.
 
     Raises `InputError` for the first tensor that is wrong, or that the configuration cannot do.
     """

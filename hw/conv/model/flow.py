@@ -76,9 +76,7 @@ class Queue:
         return self._offered
 
     def accept(self, piece: WordSpan) -> None:
-        """Accept a piece that left: until then its words had places, as far as earlier words had
-        left theirs.
-        """
+        """Accept a piece that left; each word had arrived once the word ``places`` before it left."""
         self._left.add(piece)
         departed = self._left.words - self._places - 1
         first = max(self._offered.first, self._left.at(departed - piece.words + 1) + 1, self._arrived + 1)

@@ -64,7 +64,7 @@ class Latency:
         if config.gather_words:
             self.pixel += GatherScan.LATENCY + GatherBuffer.COMPLETE_LATENCY
         self._gathers = config.gather_words > 0
-        #: From a pixel's last step to an entry that takes the place of its own: ``offset_room``.  From the
+        #: From a pixel's last step to an entry that overwrites the pixel's own: ``offset_room``.  From the
         #: last entry at the store back to the port, and on to a descriptor that waited behind it:
         #: ``offset_left``.
         self.offset_room = TapWalker.LATENCY + Sampler.ENTRY_LATENCY + OffsetStore.ROOM_LATENCY
@@ -84,8 +84,8 @@ class Latency:
         #: first token; to the next token; from the start to the first word taken.
         self.fill_token, self.fill_token_interval = Fill.TOKEN_LATENCY, Fill.TOKEN_INTERVAL
         #: Cycles without a word between rows of the map are ``fill_gap``.  From a row's last word to its
-        #: count: ``filled``.  From the begin of a row of results to a token for the rows that it frees, or to
-        #: their words: ``freed``.
+        #: count: ``filled``.  From the begin of a row of results to a token, or a word, for the rows that it
+        #: frees: ``freed``.
         self.fill_start, self.fill_gap = Fill.START_LATENCY, Fill.ROW_GAP
         #: ``tables``, ``loaded``: from the last entry of its tables, and from the last of its weights, to the
         #: begin of a row of results.

@@ -33,8 +33,8 @@ class Ports:
         self.channels = board.memory.channels
         self.free = 0.0
         self.user: object = None  # the source of the last words
-        self.side = None if first else "in"  # its side, "in" or "bypass"
-        self.left = 0.0  # when its words have left the port's queue
+        self.side = None if first else "in"  # the side of that source, "in" or "bypass"
+        self.left = 0.0  # when that source's words have left the port's queue
         self.asked = 0  # when the last chunk of a map was requested
 
     def beat_of(self, config: ConvConfig, fields: Mapping[str, int]) -> float:

@@ -159,13 +159,13 @@ class Dispatch(wiring.Component):
             self.bypass_read.payload.by_row.eq(0),
             self.bypass_read.payload.paired.eq(0),
             *self._turn(self.source_turns[0], memory_into, field["in_total_words"]),
-            # Depthwise results go to the pointwise unit (0) or out (1); pointwise results to the depthwise
-            # unit (0) or out (1).
+            # ``other`` of a unit's results is 0 if they go to the other unit on chip, and 1 if they go to
+            # memory.
             *self._turn(self.source_turns[1], ~(both & ~reverse), self._after(field, both & ~reverse)),
             *self._turn(self.source_turns[2], ~(both & reverse), self._after(field, both & reverse)),
             *self._turn(self.sink_turns[0], both & reverse, self._before(field, both & reverse)),
             *self._turn(self.sink_turns[1], both & ~reverse, self._before(field, both & ~reverse)),
-            # Out: from the depthwise unit (0) or the pointwise one (1).
+            # ``other`` is 0 if words for memory come from the depthwise unit, 1 if from the pointwise one.
             *self._turn(self.sink_turns[2], pointwise & ~(both & reverse), field["out_total_words"]),
         ]
         return m

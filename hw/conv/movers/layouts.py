@@ -20,17 +20,16 @@ def map_rows(config: ConvConfig) -> RowsCommand:
 
 
 class PortRead(data.StructLayout):
-    """A map at one port: ``address`` of its first byte, ``pitch`` from row to row, ``bytes`` of a chunk and
-    ``last_bytes`` of the last chunk of a row; ``units``, bytes of a part of a pixel, 0 if the port has none.
-    """
+    """A map at one port."""
 
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
             {
-                "address": ADDRESS_BITS,
-                "pitch": LENGTH_BITS,
-                "bytes": LENGTH_BITS,
-                "last_bytes": LENGTH_BITS,
+                "address": ADDRESS_BITS,  #: Of the first byte.
+                "pitch": LENGTH_BITS,  #: Bytes from row to row.
+                "bytes": LENGTH_BITS,  #: Of a chunk.
+                "last_bytes": LENGTH_BITS,  #: Bytes of the last chunk of a row.
+                #: Bytes of a part of a pixel; 0 if the port has none.
                 "units": map_rows(config)["units"].shape,
             }
         )
@@ -124,7 +123,7 @@ class WeightRead(data.StructLayout):
 class OffsetRead(data.StructLayout):
     """Offsets of a job: ``bytes`` at ``address``; ``entries`` in all, of ``units`` of 16 bits each.
 
-    ``fields`` of an offset: 1 square, 2 without and 3 with mask.
+    ``fields``: numbers of an offset: 1 if it is square, 2 if it is free, 3 if it has a mask, too.
     """
 
     def __init__(self, config: ConvConfig) -> None:

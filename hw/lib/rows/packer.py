@@ -18,7 +18,7 @@ class RowPacker(wiring.Component):
     """Packs rows of any number of units; each row begins in a new beat.
 
     ``command``: sizes of rows, and of the unit. ``data_width``: bits of a word: a power of two of at least a
-    unit. ``beat_width``: bits of a beat, likewise, at most those of a word, which are the default.
+    unit. ``beat_width``: bits of a beat: a power of two from a unit to a word; a word by default.
 
     Behaviour
     ---------

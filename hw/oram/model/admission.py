@@ -30,8 +30,8 @@ class Admission:
         self._ahead, self._inflight, self._board = config.accepted, config.inflight, config.scoreboard_pages
         self._write_pages, self._response_records = config.write_pages, config.response_records
         self._settle = config.settle_deadline
-        #: ``command_arrived``, ``response_written``: pulses of the host, as at the ports of `Touch`, by
-        #: operation. ``page_arrived``, ``page_left``, ``page_written``: likewise, by touch with a page.
+        #: Cycles of pulses at the ports of `Touch`. ``command_arrived``, ``response_written``: by operation.
+        #: ``page_arrived``, ``page_left``, ``page_written``: by touch with a page.
         self.command_arrived: list[int] = []
         self.page_arrived: list[int] = []
         self.page_left: list[int] = []

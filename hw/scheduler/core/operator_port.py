@@ -37,7 +37,7 @@ class OperatorSignature(wiring.Signature):
                 "inputs": In(operand),
                 "outputs": In(operand),
                 #: For a ring (the bit of its `Via`), the first read of a word acquires it, and waits until it
-                #: is written.  The last read of the oldest word releases it, so its place may be overwritten.
+                #: is written.  The last read of the oldest word releases it, so it may be overwritten.
                 "read": Out(stream.Signature(fetch_layout(config, 2))),
                 "response": In(stream.Signature(config.word_bits)),  #: One for each read, in order.
                 #: The tag of a place is its `Via`.  A write into a ring is its next word, and waits for room.

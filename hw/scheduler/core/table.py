@@ -21,8 +21,8 @@ class ProgramTable(wiring.Component):
 
     Behaviour
     ---------
-    The first row is valid three cycles after ``start``, then one row a cycle.  Rows written before the cycle
-    of ``start`` are sent.
+    ``o`` offers the first row three cycles after ``start``, and the next row in the cycle after each
+    handshake.  Rows written before the cycle of ``start`` are sent.
 
     Why
     ---

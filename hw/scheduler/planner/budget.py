@@ -19,8 +19,8 @@ _LEGAL = "a size such as 524288, 512KiB or 1.5MiB, or a share of a budget such a
 class Budgets:
     """COSMA's budgets of a graph, in bytes.
 
-    M_R is the largest requirement of one operator with whole tensors.  M_P is the least peak of live tensors
-    over all orders, or the least found: more is never needed.  M_H is the mean of both.
+    M_R is the most that one operator needs with its inputs and outputs whole.  M_P is the least peak of live
+    tensors over all orders, or the least found: more is never needed.  M_H is the mean of both.
     """
 
     m_r_bytes: int

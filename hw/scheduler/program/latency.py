@@ -31,8 +31,8 @@ GATE_WORDS = Skid.CAPACITY
 #: From a transfer's issue to its first address on the bus; from a word on the bus to the gate.
 ADDRESS_CYCLES = Skid.LATENCY + ReadDMA.ADDRESS_LATENCY
 FILL_CYCLES = ReadDMA.DATA_LATENCY
-#: From a write's issue to its first scratchpad read (queue, address generator, gate); from that read to the
-#: write DMA; from a whole burst there to its first word on the bus; from the response to "complete".
+#: From a write's issue to its first scratchpad read; from that read to the write DMA.  From a whole burst in
+#: the DMA to its first word on the bus; from the response to completion.
 WALK_CYCLES = Fifo.LATENCY + 2 + GATE_CYCLES
 DRAIN_CYCLES = READ_LATENCY
 SEND_CYCLES = WriteDMA.ADDRESS_LATENCY

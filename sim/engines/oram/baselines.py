@@ -40,7 +40,7 @@ class OperationTraffic:
 
     @property
     def moved_bytes(self) -> float:
-        """Bytes both ways."""
+        """Bytes read and written."""
         return self.read_bytes + self.write_bytes
 
     @property

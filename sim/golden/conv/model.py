@@ -1,10 +1,10 @@
 """Sums of a convolution, plain or deformable, on integers: no rounding anywhere.
 
 Let x be the map, z its zero point and F the fraction bits of offsets.  Tap (i, j) of the result at (oy, ox)
-is taken at ``oy * stride - pad + i * dilation + dy / 2^F``; columns likewise.  The sample is the bilinear
-interpolation of the four neighbours, less z, times 4^F: an integer.  A neighbour outside the map has the
-value z (ONNX DeformConv-19: it counts nothing).  The sum is ``bias + sum(w * mask * sample)``: ONNX's result
-times 4^F, and times 256 with masks.
+is taken in row ``oy * stride - pad + i * dilation + dy / 2^F``; the same formula in j yields its column.  The
+sample is the bilinear interpolation of the four neighbours, less z, times 4^F: an integer.  A neighbour
+outside the map has the value z (ONNX DeformConv-19: it counts nothing).  The sum is ``bias + sum(w * mask *
+sample)``: ONNX's result times 4^F, and times 256 with masks.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class GatherStep(data.StructLayout):
             {
                 "group": range(config.ports),  #: The group of rows ``2 * group`` and ``2 * group + 1``.
                 #: ``find``, ``add``, ``lanes``: its maxima update M; its sums, rescaled to M, are added to l;
-                #: its lanes likewise to O.
+                #: its lanes, rescaled to M, are added to O.
                 "find": 1,
                 "add": 1,
                 "lanes": 1,
@@ -72,7 +72,7 @@ class Gather(wiring.Component):
 
     @staticmethod
     def lane_latency(config: AttentionConfig) -> int:
-        """Return the cycles from the last group's ``lanes`` to ``lanes``: the same without shifts."""
+        """Return the cycles from the last ``step.lanes`` to ``lanes``: select, rescale, streams, groups."""
         return 3 + tree_levels(config.streams)
 
     def elaborate(self, platform: Any) -> Module:

@@ -40,7 +40,7 @@ class FinalLanes(data.StructLayout):
         super().__init__(
             {
                 "valid": 1,
-                #: ``bank``, ``step``: their place.
+                #: ``bank``, ``step``: bank of finals of the row, and merge step that has these lanes.
                 "bank": 1,
                 "step": range(config.merge_steps),
                 "lanes": data.ArrayLayout(signed(config.output_bits), config.merge_lanes),

@@ -83,7 +83,7 @@ class ScoreUnit(wiring.Component):
 
     @staticmethod
     def latency(config: AttentionConfig) -> int:
-        """Return the cycles from the last part of a key to its score, likewise."""
+        """Return the cycles from the last part of a key to its score, less the product's input register."""
         return ScoreUnit.first_latency(config) + (config.folds > 1)
 
     def elaborate(self, platform: Any) -> Module:

@@ -41,7 +41,7 @@ class ValueStep(data.StructLayout):
 
 
 class _Finished(data.StructLayout):
-    """A tile's sum of probabilities, and the change of the row's maximum."""
+    """A tile's sum of probabilities, its rise of M in log2 units, and, with several streams, M after it."""
 
     def __init__(self, config: AttentionConfig) -> None:
         members: dict[str, Any] = {"partial_sum": config.partial_sum_bits, "rise": RESCALE_BITS}

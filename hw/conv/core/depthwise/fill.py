@@ -136,7 +136,7 @@ class Fill(wiring.Component):
         with m.Elif(finished[0]):
             m.d.sync += self.filled.eq(self.filled + 1)
 
-        # Tokens: of all rows below freed + slots.
+        # A token is sent for each row below ``freed + slots``, in order.
         asked = Signal(SIDE_BITS)
         lead = Signal(SLOT_BITS)
         given = Signal()

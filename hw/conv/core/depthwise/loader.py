@@ -1,4 +1,4 @@
-"""Extracts the weights of depthwise layers from their stream."""
+"""Unpacks packets of weights and parameters into writes to the RAMs of the depthwise unit."""
 
 from __future__ import annotations
 

@@ -46,8 +46,8 @@ class TapLocator(wiring.Component):
                 #: ``ly``, ``lx``: fraction of the coordinates, in the same cycle.
                 "ly": Out(config.fraction_bits),
                 "lx": Out(config.fraction_bits),
-                #: ``rows_inside``, ``columns_inside``: whether the row, and the row below it, are in the map,
-                #: a cycle later; columns likewise.
+                #: ``rows_inside``, ``columns_inside``: a cycle later.  Bit 0: ``row``, or ``column``, is in
+                #: the map.  Bit 1: so is the next one.
                 "rows_inside": Out(2),
                 "columns_inside": Out(2),
             }

@@ -47,7 +47,7 @@ class Sampler(wiring.Component):
     of the lane cells.
     """
 
-    #: Cycles from a walker's step to its words.
+    #: Cycles from a walker's step to the words that it reads.
     LATENCY = _READ + _BANK
     #: Cycles from a pixel's last step to the end of its offsets.
     ENTRY_LATENCY = _ENTRY

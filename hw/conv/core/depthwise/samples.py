@@ -18,7 +18,7 @@ class Samples(wiring.Component):
 
     Behaviour
     ---------
-    A sample a cycle and lane, by three multiplications: ``v0 = (a << F) + (b - a) lx``, ``v1`` likewise from
+    A sample a cycle and lane, by three multiplications: ``v0 = (a << F) + (b - a) lx``, ``v1`` is ``v0`` of
     the row below, ``S = (v0 << F) + (v1 - v0) ly - (zero << 2 F)``.  A neighbour outside the map has the zero
     point for a value.  The four weights add up to 4^F, so a point among such neighbours yields 0.
     """

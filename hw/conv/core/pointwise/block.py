@@ -90,7 +90,7 @@ class BlockBuffer(wiring.Component):
         m.submodules.promised = promised = Skid(self._command)  # not LUT RAM: sums begin here
         wiring.connect(m, wiring.flipped(self.command), commands.i)
 
-        # Credits: each block in turn is granted a half, and its token is sent, if it has one.
+        # Blocks are granted halves in order; a block that is asked for then sends its token.
         # of the map whose blocks are granted halves
         asked = Signal()
         given_to = Signal()

@@ -18,7 +18,7 @@ class BlockCommand(data.StructLayout):
                 "block": range(config.block_pixels + 1),
                 "last_block": range(config.block_pixels + 1),
                 "blocks": 2 * SIDE_BITS,
-                "words": range(config.block_words + 1),  #: Words of a pixel.
+                "words": range(config.block_words + 1),  #: Words, L channels each, of a pixel.
                 #: Words are read from memory: a token is sent for each block that there is room for.
                 "asked": 1,
             }
@@ -32,7 +32,7 @@ class SweepCommand(data.StructLayout):
         super().__init__(
             {
                 "blocks": BlockCommand(config),
-                "out_words": range(config.block_words + 1),  #: Words of a pixel of the result.
+                "out_words": range(config.block_words + 1),  #: Words, L channels each, of an output pixel.
                 "settings": Settings(),
             }
         )

@@ -52,7 +52,7 @@ class PointwiseUnit(wiring.Component):
                 "block": In(stream.Signature(BlockCommand(config))),
                 "i": In(words),
                 "token": Out(stream.Signature(1)),
-                #: ``bypass_block``, ``bypass``, ``bypass_token``: the same for the map that is shuffled in.
+                #: ``bypass_block``, ``bypass``, ``bypass_token``: commands, words and tokens of the bypass.
                 "bypass_block": In(stream.Signature(BlockCommand(config))),
                 "bypass": In(words),
                 "bypass_token": Out(stream.Signature(1)),

@@ -64,7 +64,7 @@ class TileLoader(wiring.Component):
     tile was taken.
     """
 
-    #: Fewest cycles from the transfer on ``o`` to the next tile's first beat on ``beat``.
+    #: Fewest cycles from a transfer on ``o`` to the next tile's first beat after its header on ``beat``.
     GAP = 3
 
     def __init__(self, config: ConvConfig, *, beat_bits: int) -> None:

@@ -49,8 +49,8 @@ def turn_layout(config: OramConfig) -> data.StructLayout:
             "fresh": records,
             "miss": records,
             "dummy": records,
-            "place": place,  #: Place of its buckets in the log.
-            #: ``logged``, ``recent``: for each table: the log has its bucket, and the place of the newest
+            "place": place,  #: Index of its buckets in the log.
+            #: For each table. ``logged``: the log has a copy of its bucket. ``recent``: index of the newest
             #: copy.
             "recent": data.ArrayLayout(place, TABLES),
             "logged": TABLES,

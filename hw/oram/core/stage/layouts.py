@@ -65,8 +65,8 @@ def done_layout(config: OramConfig) -> data.StructLayout:
     return data.StructLayout(
         {
             "item": item_layout(config),
-            #: ``in_page``, ``in_list``, ``in_log``, ``in_overflow``: the place of the operation's item: at
-            #: most one is set. ``log_turn``, ``own_entry``: its place in the log, its overflow entry.
+            #: ``in_page``, ``in_list``, ``in_log``, ``in_overflow``: the operation's item lies there; at most
+            #: one is set. ``log_turn``, ``own_entry``: its index in the log, and in the overflow.
             "in_page": 1,
             "in_list": 1,
             "in_log": 1,

@@ -83,7 +83,7 @@ class PageMerge(wiring.Component):
             m.d.sync += [bitmap.eq(kept | Cat(one.any() for one in taken)), leaving.eq(left)]
         m.d.comb += self.own_now.eq(delay(m, "leaving", leaving, 2, reset=False))
 
-        # For each beat: the sources of its words, and its place in the page.
+        # ``index`` numbers the beats of the page.  A word comes from an item of the list, else from the page.
         index = Signal(range(config.page_beats))
         with m.If(self.ahead):
             m.d.sync += index.eq(index + 1)

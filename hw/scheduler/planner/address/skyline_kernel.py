@@ -1,9 +1,9 @@
 """One search for addresses, compiled: blocks fall onto a skyline, lowest valley first.
 
 In every packing all blocks can fall until each lies on the floor or on another one.  Such packings are built
-upwards, at a step whose skyline is lowest.  A choice is a block that fits the valley, or to leave this point
-empty: the skyline then rises to the next possible height of a block.  The search takes the step with the
-fewest choices; in a packing without a free word there is often only one.
+upwards, at a step whose skyline is lowest.  A choice places a block on the level skyline over this step, or
+nothing: then the skyline of this step rises to the least height that another block over it could have.  Among
+steps the search takes one with few choices; in a packing without a free word there is often only one.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ NUMBER, PAID, PARENT, OPERATOR, NEXT, COUNTS, SUNK = range(7)
 #: Indices of ``tally``.
 STATES, COMPARISONS = range(2)
 
-#: Outcomes of a search.
+#: Outcomes: no plan is below the limit; one was found; the table was full, or effort or time ran out.
 EXHAUSTED, FOUND, NO_ROOM = range(3)
 
 
@@ -278,8 +278,8 @@ def search(run: SearchState, effort: int, flag: Integers) -> tuple[int, Integers
     ``effort``: comparisons of states at most. ``flag``: of shape (1,); see
     `hw.scheduler.planner.watch.Watch`.
 
-    Returns how it ended (`FOUND`, `EXHAUSTED` when there is none, `NO_ROOM` when the table was full), the
-    order of the plan, empty without one, and its avoidable units.
+    Returns the outcome, the operators of the plan in order, and its avoidable units of `Lattice.unit` words.
+    Without a plan the order is empty and the units are 0.
     """
     nothing = np.empty(0, dtype=np.int64)
     set_all(run.newest, -1)

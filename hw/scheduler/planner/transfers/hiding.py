@@ -1,4 +1,4 @@
-"""Transfers that overlap with computation: early fetches and late writes, while their words are free.
+"""Starts fetches in earlier steps and ends writes in later ones, so that they overlap with computation.
 
 This adds no words and no peak, and changes no address: an episode only grows into steps in which its words of
 the scratchpad are free.  The longest wait of a step is hidden first.  A change is kept only if the whole plan
