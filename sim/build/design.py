@@ -35,11 +35,11 @@ def kernel_design(
     control_only: bool = False,
     models: bool = False,
 ) -> Design:
-    """Return the design of an engine (`hw.verilog.generate`), with source lines of Python or without, with
-    its data cells or without, with multipliers or with models of these.
+    """Return the design of an engine (`hw.verilog.generate`).
 
-    It is generated only when configuration, board, the text of any file in ``hw``, of an engine outside
-    of it, or Amaranth have changed.
+    ``sources``: with source lines of Python. ``control_only``: without data cells. ``models``: with models of
+    multipliers. The design is generated anew only when configuration, board, the text of any file in ``hw``
+    or of an engine outside of it, or Amaranth have changed.
     """
     kind = f"design{' with sources' * sources}{' of control' * control_only}{' of models' * models}"
     sources_of = [hw, *_own_packages(engine)]

@@ -47,7 +47,7 @@ class Tiles:
 
 @dataclass(frozen=True, kw_only=True)
 class JobPass:
-    """A pass and its place in a job."""
+    """A pass, its tiles, and whether a job, a head or a set of heads begins with it."""
 
     shape: PassShape  #: Its properties for the cycles.
     tiles: tuple[Tiles, ...]  #: Of each stream; one list for all in a job that decodes.

@@ -281,8 +281,8 @@ class TileWalker(wiring.Component):
 def tile_range(config: AttentionConfig, index: int, given: Any) -> tuple[Value, Value, Value, Value, Value]:
     """Return the tiles with the keys ``given.first <= j < given.end`` that stream ``index`` holds.
 
-    In a job that decodes all streams hold the whole rows of these keys.  Returns the first tile and the
-    index of the first key in it, the last tile and the index of the last key, and whether there are no keys.
+    In a job that decodes all streams hold the whole rows of these keys.  Returns the first tile, the
+    index of its first key, the last tile, the index of its last key, and whether there are no keys.
     """
     if config.streams == 1:
         first, last, nothing = given.first, (given.end - 1)[: len(given.end)], given.none

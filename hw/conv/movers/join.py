@@ -15,7 +15,7 @@ from hw.lib.skid import Skid
 
 
 class JoinCommand(data.StructLayout):
-    """A map's words: ``words`` of a part of a pixel, ``total`` of them; ``units`` of a part at each port."""
+    """A map of ``total`` words. A part of a pixel has ``words`` and, at each port, ``units`` bytes."""
 
     def __init__(self, config: ConvConfig) -> None:
         units = map_rows(config)["units"].shape

@@ -27,7 +27,7 @@ _ENTRIES = 32
 
 
 class OffsetDot(wiring.Component):
-    """Passes words on, and computes the offsets of layers that have them computed.
+    """Passes words of the map on, and computes the offsets of layers with ``job.dot``.
 
     Behaviour
     ---------

@@ -1,4 +1,4 @@
-"""Plain depthwise 3 x 3 layers: three rows at once, each of their words once."""
+"""Reads plain depthwise 3 x 3 layers from the line buffer: three rows at once, each word once."""
 
 from __future__ import annotations
 

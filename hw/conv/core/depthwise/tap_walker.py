@@ -14,7 +14,7 @@ from hw.conv.core.layouts import SLOT_BITS, Offsets, TapCommand
 
 
 class TapStep(data.StructLayout):
-    """A cycle of samples of one word: T taps of it."""
+    """The samples of one cycle: T taps of one word."""
 
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(

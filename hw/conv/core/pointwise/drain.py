@@ -15,7 +15,7 @@ from hw.lib.fifo import Fifo
 
 
 class DrainStep(data.StructLayout):
-    """A word that leaves: ``valid``; of a ``shuffle``; an ``odd`` one of its part."""
+    """A word leaves (``valid``); it belongs to a ``shuffle``; its index in the part is ``odd``."""
 
     def __init__(self) -> None:
         super().__init__({"valid": 1, "shuffle": 1, "odd": 1})

@@ -1,4 +1,4 @@
-"""Tiles of weights: from their stream to the cells."""
+"""Loads tiles from the stream of weights into the columns of the array."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ TOUCHES = 8
 
 
 class Stage(wiring.Component):
-    """All of an operation except finding its records.
+    """Executes operations whose records are known.
 
     Behaviour
     ---------
