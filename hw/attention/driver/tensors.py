@@ -239,8 +239,8 @@ def _per_channel(
 ) -> bool:
     """Say whether tensors are equalized channel by channel: as requested, or by default.
 
-    The default equalizes real tensors if no additional job costs a cycle. It does not if ``output_scale`` is
-    given or results are bfloat16, as these fix the units of results in memory.
+    The default equalizes real tensors without a given scale if no additional job costs a cycle. It does not
+    equalize with ``output_scale`` or bfloat16 results: both fix the units of results in memory.
     """
     why = ""
     for name, tensor in given.items():
