@@ -1,7 +1,5 @@
 """Engine configurations: read from YAML, written as plain values, hashed, and checked against a board."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import inspect

@@ -1,7 +1,5 @@
 """A generated kernel: its Verilog, and the data of its package."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

@@ -6,8 +6,6 @@ has arguments, start and done, and memory ports.  A new engine is a folder in ``
 ``sim/engines``, and one line in `hw.registry` (``docs/add-an-engine.md``).
 """
 
-from __future__ import annotations
-
 import abc
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar

@@ -1,7 +1,5 @@
 """Errors caused by users: one line with the field, the legal range and the value."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A launch of a kernel: prepared by a driver, executed by a card or a simulation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The prediction of an engine's analytic model: cycles by cause, bytes by stream, work, bounds."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """From an engine, its configuration and a board to Verilog."""
 
-from __future__ import annotations
-
 import re
 from importlib.metadata import version
 from typing import Any

@@ -1,7 +1,5 @@
 """Shape of the attention engine, and the widths that follow from it (``docs/attention-specification.md``)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

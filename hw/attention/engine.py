@@ -1,7 +1,5 @@
 """The attention engine, for the generator."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hw.attention.config import MOST_DECODE_STREAMS, AttentionConfig

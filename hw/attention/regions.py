@@ -1,7 +1,5 @@
 """Regions of the attention kernel: pairs of rows move to other dies if the memory's die is too small."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from hw.attention.config import AttentionConfig

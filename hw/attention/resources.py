@@ -1,7 +1,5 @@
 """FPGA resources of an attention kernel: an estimate that errs on the high side."""
 
-from __future__ import annotations
-
 from hw.attention.config import AttentionConfig
 from hw.attention.movers.cache import ULTRA_DEPTH
 from hw.board.resources import Gates, Resources

@@ -5,8 +5,6 @@ checks the files.  Rules that relate numbers to each other are here, so that the
 tests.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

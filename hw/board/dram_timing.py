@@ -1,7 +1,5 @@
 """Timing of any DRAM: the common part of HBM and DDR; `hw.board.memory_timing` has the kinds."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -23,7 +21,7 @@ def check_numbers(timing: Any) -> None:
             continue
         if not (math.isfinite(value) and value >= 0):
             raise InputError(field.name, value, "a finite number of at least 0")
-        if field.type == "int" and value != int(value):
+        if field.type is int and value != int(value):
             raise InputError(field.name, value, "a whole number")
 
 

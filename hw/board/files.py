@@ -1,7 +1,5 @@
 """Board files, and boards by name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hw.board.board import Board

@@ -6,8 +6,6 @@ simulated memories (`hw.board.memory_timing`) have the unit in their key and sta
 missing one keeps the class's default, which has its own source.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, fields

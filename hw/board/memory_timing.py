@@ -14,8 +14,6 @@ Sources, by the labels used below:
 * *derived*: computed from the others, or fitted to a published measurement.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hw.board.dram_timing import DramTiming, check_numbers

@@ -5,8 +5,6 @@ the die of the memory's ports.  The timing estimate charges the nets between reg
 the regions to the placer: both read the same object.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

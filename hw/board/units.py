@@ -1,7 +1,5 @@
 """Numbers with units, as written in board files: ``460.8 GB/s``, ``512 MiB``, ``300 MHz``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Shape of the convolution engine, and the widths derived from it (``docs/conv-specification.md``)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """The convolution engine, as the generator sees it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hw.board import Board

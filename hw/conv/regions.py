@@ -1,7 +1,5 @@
 """Regions of the convolution kernel: cells leave the memory's die when it is too small for all of them."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from hw.board import Board

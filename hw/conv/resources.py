@@ -1,7 +1,5 @@
 """FPGA resources of a convolution kernel: an estimate that errs on the high side."""
 
-from __future__ import annotations
-
 from hw.board.resources import Gates, Resources
 from hw.conv.config import ConvConfig
 from hw.conv.movers.movers import side_port

@@ -1,7 +1,5 @@
 """Round-robin arbiter: several streams into one."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from amaranth.hdl import Cat, Module, Mux, Shape, ShapeLike, Signal, Value

@@ -1,7 +1,5 @@
 """The argument table of a kernel: source of register file, C header, Tcl and host script."""
 
-from __future__ import annotations
-
 import enum
 import re
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ in upper case behind a prefix.  Bursts are INCR, of full-width beats, as AXI3 HB
 kernel shell adds the constants ``size``, ``burst``, ``lock``, ``cache``, ``prot`` and ``qos``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A guard at a memory port: reports errors, and starts no burst after one."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Module, Signal

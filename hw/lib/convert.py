@@ -5,8 +5,6 @@ Amaranth writes every word of every memory into the netlist and lets Yosys carry
 made by `hw.lib.memory.uninitialised` lose their content before the netlist is written.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import re

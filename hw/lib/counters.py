@@ -1,7 +1,5 @@
 """Cycle counters: every cycle of a run is counted as busy, as stalled by one named cause, or as idle."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from amaranth.hdl import Module, Signal, Value, unsigned

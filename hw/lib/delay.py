@@ -1,7 +1,5 @@
 """Registers of data: delay lines, and payloads without reset."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Signal, Value

@@ -1,7 +1,5 @@
 """A stream FIFO of any depth: LUTRAM when it is shallow, block RAM when it is deep."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 from amaranth.hdl import Module, Mux, Shape, ShapeLike, Signal, Value

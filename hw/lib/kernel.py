@@ -1,7 +1,5 @@
 """The kernel shell: the ports and registers that Vitis expects around an engine's body."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Control registers of wide data, each with few loads."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value

@@ -4,8 +4,6 @@ UltraRAM cannot be initialised.  Memories made here have the attribute `NO_INIT`
 `hw.lib.convert.to_verilog` writes no initial content for them.  `BankedMemory.clear` zeroes them.
 """
 
-from __future__ import annotations
-
 from typing import Literal, get_args
 
 from amaranth.hdl import Module, Signal, unsigned

@@ -5,8 +5,6 @@ It looks for combinational cycles from each bit of an adder to each bit of its i
 generating attention's default takes a fifth less time.  Another version of Amaranth is left as it is.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version

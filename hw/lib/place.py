@@ -13,8 +13,6 @@ The parent is written once and works with either.  A large part that comes once 
 is its own, and tools map it alone.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any, Protocol

@@ -1,7 +1,5 @@
 """The end of a launch: by the engine's ``done``, or forced after a memory error."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module, Signal

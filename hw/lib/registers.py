@@ -1,7 +1,5 @@
 """The register file of a kernel: AXI-Lite in, a start pulse, arguments and an interrupt out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import reduce
 from operator import or_

@@ -1,7 +1,5 @@
 """The reset of a kernel: a tree of registers with few loads each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from amaranth.hdl import Const, Fragment, Module, Signal, Value

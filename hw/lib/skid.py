@@ -1,7 +1,5 @@
 """The two-entry skid buffer: no combinational path through a stream."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from amaranth.hdl import Module, Shape, ShapeLike, Signal, Value

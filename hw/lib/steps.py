@@ -1,7 +1,5 @@
 """Step counter of the stages that take a few lanes of a row in each cycle."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Signal, Value

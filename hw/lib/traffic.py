@@ -1,7 +1,5 @@
 """Traffic generators: AXI managers that load a memory with a pattern and measure latency and bandwidth."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal

@@ -1,7 +1,5 @@
 """Width conversion of a stream by a whole ratio."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from amaranth.hdl import Module, Mux, Signal, Value

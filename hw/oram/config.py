@@ -1,7 +1,5 @@
 """Shape of the oblivious map, and the sizes that follow from it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal

@@ -1,7 +1,5 @@
 """The oblivious map as an engine of the generator."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hw.board import Board

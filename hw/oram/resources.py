@@ -1,7 +1,5 @@
 """FPGA resources of the oblivious map's kernel by block: an estimate on the high side."""
 
-from __future__ import annotations
-
 import functools
 import operator
 

@@ -1,7 +1,5 @@
 """Variables of the templates: the argument table and the board, in the terms of each tool."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Regions of a kernel as placement constraints of Vivado: the instances of each."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The text of every file of a design's package."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Writing a package: all or nothing, without loss of the user's files."""
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

@@ -7,8 +7,6 @@ its own, in the user's cache folder, because the sources may be read-only.  The 
 A compiled function releases the GIL, so that another thread can watch it and ask it to stop.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

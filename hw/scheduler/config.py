@@ -1,7 +1,5 @@
 """Shape of the scheduler's hardware: the scratchpad, and the largest program it can hold."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -7,8 +7,6 @@ Its tensors are multiples of 128 bytes, the widest word.  So it is valid in ever
 bytes and other cycles.
 """
 
-from __future__ import annotations
-
 import functools
 from dataclasses import replace
 from pathlib import Path

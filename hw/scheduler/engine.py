@@ -1,7 +1,5 @@
 """The scheduler engine's implementation of `hw.engine.Engine`."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hw.board import Board

@@ -1,7 +1,5 @@
 """From a model to a checked plan, in one call."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Cycles and bytes of a program without a simulation; `hw.scheduler.engine.SchedulerEngine.predict`."""
 
-from __future__ import annotations
-
 from hw.board import Board
 from hw.prediction import Prediction
 from hw.scheduler.config import SchedulerConfig

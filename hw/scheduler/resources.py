@@ -1,7 +1,5 @@
 """FPGA resources of a scheduler kernel: an estimate on the high side."""
 
-from __future__ import annotations
-
 from hw.board.resources import Gates, Resources
 from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.core.layouts import command_layout, operand_layout, step_layout, transfer_layout

@@ -16,8 +16,6 @@ The core returns results, row after row, and zeros for an empty pass.  Each row 
 0, and takes as many beats as its ``16 * value_units`` elements need; the rest of the last beat is undefined.
 """
 
-from __future__ import annotations
-
 from amaranth.hdl import signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out

@@ -1,7 +1,5 @@
 """The attention core: streams and commands in, a stream out; it knows no memory."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed

@@ -1,7 +1,5 @@
 """The drain: results leave the rows, row after row, a beat a cycle."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Module, Mux, Signal

@@ -1,7 +1,5 @@
 """Control of combination, division and normalization, after all streams have ended a pass."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal, Value

@@ -1,7 +1,5 @@
 """Control of the results of a pass that decodes: groups of cells are added to the results of two rows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal, Value

@@ -1,7 +1,5 @@
 """Key side of one stream: broadcasts parts of keys to the rows, and reports tiles with complete logits."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed

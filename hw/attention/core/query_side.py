@@ -1,7 +1,5 @@
 """Query side: loads the queries of the next pass and the settings of their rows, for all streams."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal, signed

@@ -1,7 +1,5 @@
 """Scale of the results: multiplier, shift or fraction bits, by output format."""
 
-from __future__ import annotations
-
 from amaranth.lib import data
 
 from hw.attention.config import FRACTION_BITS, MULTIPLIER_BITS, OUTPUT_SHIFT_BITS, AttentionConfig

@@ -1,7 +1,5 @@
 """Settings of a row: its visible keys, its scale and its slope."""
 
-from __future__ import annotations
-
 from amaranth.hdl import signed
 from amaranth.lib import data
 

@@ -1,7 +1,5 @@
 """When each stage of the core works: sums of the latencies that the stages state."""
 
-from __future__ import annotations
-
 from hw.attention.config import AttentionConfig
 from hw.attention.core.result.combine import Combine
 from hw.attention.core.result.finals import Finals

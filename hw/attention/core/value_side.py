@@ -2,8 +2,6 @@
 complete.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

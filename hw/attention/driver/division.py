@@ -1,7 +1,5 @@
 """Division of a launch into jobs: the heads and sequences of each, and the packing of heads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Number formats of a launch: multipliers and shifts of its scales (``docs/attention-specification.md``)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

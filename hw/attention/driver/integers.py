@@ -1,7 +1,5 @@
 """A job in integers: the tensors and numbers that the engine computes with."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

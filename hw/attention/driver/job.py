@@ -1,7 +1,5 @@
 """An attention launch as jobs of the engine, with the format of their results."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache

@@ -1,7 +1,5 @@
 """Memory layout of an attention launch: q, k, v and o at their ports, tables and descriptors."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

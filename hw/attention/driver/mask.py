@@ -1,7 +1,5 @@
 """Visibility of keys, see "Which keys a row sees" in ``docs/attention-specification.md``."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Modes of an attention launch, and the tokens that its jobs read."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Floating-point tensors in int8: with one step for a tensor, or equalized channel by channel."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

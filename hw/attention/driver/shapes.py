@@ -1,7 +1,5 @@
 """The passes of a job, and the tiles of each stream in them, from which cycles and bytes are counted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

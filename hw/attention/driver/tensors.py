@@ -1,7 +1,5 @@
 """The user's tensors of an attention launch: names, legal values, quantization."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """An attention launch as plain values: shapes, modes and formats, no tensors."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The arguments and counters of the attention kernel."""
 
-from __future__ import annotations
-
 import functools
 
 from hw.attention.config import AttentionConfig

@@ -1,7 +1,5 @@
 """Core, movers and counters behind one register file."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Const, Module, Mux, Signal

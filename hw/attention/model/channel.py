@@ -1,7 +1,5 @@
 """Cycles of a memory channel for pieces in different rows of a bank."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 from hw.attention.model.pieces import Pieces

@@ -12,8 +12,6 @@ Only a few places of the core can stall, with fixed times between them.  Its sch
 `core_cycles` follows these exactly; `hw.attention.model.launch` adds the start and the pace of the streams.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """When passes are issued, with the reads of their queries, keys and values; and when their tiles are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

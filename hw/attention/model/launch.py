@@ -5,8 +5,6 @@ channels.  Latencies are those of idle memory, bandwidth is the realistic one.  
 that decode and others, so each run of jobs of one phase is a launch of its own.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Sequence

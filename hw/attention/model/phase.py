@@ -1,7 +1,5 @@
 """The schedule of jobs that decode, where it differs from that of others."""
 
-from __future__ import annotations
-
 from hw.attention.config import AttentionConfig
 from hw.attention.core.command import PART_LATENCY
 from hw.attention.core.gathering import Gathering

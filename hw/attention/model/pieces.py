@@ -1,7 +1,5 @@
 """Pieces of queries and results at their ports, and reads that hit an open row."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

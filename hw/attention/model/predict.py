@@ -1,7 +1,5 @@
 """Cycles and bytes of an attention launch, predicted; see `hw.attention.engine.AttentionEngine.predict`."""
 
-from __future__ import annotations
-
 from hw.attention.config import AttentionConfig
 from hw.attention.driver.division import divide
 from hw.attention.driver.workload import AttentionWorkload

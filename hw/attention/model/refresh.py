@@ -1,7 +1,5 @@
 """When a channel of memory refreshes, and how long requests wait for it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 

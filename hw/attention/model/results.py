@@ -1,7 +1,5 @@
 """When the last results of a launch are on the bus: bursts leave when they are complete, see `WriteDMA`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from hw.attention.model.pieces import Pieces

@@ -1,7 +1,5 @@
 """Models of streams that are alike so far: one object stands for all of them until their inputs differ."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """The work of a launch on any engine: visible pairs of query and key, and keys that some query sees."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

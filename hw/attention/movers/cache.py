@@ -1,7 +1,5 @@
 """Cache of the keys, or of the values, of one stream: hits come from on-chip memory, misses from ports."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed

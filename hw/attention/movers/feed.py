@@ -1,7 +1,5 @@
 """Feed of one stream: passes become requests to caches and ports, and parts for the core."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, signed

@@ -1,7 +1,5 @@
 """Lockstep of the readers of a job that decodes: one ``take`` for a part of each reader."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module, Mux, Signal, signed

@@ -1,7 +1,5 @@
 """The data movers of attention: from jobs to the core's streams, and from its results to memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import reduce
 from operator import add

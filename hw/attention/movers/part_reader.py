@@ -1,7 +1,5 @@
 """Whole parts of keys or values from a memory port that is as wide as a part."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal

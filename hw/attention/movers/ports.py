@@ -1,7 +1,5 @@
 """The assignment of the memory ports ``gmem0``, ``gmem1``, ..."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from amaranth.lib import data

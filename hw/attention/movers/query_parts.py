@@ -1,7 +1,5 @@
 """Queries from ports to which their parts are dealt in turn."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed

@@ -1,7 +1,5 @@
 """Queries from one of their memory ports."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal

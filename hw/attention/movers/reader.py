@@ -1,7 +1,5 @@
 """Rows of keys or values from one memory port."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Module

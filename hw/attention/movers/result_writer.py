@@ -1,7 +1,5 @@
 """Writer of results to memory."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Module, Mux, Signal

@@ -1,7 +1,5 @@
 """The reads through port 0 beside queries, keys and values: descriptors, bitmaps, slopes, page tables."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Latencies of the movers, from one event to the next: sums of the latencies that the components state."""
 
-from __future__ import annotations
-
 from hw.attention.config import AttentionConfig
 from hw.attention.movers.cache import PartCache
 from hw.attention.movers.lockstep import Lockstep

@@ -1,7 +1,5 @@
 """Jobs in memory: the fields of a descriptor, its packing on the host, and its unpacking in gates."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

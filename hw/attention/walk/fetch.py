@@ -1,7 +1,5 @@
 """Fetch of a tile: the reads of each memory port, and the parts that come from the cache."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value

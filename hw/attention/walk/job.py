@@ -1,7 +1,5 @@
 """The fields of a job, as in registers or in a descriptor in memory."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.lib import data

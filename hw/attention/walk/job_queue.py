@@ -1,7 +1,5 @@
 """The jobs of a launch: the first from registers, the others from prefetched descriptors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal

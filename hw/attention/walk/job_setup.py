@@ -1,7 +1,5 @@
 """Counts and sizes derived from a job, computed once before its first pass."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed

@@ -1,7 +1,5 @@
 """Payload layouts of the streams between walk and movers: passes and tiles."""
 
-from __future__ import annotations
-
 from amaranth.hdl import signed
 from amaranth.lib import data
 

@@ -1,7 +1,5 @@
 """Pages of keys and values: the page table locates each tile in memory."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Module, Mux, Signal

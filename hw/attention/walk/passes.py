@@ -1,7 +1,5 @@
 """The walk over passes: K/V heads, sets of query heads, blocks of positions."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed

@@ -1,7 +1,5 @@
 """Row settings of a query tile: the visible keys of each row, and the scale of its scores."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal, signed

@@ -1,7 +1,5 @@
 """Tables in memory, cut into words for every stream: rows of a bitmap, entries of a page table."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Shape, ShapeLike, Value

@@ -1,7 +1,5 @@
 """Tags of a stream's caches: the tiles they hold, and the keys of each."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal

@@ -1,7 +1,5 @@
 """The tiles of a pass in one stream: all tiles, a range by arithmetic, or those with a bit in the bitmap."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed

@@ -1,7 +1,5 @@
 """Cuts each pixel of the bypass, one part in memory, into the parts of the shuffle."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Signal

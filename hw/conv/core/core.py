@@ -1,7 +1,5 @@
 """The core: both units and the streams between them; commands and streams in, one stream out."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module

@@ -4,8 +4,6 @@ Every unit has a queue of commands, one for each of its jobs, and executes them 
 weights carry no tag: their order alone assigns them to a job.
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 from amaranth.hdl import signed

@@ -1,7 +1,5 @@
 """The stream of weights: packets of records, and the writes of records to cells."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 from amaranth.hdl import signed

@@ -1,7 +1,5 @@
 """Routing between streams: each end switches after the words of a job, in the order of jobs."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Array, Module, Signal

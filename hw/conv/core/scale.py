@@ -1,7 +1,5 @@
 """From a sum to an int8: multiply, shift, round, add, clamp, over six cycles."""
 
-from __future__ import annotations
-
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 
 from hw.conv.config import POST_BITS

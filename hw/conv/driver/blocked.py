@@ -1,7 +1,5 @@
 """Maps in blocks of pixels: a layer whose windows do not overlap becomes a 1 x 1 convolution of blocks."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

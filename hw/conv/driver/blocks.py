@@ -1,7 +1,5 @@
 """Blocks of pixels of a pointwise layer, and the pieces in which their maps are read."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from hw.conv.config import ConvConfig

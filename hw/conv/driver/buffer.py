@@ -1,7 +1,5 @@
 """The use of the line buffer by a layer: the rows that it holds, and when a row of results may begin."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hw.conv.config import MAX_DIGITS, OFFSET_BITS, TAP_LAYER_WORDS, ConvConfig

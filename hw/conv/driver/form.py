@@ -1,7 +1,5 @@
 """The lanes of a pixel's channels in its words, and the bytes of a pixel at each memory port."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hw.conv.config import ConvConfig

@@ -1,7 +1,5 @@
 """Number formats of tensors: reals to the engine's integers (``docs/conv-specification.md``)."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """A convolution layer: sizes and attributes, checked."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from enum import Enum

@@ -1,7 +1,5 @@
 """The layout of maps and offsets in memory."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Maps in memory: the movers' fields of a descriptor."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hw.conv.config import ConvConfig

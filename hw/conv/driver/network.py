@@ -7,8 +7,6 @@ its map. ``dc0.off``, ``dc0.ddw``, ``dc0.pw`` compute offsets, sample by them, a
 Any other layer takes the result of the previous layer, or the last result of its size, or a map of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """The route of a job through the units, and the lanes of channels along it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Seeded tensors of a network's layers: results have the spread of a map, whatever the depth."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

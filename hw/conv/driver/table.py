@@ -1,7 +1,5 @@
 """Layer tables: a network as lines of sizes."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterator, Sequence

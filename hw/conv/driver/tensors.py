@@ -1,7 +1,5 @@
 """A layer from the user's tensors, in the names and orders of ONNX's Conv and DeformConv."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any

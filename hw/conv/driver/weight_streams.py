@@ -1,7 +1,5 @@
 """The streams of weights, beat by beat in the order of the loaders."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

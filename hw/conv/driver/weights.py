@@ -1,7 +1,5 @@
 """The contents of the streams of weights, in order of use."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

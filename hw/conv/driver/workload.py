@@ -1,7 +1,5 @@
 """The jobs of a convolution launch: layers and their order, no tensors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The arguments and counters of the convolution kernel."""
 
-from __future__ import annotations
-
 from hw.conv.config import ConvConfig
 from hw.conv.movers.movers import PortBytes, side_port, weight_port
 from hw.lib.arguments import STATUS, Argument, ArgumentKind, ArgumentTable

@@ -1,7 +1,5 @@
 """Cycles of movers and units between events, added up from the latencies of the blocks."""
 
-from __future__ import annotations
-
 from hw.board import Board
 from hw.conv.config import ConvConfig
 from hw.conv.core.bypass_cut import BypassCut

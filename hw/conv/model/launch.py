@@ -5,8 +5,6 @@ a job words move in pieces, up to the end of a row of the map or of a block of p
 conflicts between ports that share a channel, are not modelled.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

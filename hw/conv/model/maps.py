@@ -1,7 +1,5 @@
 """The reads of a map, and of its bypass, chunk by chunk through shared ports."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Callable, Mapping

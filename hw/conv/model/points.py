@@ -1,7 +1,5 @@
 """The timing of the pointwise unit: blocks in, sweeps, results out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from hw.conv.config import ConvConfig

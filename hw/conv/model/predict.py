@@ -1,7 +1,5 @@
 """The prediction of a convolution launch; `hw.conv.engine.ConvEngine.predict`."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from hw.board import Board

@@ -1,7 +1,5 @@
 """The reads of weights and offsets: latencies of idle memory, and its realistic bandwidth."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The timing of the depthwise unit: rows of the map in, rows of results out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from hw.conv.core.depthwise.depthwise import RESULTS_AHEAD

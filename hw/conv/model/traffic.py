@@ -1,7 +1,5 @@
 """Bytes moved by a launch."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Intervals in which units work or stall, and their union by precedence."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Jobs in memory: the fields of a descriptor, and their offsets."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """From a descriptor to the commands of units and movers."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module, Mux, Signal

@@ -1,7 +1,5 @@
 """Reads single pixels through all ports."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal

@@ -1,7 +1,5 @@
 """Joins the slices of ports to words, and splits words into slices."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module, Mux, Signal

@@ -1,7 +1,5 @@
 """Commands of the movers, one set for each job."""
 
-from __future__ import annotations
-
 from amaranth.lib import data
 
 from hw.conv.config import SIDE_BITS, WORDS_BITS, ConvConfig

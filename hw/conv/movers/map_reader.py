@@ -1,7 +1,5 @@
 """Reads maps, and the bypass, through all ports."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Const, Module, Signal

@@ -1,7 +1,5 @@
 """The data movers of convolution: from descriptors to the core's streams, and its results to memory."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Module, Signal

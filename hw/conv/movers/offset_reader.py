@@ -1,7 +1,5 @@
 """Reads offsets: rows of 16-bit numbers become the offsets of T taps."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal

@@ -1,7 +1,5 @@
 """Commands of several users of the memory ports, in the same order at every port."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module, Mux, Signal

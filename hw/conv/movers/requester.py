@@ -1,7 +1,5 @@
 """Steps through a map chunk by chunk and issues a command for each to all ports."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module, Mux, Signal

@@ -1,7 +1,5 @@
 """One read DMA for several users."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Module

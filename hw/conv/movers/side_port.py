@@ -1,7 +1,5 @@
 """The port beside the maps: descriptors and offsets in, the log of jobs out."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Module, Signal

@@ -1,7 +1,5 @@
 """Reads the stream of weights ahead of use, and routes its packets to the units."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal

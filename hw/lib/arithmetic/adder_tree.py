@@ -1,7 +1,5 @@
 """A pipelined adder tree: a register behind every sum, so that no path grows with the number of values."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Sequence
 

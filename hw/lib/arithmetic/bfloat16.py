@@ -1,7 +1,5 @@
 """From an integer and a scale to bfloat16."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed

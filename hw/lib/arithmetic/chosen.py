@@ -1,7 +1,5 @@
 """Choice of one of many words, as a tree of multiplexers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from amaranth.hdl import Mux, Value

@@ -1,7 +1,5 @@
 """Dot products of one or two vectors of int8 with a shared one, a multiplier for each of its elements."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from amaranth.hdl import Module, Value

@@ -9,8 +9,6 @@ test holds one to the other.
 Reset reaches none of these registers.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Mux, Signal, Value, signed

@@ -6,8 +6,6 @@ NumPy; the tests hold the two together.  Here only the shapes of results are sai
 signals: each function uses its value several times, and an Amaranth expression is built anew at each use.
 """
 
-from __future__ import annotations
-
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, ShapeLike, Signal, Value
 
 from hw.errors import InputError, check_range

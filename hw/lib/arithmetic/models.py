@@ -1,7 +1,5 @@
 """Models of cells that generated Verilog places and does not define, for tools that run it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 _FOLDER = Path(__file__).parent

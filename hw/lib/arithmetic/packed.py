@@ -7,8 +7,6 @@ negative low field has borrowed one from the high field, and its sign bit says s
 (0 ... 256) does.
 """
 
-from __future__ import annotations
-
 from amaranth.hdl import Cat, Value
 
 #: Bits of a field; the high one has as many above it in the words that are kept.

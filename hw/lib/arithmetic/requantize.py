@@ -5,8 +5,6 @@ is a long path, so that it is cut where nothing is wasted.  The shift keeps the 
 bit is the carry into the addition of the next stage.
 """
 
-from __future__ import annotations
-
 from amaranth.hdl import Cat, Module, Shape, ShapeLike, Signal, Value, signed
 
 from hw.errors import check_range

@@ -1,7 +1,5 @@
 """The bytes of a descriptor from the values of its fields."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from hw.errors import InputError, check_one_of

@@ -1,7 +1,5 @@
 """Descriptors of jobs, prefetched from memory."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module, Mux, Signal

@@ -1,7 +1,5 @@
 """Read alignment: bus beats that begin at any byte become words packed from lane 0."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal

@@ -1,7 +1,5 @@
 """Write alignment: words packed from lane 0 become bus beats at any byte, with strobes and burst ends."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal

@@ -1,7 +1,5 @@
 """Burst splitting: commands of any address and length become legal AXI bursts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value

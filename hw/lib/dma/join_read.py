@@ -1,7 +1,5 @@
 """Several readers behind one AXI port."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from amaranth.hdl import Array, Module

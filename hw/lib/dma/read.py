@@ -1,7 +1,5 @@
 """The AXI read DMA: commands in, one packed stream of their bytes out."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Elaboratable, Module, Mux, Signal

@@ -1,7 +1,5 @@
 """The AXI write DMA: one packed stream in, written to the byte ranges of commands."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Elaboratable, Module, Signal

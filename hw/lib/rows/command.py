@@ -1,7 +1,5 @@
 """The command of a row cutter or packer."""
 
-from __future__ import annotations
-
 from amaranth.lib import data
 
 from hw.errors import InputError, check_whole

@@ -1,7 +1,5 @@
 """Gearbox: words of the memory port become parts as wide as the arrays."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value

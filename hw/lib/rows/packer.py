@@ -1,7 +1,5 @@
 """Packer: result rows that each begin in a new beat become contiguous words for the write DMA."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal

@@ -1,7 +1,5 @@
 """Counting and choosing among the bits of a word."""
 
-from __future__ import annotations
-
 import functools
 import operator
 from collections.abc import Sequence

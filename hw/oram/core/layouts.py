@@ -1,7 +1,5 @@
 """Layouts of the streams between the parts of the map."""
 
-from __future__ import annotations
-
 import enum
 
 from amaranth.hdl import unsigned

@@ -1,7 +1,5 @@
 """Buffers of a launch: rings and pages in the host's memory, position map and records in the board's."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

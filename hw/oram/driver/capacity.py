@@ -1,7 +1,5 @@
 """Bytes of every structure in HBM and in the host's memory, and the check of a board's capacity."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hw.board import Board, Memory

@@ -1,7 +1,5 @@
 """Operations on the map, and their results, as arrays."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,8 +5,6 @@ blocks of 16; zeros. The initialization vector is the sequence number, 8 bytes, 
 the lowest byte first. Sequence number and flags are not sealed: under another number the tag is wrong.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

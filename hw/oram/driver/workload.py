@@ -1,7 +1,5 @@
 """A launch of the oblivious map as plain values."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hw.errors import InputError, check_range

@@ -1,7 +1,5 @@
 """The arguments and counters of the oblivious map's kernel."""
 
-from __future__ import annotations
-
 import enum
 import functools
 

@@ -1,7 +1,5 @@
 """The oblivious map between its registers and its memories."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The phases of a launch, and its end."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Signal

@@ -1,7 +1,5 @@
 """Recurrences of the public times: acceptance, issue, admission and release (docs/oram.md, Time)."""
 
-from __future__ import annotations
-
 from hw.oram.config import OramConfig
 
 #: Cycles from a pulse to the first cycle in which a counter includes it.

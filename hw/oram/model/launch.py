@@ -1,7 +1,5 @@
 """Times of a launch's touches: the recurrences of `Admission`, and a model of the host."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The link to the host's memory: its latencies, its rates, and its bursts in flight."""
 
-from __future__ import annotations
-
 import math
 
 from hw.board import Board

@@ -1,7 +1,5 @@
 """Prediction of a launch of the oblivious map; `hw.oram.engine.OramEngine.predict`."""
 
-from __future__ import annotations
-
 import functools
 
 from hw.board import Board

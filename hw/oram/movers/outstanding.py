@@ -1,7 +1,5 @@
 """Bursts in flight at a memory port."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Signal

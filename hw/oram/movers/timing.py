@@ -1,7 +1,5 @@
 """Latency of an operation's path: the sum of the latencies of its parts."""
 
-from __future__ import annotations
-
 from hw.lib.fifo import Fifo
 from hw.lib.skid import Skid
 from hw.oram.config import OramConfig

@@ -9,8 +9,6 @@ same pair of buckets: k others exist with probability (N / B^2)^k / k! at most, 
 either.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 

@@ -20,8 +20,6 @@ different records are negatively associated (balls into bins), so Chernoff's bou
 they were independent (Dubhashi and Ranjan, 1998).
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable

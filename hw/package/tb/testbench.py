@@ -8,8 +8,6 @@ verify``. A bit that is neither 0 nor 1 fails the test, in any register and any 
 Needs cocotb and cocotbext-axi, and nothing of Loomwork.
 """
 
-from __future__ import annotations
-
 import json
 import mmap
 import os

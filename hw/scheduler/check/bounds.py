@@ -6,8 +6,6 @@ and not used since, written first. Along a chain of operators with a forced orde
 serve the next. So only bytes of other tensors add up.
 """
 
-from __future__ import annotations
-
 import bisect
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -4,8 +4,6 @@ It shares no code with the planner.  From the plain document and the four phases
 recomputes everything else.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Whether a solver's bound is true can be verified only by solving again. These ru
 certificate states it for this plan, and how much of it `hw.scheduler.check.bounds` proves.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

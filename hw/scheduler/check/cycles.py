@@ -5,8 +5,6 @@ the sequencer a step, and twelve from an operator's command to its first word (d
 outputs and each of the two transfer engines take a cycle a word. Steps and queues wait as the plan says.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Iterator

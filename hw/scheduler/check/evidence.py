@@ -1,7 +1,5 @@
 """Evidence for each figure of a plan without problems: recomputed, or claimed by the planner."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Rules of the graph and of the steps that execute it."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator

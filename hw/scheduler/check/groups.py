@@ -1,7 +1,5 @@
 """Rules of pipelined groups: a group's fields must follow from its members."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from hw.scheduler.check.form import Operator, Plan, Rows, Tensor

@@ -5,8 +5,6 @@ number; its rows follow those of the bands with lower numbers. An operator that 
 operator that writes their origins.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 

@@ -5,8 +5,6 @@ access to scratchpad or memory spans an interval of moments.  Two accesses to on
 must not overlap.  Then the order of all conflicting accesses is fixed, and one replay covers every order.
 """
 
-from __future__ import annotations
-
 import bisect
 from collections.abc import Iterator
 

@@ -3,8 +3,6 @@
 An ``episode`` of plan.json is a residency interval: the steps in which a whole tensor lies at one address.
 """
 
-from __future__ import annotations
-
 import bisect
 import heapq
 import itertools

@@ -5,8 +5,6 @@ read after the write of its tensor: the write ends within the residency interval
 tensor do not overlap.  The replay would detect it, too.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Addresses of the words of a piece of the scratchpad, whole or a ring."""
 
-from __future__ import annotations
-
 from amaranth.hdl import Module, ShapeLike, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out

@@ -1,7 +1,5 @@
 """Arbitration of a scratchpad bank: fixed priority within a round, so that no port starves."""
 
-from __future__ import annotations
-
 from amaranth.hdl import Cat, Module, Mux, ShapeLike, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out

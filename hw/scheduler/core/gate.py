@@ -1,7 +1,5 @@
 """Flow control between the scratchpad's users and its banks: a word waits for its ring, then for its bank."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal

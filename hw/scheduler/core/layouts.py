@@ -1,7 +1,5 @@
 """Payload layouts of the scheduler's streams, as wide as the configuration needs."""
 
-from __future__ import annotations
-
 from amaranth.hdl import ShapeLike
 from amaranth.lib import data
 

@@ -1,7 +1,5 @@
 """The loader: the program image from memory to the tables."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Signal

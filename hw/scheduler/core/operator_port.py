@@ -1,7 +1,5 @@
 """The interface between an operator and the scheduler: commands, reads and writes of operands, done."""
 
-from __future__ import annotations
-
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped

@@ -1,7 +1,5 @@
 """Flow control of a ring: counts of words written, available and released."""
 
-from __future__ import annotations
-
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out

@@ -1,7 +1,5 @@
 """The scratchpad: interleaved banks of block RAM or UltraRAM behind a crossbar."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

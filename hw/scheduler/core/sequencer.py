@@ -1,7 +1,5 @@
 """The sequencer: executes steps in order, each in the four phases of `hw.scheduler`."""
 
-from __future__ import annotations
-
 import enum
 
 from amaranth.hdl import Cat, Module, Signal

@@ -1,7 +1,5 @@
 """A table of the program: rows written once, then sent in order."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from amaranth.hdl import Module, ResetInserter, Signal

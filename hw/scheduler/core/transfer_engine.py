@@ -1,7 +1,5 @@
 """The two transfer engines, memory to scratchpad and back, each strictly in the order of its table."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module

@@ -1,7 +1,5 @@
 """A launch as the host prepares it: the program, its image and the content of its region."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

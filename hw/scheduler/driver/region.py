@@ -1,7 +1,5 @@
 """The program's region of the memory: where each tensor lies, and its bytes written and read there."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The workload of a launch: its cost depends on the program alone, not on the values of tensors."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hw.scheduler.program.program import SchedulerProgram

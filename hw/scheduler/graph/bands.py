@@ -5,8 +5,6 @@ outputs and reads the bands of its inputs that hold a row it needs (`Access`).  
 halo of a kernel by reading the same band: no row is computed twice.
 """
 
-from __future__ import annotations
-
 import bisect
 import itertools
 from collections import Counter

@@ -1,7 +1,5 @@
 """Graphs as JSON files: read with errors that name the line, written canonically."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

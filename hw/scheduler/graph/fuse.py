@@ -6,8 +6,6 @@ result.  Both save a tensor and a step and change no value.  A sum of two activa
 has two operands that must lie in the scratchpad, and published figures count it.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hw.scheduler.graph.graph import Graph, TensorKind

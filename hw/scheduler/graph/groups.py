@@ -6,8 +6,6 @@ rows, with little room and no traffic.  In return the other tensors of both are 
 the group takes as long as its slowest member.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The arguments and counters of the scheduler kernel."""
 
-from __future__ import annotations
-
 from hw.lib.arguments import STATUS, Argument, ArgumentKind, ArgumentTable
 from hw.lib.counters import counter_names
 from hw.scheduler.config import SchedulerConfig

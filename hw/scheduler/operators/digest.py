@@ -8,8 +8,6 @@ The loop from digest to digest is one exclusive or; both adders are outside of i
 a cycle at any clock.
 """
 
-from __future__ import annotations
-
 from amaranth.hdl import Cat, Const, Value
 
 LANE_BITS = 32

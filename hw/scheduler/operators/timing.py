@@ -4,8 +4,6 @@ Another operator needs the same four functions: `begin`, `work`, `has_written` a
 state is a row of `STATE` integers.
 """
 
-from __future__ import annotations
-
 from hw.scheduler.compiled import compiled
 from hw.scheduler.program.latency import (
     COMMAND_CYCLES,

@@ -1,7 +1,5 @@
 """The traffic engine: an operator with the traffic of a real one and checkable results."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal, Value, signed

@@ -1,7 +1,5 @@
 """The compute array: cycles of an operator's arithmetic, and its shares among a pipelined group."""
 
-from __future__ import annotations
-
 import bisect
 
 from hw.errors import check_range

@@ -3,8 +3,6 @@
 A plan exists exactly when each operator fits alone, because everything else can leave the scratchpad first.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Plans as JSON files: read with errors that name the field, written canonically."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pydantic import TypeAdapter

@@ -1,7 +1,5 @@
 """The options of the planner."""
 
-from __future__ import annotations
-
 import enum
 from dataclasses import dataclass, fields
 

@@ -4,8 +4,6 @@ Times are steps with the four phases of `hw.scheduler`.  Addresses and sizes are
 ``word_bytes``.
 """
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The planner's view of a graph: indices instead of names, words instead of bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -9,8 +9,6 @@ Costs are avoidable words, as `hw.scheduler` counts them: repeated fetches of a 
 an activation that is fetched again.
 """
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ words.  Then the cheapest stays are evicted, from this residency or from one for
 scratchpad.  The last resort keeps no tensor between two uses, which always fits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial

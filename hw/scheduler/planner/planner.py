@@ -1,7 +1,5 @@
 """The planner: a plan of a graph for a scratchpad, by the stages that `hw.scheduler` draws."""
 
-from __future__ import annotations
-
 import enum
 from dataclasses import dataclass, fields, replace
 

@@ -4,8 +4,6 @@ All stages of one run share a `Watch`, found by `current`.  Asked to end, each s
 far.  The plan is still complete, and its certificate says that it was stopped.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 import time

@@ -4,8 +4,6 @@ The hardware does not need it; the golden model executes it to judge a run.  It 
 scratchpad address, transfer or ring, so that a mistake in one of these cannot be in it as well.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property

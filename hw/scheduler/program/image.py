@@ -6,8 +6,6 @@ little-endian.  The first four bits are the number of the table whose next row t
 Record 0 is the header.
 """
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Iterable, Mapping
 

@@ -4,8 +4,6 @@ The RTL is built with these depths.  A latency is the sum of the registers on a 
 their own.  `tests/hw/scheduler/kernel` compares each sum with the RTL.
 """
 
-from __future__ import annotations
-
 from hw.lib.axi import MAX_BURST_BEATS
 from hw.lib.dma.read import ReadDMA
 from hw.lib.dma.write import WriteDMA

@@ -3,8 +3,6 @@
 The only decision left to it is the order of the buffers within a group's area.
 """
 
-from __future__ import annotations
-
 import itertools
 
 from hw.scheduler.graph.graph import Operator, Tensor

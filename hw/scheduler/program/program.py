@@ -22,8 +22,6 @@ it was written.  The other end of a ring is a transfer engine (``Via.MEMORY``) o
 (``Via.FIFO``, from core ``c`` to ``c + 1``).
 """
 
-from __future__ import annotations
-
 import enum
 from dataclasses import dataclass
 

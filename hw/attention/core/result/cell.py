@@ -1,7 +1,5 @@
 """From final sums to results: the cell that the core places for each pair of rows, behind all streams."""
 
-from __future__ import annotations
-
 from functools import reduce
 from operator import or_
 from typing import Any

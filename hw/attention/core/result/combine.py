@@ -1,7 +1,5 @@
 """Combination of the key streams: the largest maximum, and the sums of all streams rescaled to it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal, Value, signed

@@ -1,7 +1,5 @@
 """Registers of a row's final output, sum and maximum in one stream, until they are combined."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, signed

@@ -1,7 +1,5 @@
 """Combination of all cells in a job that decodes: the sums of all pairs of rows of all streams, at one M."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Array, Module, Mux, Signal, Value, signed

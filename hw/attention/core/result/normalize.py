@@ -1,7 +1,5 @@
 """Normalization: a row's output times the reciprocal of its sum."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal, Value, signed

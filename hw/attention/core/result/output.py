@@ -1,7 +1,5 @@
 """A row's results of some query tiles: written a few lanes at a time, read a beat at a time."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Value

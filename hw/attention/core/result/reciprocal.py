@@ -1,7 +1,5 @@
 """Reciprocal of the running sum: normalized to 17 bits, divided two bits a cycle, scaled for the results."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed

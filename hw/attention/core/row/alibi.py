@@ -1,7 +1,5 @@
 """ALiBi: subtracts the distance of a key times the slope of the head from its logit."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal, signed

@@ -1,7 +1,5 @@
 """Logit cap: ``cap * tanh(x / cap)``, piecewise linear."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

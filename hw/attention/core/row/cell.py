@@ -1,7 +1,5 @@
 """Query rows against one stream of keys and values: the cell that the core places for each pair of rows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal, Value, signed

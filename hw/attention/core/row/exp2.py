@@ -1,7 +1,5 @@
 """Exponential: ``2^(t - M)`` of a logit and the running maximum, piecewise linear."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

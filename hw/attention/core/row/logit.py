@@ -1,7 +1,5 @@
 """From raw scores to logits: scale, cap, distance, and visibility."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Signal, Value, signed

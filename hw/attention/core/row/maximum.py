@@ -1,7 +1,5 @@
 """Logit buffer: holds the logits of a tile until its maximum is known, and updates the running maximum."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, signed

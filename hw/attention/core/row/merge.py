@@ -1,7 +1,5 @@
 """Merge: adds a finished tile to the running output and sum, which are rescaled by shifts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal, Value, signed

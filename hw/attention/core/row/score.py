@@ -1,7 +1,5 @@
 """Score unit: dot products of one or two stationary queries with each key that passes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

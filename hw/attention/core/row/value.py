@@ -1,7 +1,5 @@
 """Value unit: partial sums of probability times value, from zero for every key tile."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed

@@ -1,7 +1,5 @@
 """Lanes of the depthwise array: from words of four banks to a result each."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed

@@ -1,7 +1,5 @@
 """From a tap and its offset to the addresses of four neighbours."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, signed

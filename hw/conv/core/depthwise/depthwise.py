@@ -1,7 +1,5 @@
 """The depthwise unit: maps, offsets and weights in, words of results or of samples out."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal

@@ -1,7 +1,5 @@
 """Writes a map into the line buffer, row by row, as rows become free."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Const, Module, Mux, Signal

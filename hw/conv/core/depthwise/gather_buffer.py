@@ -1,7 +1,5 @@
 """Neighbours from memory, for samples outside the line buffer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal

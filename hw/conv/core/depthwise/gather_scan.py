@@ -1,7 +1,5 @@
 """Finds the samples of a layer that lie outside the line buffer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, signed

@@ -1,7 +1,5 @@
 """RAMs of a lane cell: weights of taps and strips, and parameters of channels."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Signal

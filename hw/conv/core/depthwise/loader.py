@@ -1,7 +1,5 @@
 """Unpacks packets of weights and parameters into writes to the RAMs of the depthwise unit."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module, Mux, Signal

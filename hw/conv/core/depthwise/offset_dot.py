@@ -1,7 +1,5 @@
 """Offsets computed on chip: a 1 x 1 convolution of the map while it goes into the line buffer."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed

@@ -1,7 +1,5 @@
 """A queue of offsets, of which the entries of the current pixel are read in any order."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal

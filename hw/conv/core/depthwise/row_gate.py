@@ -1,7 +1,5 @@
 """Starts each row of results when its rows of the map have arrived, and frees rows."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Module, Mux, Signal, signed

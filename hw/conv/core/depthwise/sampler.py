@@ -1,7 +1,5 @@
 """The line buffer and its readers: layers in, words of four banks and their control out."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal

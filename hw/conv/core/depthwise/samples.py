@@ -1,7 +1,5 @@
 """Bilinear interpolation without rounding: samples of one tap, of the lanes of a cell."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, signed

@@ -1,7 +1,5 @@
 """Plain depthwise 3 x 3: nine products a lane and word."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, signed

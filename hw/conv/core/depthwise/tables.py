@@ -1,7 +1,5 @@
 """Look-up tables of a layer's steps, filled at its start: taps, and groups of offsets."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Module, Mux, Signal

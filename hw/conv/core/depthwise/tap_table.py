@@ -1,7 +1,5 @@
 """The taps of a kernel, step by step."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal, signed

@@ -1,7 +1,5 @@
 """The order of samples: rows and columns of the result, words of a pixel, taps of the kernel."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Module, Mux, Signal, Value, signed

@@ -1,7 +1,5 @@
 """Sums of a column over the tiles of its input channels, one for each pixel."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

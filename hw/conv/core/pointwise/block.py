@@ -1,7 +1,5 @@
 """Blocks of pixels on chip: one is filled while another is read."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module, Mux, Signal

@@ -1,7 +1,5 @@
 """Columns of the pointwise array that share multipliers: weights, dot products, sums, results."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Signal, Value, signed

@@ -1,7 +1,5 @@
 """Commands of the pointwise unit: blocks of maps, sweeps, and the order of results."""
 
-from __future__ import annotations
-
 from amaranth.lib import data
 
 from hw.conv.config import SIDE_BITS, ConvConfig

@@ -1,7 +1,5 @@
 """Order in which the results of the pointwise array leave."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value

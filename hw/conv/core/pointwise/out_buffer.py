@@ -1,7 +1,5 @@
 """Results of the pointwise array, held block by block until they leave."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Module, Signal

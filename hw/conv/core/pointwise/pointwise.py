@@ -1,7 +1,5 @@
 """The pointwise unit: 1 x 1 convolutions of blocks of pixels."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Shuffle: the channels of two maps alternate in the output."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value

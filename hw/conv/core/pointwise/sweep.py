@@ -1,7 +1,5 @@
 """Order of the pointwise array: the pixels of a block for each tile of weights."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module, Mux, Signal

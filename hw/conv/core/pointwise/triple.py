@@ -5,8 +5,6 @@ each is at most 896, so that a field holds one product and its sign, but no sum 
 borrowed one from the field above (`hw.lib.arithmetic.packed`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from amaranth.hdl import Cat, Module, Value

@@ -1,7 +1,5 @@
 """Loads tiles from the stream of weights into the columns of the array."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal

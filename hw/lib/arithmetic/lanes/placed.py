@@ -1,7 +1,5 @@
 """Placing the models of multipliers: their interface, as values of the component that places them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

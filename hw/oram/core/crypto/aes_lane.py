@@ -1,7 +1,5 @@
 """AES-128 encryption, a block a cycle (FIPS 197, section 5.1)."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Shape of sealed pages, and layouts between the parts that seal and open them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from amaranth.lib import data

@@ -1,7 +1,5 @@
 """The first step of every operation: its key is permuted, and its random bits are drawn."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value

@@ -8,8 +8,6 @@ The product uses Karatsuba's method three times: 27 products of 16 bits. All lat
 taken over the 27 parts, and combined and reduced once.
 """
 
-from __future__ import annotations
-
 import functools
 import operator
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Product in GF(2^128), a pair of blocks a cycle."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Module, Signal

@@ -1,7 +1,5 @@
 """Products of parts: the only part of a product in GF(2^128) that is not linear."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Module, Signal

@@ -1,7 +1,5 @@
 """GHASH of pages, a beat a cycle (SP 800-38D, section 6.4)."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Const, Module, Mux, Signal

@@ -1,7 +1,5 @@
 """Round keys of AES-128 from a key, and one block encrypted with it."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module, Mux, Signal

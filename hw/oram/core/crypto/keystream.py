@@ -1,7 +1,5 @@
 """The keystream of pages, computed ahead (SP 800-38D, sections 6.5 and 7.1)."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Const, Module, Signal, Value

@@ -1,7 +1,5 @@
 """Opening pages: decryption and verification (SP 800-38D, section 7.2)."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal

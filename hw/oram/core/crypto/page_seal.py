@@ -1,7 +1,5 @@
 """Sealing pages: encryption, and the tag in front (SP 800-38D, section 7.1)."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Const, Module, Mux, Signal

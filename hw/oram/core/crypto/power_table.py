@@ -1,7 +1,5 @@
 """Powers of the hash key for all parts that hash pages of one shape."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal

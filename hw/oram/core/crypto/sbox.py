@@ -1,7 +1,5 @@
 """The AES S-box as a table of 256 bytes (FIPS 197, section 5.1.1)."""
 
-from __future__ import annotations
-
 from amaranth.hdl import Cat, Module, Value
 from amaranth.lib import memory
 

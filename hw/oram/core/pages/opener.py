@@ -1,7 +1,5 @@
 """Opens pages at the pace of the AES lanes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Signal

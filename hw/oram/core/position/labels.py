@@ -1,7 +1,5 @@
 """Labels from an operation's random bits: fresh labels, labels of a miss, dummy pages."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Module, Mux, Signal, Value, unsigned

@@ -1,7 +1,5 @@
 """Work on an operation before its lookup: its buckets are requested from HBM and located in the log."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Signal, Value, unsigned

@@ -1,7 +1,5 @@
 """The position map: from a permuted key and its draws to the pages and records of an operation."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value

@@ -1,7 +1,5 @@
 """The newest of the last operations with the same bucket."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module, Signal

@@ -1,7 +1,5 @@
 """One of the two tables of the position map: the bucket of the current operation."""
 
-from __future__ import annotations
-
 import functools
 import operator
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Opens commands: from sealed records to inputs of the position map and the value RAM."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module, Signal, Value

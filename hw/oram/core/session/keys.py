@@ -1,7 +1,5 @@
 """All keys of the map, derived from two."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Signal

@@ -1,7 +1,5 @@
 """From sealed commands to queries of the position map."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module

@@ -1,7 +1,5 @@
 """Sealed commands and responses in the form of the ciphers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Signal, Value

@@ -1,7 +1,5 @@
 """Seals responses: from rows of the stage to records for the host."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal

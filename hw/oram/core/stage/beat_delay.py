@@ -1,7 +1,5 @@
 """A delay line for beats."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal

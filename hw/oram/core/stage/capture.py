@@ -1,7 +1,5 @@
 """The value of one slot, captured while the beats of a page or record pass."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Array, Cat, Const, Module, Signal

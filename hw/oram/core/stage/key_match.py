@@ -1,7 +1,5 @@
 """Slots of a page or record that hold a key."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Signal

@@ -1,7 +1,5 @@
 """Layouts of the streams between the parts of the stage."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import unsigned

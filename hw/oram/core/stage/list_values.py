@@ -1,7 +1,5 @@
 """Values of a list that are whole beats, in a RAM."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Signal

@@ -1,7 +1,5 @@
 """Keys and short values of a list, in registers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Signal, unsigned

@@ -1,7 +1,5 @@
 """The loop: a touch's effect on its record's list, and the place of the operation's item."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value

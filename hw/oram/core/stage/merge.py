@@ -1,7 +1,5 @@
 """Pages on their way back: items of the list fill their free slots."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Items whose list is full."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Free slots of a page once the operation's own item has left."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Signal

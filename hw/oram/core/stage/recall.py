@@ -1,7 +1,5 @@
 """The log of recent operations: where a touch's record and key were used last."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal

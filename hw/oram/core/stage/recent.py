@@ -1,7 +1,5 @@
 """Recent words that equal the current one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Signal

@@ -1,7 +1,5 @@
 """Cycle of each step of the stage."""
 
-from __future__ import annotations
-
 from functools import cached_property
 
 from hw.oram.config import BEAT_BYTES, BLOCK_BYTES, RECORD_HEADER_BYTES, OramConfig

@@ -1,7 +1,5 @@
 """The stage: touches fill their pages from lists; operations append their items to fresh records."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal

@@ -1,7 +1,5 @@
 """Values: the value that an operation found, its response, and its item's new value."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value

@@ -1,7 +1,5 @@
 """Writes of the stage to records in HBM, as beats."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value

@@ -1,7 +1,5 @@
 """Acceptance of commands: its times depend on public times alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Signal

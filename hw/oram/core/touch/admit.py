@@ -1,7 +1,5 @@
 """Admission control: a touch enters the stage at a time that depends on public times alone."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Module, Signal

@@ -1,7 +1,5 @@
 """Credits: a counter, and whether one is available."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Signal

@@ -1,7 +1,5 @@
 """Issue control: a touch's reads start at times that depend on public times and pages alone."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Array, Module, Signal

@@ -1,7 +1,5 @@
 """Pages in flight."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module, Signal

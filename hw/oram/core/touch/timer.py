@@ -1,7 +1,5 @@
 """Delayed pulses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Module, Signal

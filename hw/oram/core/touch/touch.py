@@ -1,7 +1,5 @@
 """Times of touches: from operations to memory reads and to the stage."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Module, Signal

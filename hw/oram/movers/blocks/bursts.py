@@ -1,7 +1,5 @@
 """Bursts of a block of memory, or of several consecutive blocks."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Module

@@ -1,7 +1,5 @@
 """Writes groups of blocks, each on request."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Module, Signal

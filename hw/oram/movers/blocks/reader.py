@@ -1,7 +1,5 @@
 """Reads blocks by their numbers."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Module, Signal

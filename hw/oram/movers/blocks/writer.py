@@ -1,7 +1,5 @@
 """Writes blocks, each when all its beats have arrived."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Module, Signal

@@ -1,7 +1,5 @@
 """Cuts written lines into the beats with a written byte."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module, Signal

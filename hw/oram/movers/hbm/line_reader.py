@@ -1,7 +1,5 @@
 """Reads lines over all ports and returns them in the order of their requests."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module, Mux, Signal

@@ -1,7 +1,5 @@
 """Writes beats of lines over all ports."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module

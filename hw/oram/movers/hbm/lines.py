@@ -1,7 +1,5 @@
 """Addresses of lines in HBM, and kinds of reads."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from amaranth.lib import data

@@ -1,7 +1,5 @@
 """One HBM port that reads lines: it takes requests of several kinds in rotation, and sorts data by kind."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal

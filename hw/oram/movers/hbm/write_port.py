@@ -1,7 +1,5 @@
 """One HBM port that writes beats with strobes, and checks the deadline of their responses."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module, Signal

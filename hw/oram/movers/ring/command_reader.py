@@ -1,7 +1,5 @@
 """Reads commands from a ring in host memory."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, NamedTuple
 
 from amaranth.hdl import Module, Mux, Signal, Value

@@ -1,7 +1,5 @@
 """Writes responses into a ring in host memory."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from amaranth.hdl import Module, Mux, Signal

@@ -1,7 +1,5 @@
 """Both tables of the position map in HBM."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Signal

@@ -1,7 +1,5 @@
 """The records in HBM: lists of the pages, and bins."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Signal

@@ -1,7 +1,5 @@
 """Loading a model of any supported format: a file, or the name of a shipped network."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 

@@ -6,8 +6,6 @@ An operator marked ``source`` is data that lies off chip: an input tensor withou
 operator reads is an output.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pydantic import BaseModel, Field, TypeAdapter

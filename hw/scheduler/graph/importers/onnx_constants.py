@@ -1,7 +1,5 @@
 """Values of parameters and constants: read from the model, or computed from other constants."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Functions, branches and loops, inlined at their calls."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Protocol
 

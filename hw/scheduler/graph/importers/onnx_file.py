@@ -1,7 +1,5 @@
 """Reading an ONNX file, with early errors for damaged files and other formats."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """ONNX's own inference of one operator's shapes, where no rule exists."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import onnx

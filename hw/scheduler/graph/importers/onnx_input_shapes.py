@@ -1,7 +1,5 @@
 """The user's values for a model's open dimensions and shapes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ on some damaged models.  Values that follow from constants and shapes are comput
 shapes depend on them.  Branches, loops and functions are inlined, so that their operators join the model's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Graphs from ONNX models: shapes are inferred, parameter values need not be stored, reshapes disappear."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

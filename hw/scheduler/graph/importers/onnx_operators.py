@@ -4,8 +4,6 @@ Rows run along one dimension: the height of images (N, C, H, W), the tokens of s
 access is needed whole.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

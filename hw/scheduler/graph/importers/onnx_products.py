@@ -1,7 +1,5 @@
 """Accesses and multiply-accumulates of operators with several products: attention, Einsum."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Signatures from ONNX's own schemas: an operator's operands, element types and attributes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache

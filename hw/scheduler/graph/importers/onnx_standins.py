@@ -4,8 +4,6 @@ A stand-in names the plain operator and the positions of its operands; the other
 the like. Shapes, accesses and multiply-accumulates are then those of the plain operator.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

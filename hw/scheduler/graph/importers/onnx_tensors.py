@@ -1,7 +1,5 @@
 """Facts about a model's tensors, and the values of constants."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Graphs from programs of `torch.export`, by way of PyTorch's own translation to ONNX."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 The field ``made_by`` of each is the command that makes it again, in the source tree.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hw.errors import check_one_of

@@ -4,8 +4,6 @@ Greedy packings fit most plans.  Many short searches on a skyline pack nearly al
 word.  CP-SAT comes last, and also proves that no packing exists.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Blocks (rectangles of steps by words) to be placed, and the orders in which they are tried."""
 
-from __future__ import annotations
-
 import itertools
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ A block that did not fit comes earlier in the next trial ("squeaky wheel" optimi
 JAIR 10, 1999).  The result is the cheapest trial.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -5,8 +5,6 @@ few decisions, and the next one another order.  A search that is exhausted witho
 is none.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 

@@ -6,8 +6,6 @@ nothing: then the skyline of this step rises to the least height that another bl
 steps the search takes one with few choices; in a packing without a free word there is often only one.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

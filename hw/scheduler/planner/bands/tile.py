@@ -1,7 +1,5 @@
 """Search for the number of bands of each tensor: candidates, then refinement of the best."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Selection of pipelined groups (`hw.scheduler.graph.groups`): each candidate pair is evaluated."""
 
-from __future__ import annotations
-
 from hw.scheduler.graph.graph import Graph
 from hw.scheduler.graph.groups import candidates, group
 from hw.scheduler.plan.diagnose import diagnose

@@ -5,8 +5,6 @@ it or that it depends on.  So every move is legal, at any distance, and whole ch
 runs from several orders beat a long one.  All limits are counts, so the arguments determine the result.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -8,8 +8,6 @@ and sources off chip.  The first fetch of a source replaces its creation, in any
 spilled to be retrieved.  An output's spill is free, because it must be written anyway.
 """
 
-from __future__ import annotations
-
 import math
 from functools import reduce
 from itertools import combinations, product

@@ -6,8 +6,6 @@ executed operators, and prunes states whose bound reaches a limit.  Limits rise 
 is proven to be a bound, or the best plan of all is found below it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

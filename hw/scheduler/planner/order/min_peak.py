@@ -5,8 +5,6 @@ live from the step that writes it (a source from its first use) to its last use.
 first, and annealed if there are too many.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hw.scheduler.plan.options import BEST, Techniques

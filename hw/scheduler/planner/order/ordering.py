@@ -5,8 +5,6 @@ other problems.  The rest is bounded and annealed; a longer exact search then tr
 or to prove it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import partial
 

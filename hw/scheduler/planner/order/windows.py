@@ -6,8 +6,6 @@ one behind it reads, the tensors that stay on chip across its borders; neither n
 that stay over the whole window reduce its capacity.  The whole order is evaluated only to judge the result.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from hw.scheduler.planner.order.anneal import STEPS_OPERATORS, TEMPERATURES, Order, anneal

@@ -1,7 +1,5 @@
 """The integer program of a residency, over the gaps and events that need a decision."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -14,8 +14,6 @@ COSMA's model (arXiv 2311.18246, equations 2 to 9 and 12) with a fixed schedule 
 and step instead.  The optima are the same, and this program is thirty times smaller.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ each under the best values of those before it.  At the fewest transfers, streams
 without open decisions needs no solver.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 `measure` computes traffic and peak from the stays alone, independent of the solver.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

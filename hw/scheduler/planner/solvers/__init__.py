@@ -4,8 +4,6 @@ The two must not share a process: highspy and OR-tools bring different builds of
 second import fails.  So only `packing` imports OR-tools, and it runs in that process.
 """
 
-from __future__ import annotations
-
 from hw.errors import ToolError
 
 

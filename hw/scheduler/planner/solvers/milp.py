@@ -1,7 +1,5 @@
 """Integer programs: a PuLP problem solved by HiGHS."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import math
 from collections.abc import Mapping

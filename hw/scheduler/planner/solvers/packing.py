@@ -5,8 +5,6 @@ the result does not depend on the machine.  The search places the rectangle with
 among equals the first of a list (as in MiniMalloc's canonical solutions).  Each attempt has its own list.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import queue

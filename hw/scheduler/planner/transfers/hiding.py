@@ -5,8 +5,6 @@ the scratchpad are free.  The longest wait of a step is hidden first.  A change 
 becomes shorter by `QueueTiming`, a model of the two in-order transfer queues.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple

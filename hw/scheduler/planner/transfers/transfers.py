@@ -4,8 +4,6 @@ Residency and addresses are decided before.  This stage decides the first step a
 transfer, the order of the two queues, and each tensor's DRAM address.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

@@ -7,8 +7,6 @@ Not modelled: bank conflicts (a cycle each, see `hw.scheduler.core.scratchpad`) 
 Transfers are long and in order, so the memory controller opens rows ahead.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from hw.scheduler.compiled import compiled

@@ -1,7 +1,5 @@
 """Arrays of the cycle model: the program, and the state of the hardware."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Cycles of a program: the cycle model of the hardware, on a simple model of the board's memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Shapes of attention and rotary embedding."""
 
-from __future__ import annotations
-
 from hw.scheduler.graph.importers.rules.call import Misfit, NodeCall, Shape, fits_into
 
 

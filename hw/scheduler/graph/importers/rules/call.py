@@ -1,7 +1,5 @@
 """One operator of a model as input of a shape rule, and the rules' exceptions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

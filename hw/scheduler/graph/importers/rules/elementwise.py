@@ -1,7 +1,5 @@
 """Shapes of elementwise operators and of quantization."""
 
-from __future__ import annotations
-
 import math
 
 from hw.scheduler.graph.importers.rules.call import MAX_EXTENT, Misfit, NodeCall, Shape, broadcast, fits_into

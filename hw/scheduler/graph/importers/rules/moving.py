@@ -1,7 +1,5 @@
 """Shapes of operators that slice, join, transpose, gather and resize."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

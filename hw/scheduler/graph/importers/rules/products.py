@@ -1,7 +1,5 @@
 """Shapes of products of matrices."""
 
-from __future__ import annotations
-
 import re
 
 from hw.scheduler.graph.importers.rules.call import Misfit, NodeCall, Shape, fits_into

@@ -1,7 +1,5 @@
 """Shapes of reductions, ArgMax and TopK."""
 
-from __future__ import annotations
-
 from hw.scheduler.graph.importers.rules.call import Misfit, NodeCall, Shape, counted
 
 

@@ -1,7 +1,5 @@
 """The shape rule of each operator."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from hw.scheduler.graph.importers.rules import (

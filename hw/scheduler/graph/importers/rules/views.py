@@ -1,7 +1,5 @@
 """Shapes of views: the same elements under other extents."""
 
-from __future__ import annotations
-
 import math
 
 from hw.scheduler.graph.importers.rules.call import Misfit, NodeCall, Shape, bounded, counted

@@ -1,7 +1,5 @@
 """Shapes of convolutions and pooling: windows that slide over images."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
