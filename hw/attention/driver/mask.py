@@ -53,32 +53,41 @@ class Mask:
 
     def read(self, queries: int, keys: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return which queries see some key, and which keys some query sees: ``[Nq]``, ``[Nk]``."""
+        return self._counts(queries, keys) > 0, self.seen(queries, keys)
+
+    def seen(self, queries: int, keys: int) -> NDArray[np.bool_]:
+        """Return which keys some query sees: ``[Nk]``."""
+        bitmap, tile_queries, tile_keys = self._tiles(queries, keys)
         first, last = self.limits(queries, keys)
-        if self.bitmap is None:
-            sees = last >= first
-            steps = np.zeros(keys + 1, np.int64)
-            np.add.at(steps, first[sees], 1)
-            np.add.at(steps, last[sees] + 1, -1)
-            return sees, np.cumsum(steps[:keys]) > 0
-        sees, seen = np.zeros(queries, np.bool_), np.zeros(keys, np.bool_)
-        columns = np.arange(keys)
-        for row in range(0, queries, self.tile_queries):
-            rows = slice(row, min(row + self.tile_queries, queries))
-            tiles = self.bitmap[row // self.tile_queries]
-            # Visible keys of the block, from the first one on: ranges of neighbouring queries leave no gap.
-            open_ = np.repeat(tiles, self.tile_keys)[:keys]
-            seen |= open_ & (columns >= first[rows].min()) & (columns <= last[rows].max())
-            counts = np.concatenate(([0], np.cumsum(open_)))
-            sees[rows] = counts[np.maximum(last[rows] + 1, first[rows])] > counts[first[rows]]
-        return sees, seen
+        starts = np.arange(0, queries, tile_queries)
+        lows, ends = np.minimum.reduceat(first, starts), np.maximum.reduceat(last, starts) + 1
+        seen = np.zeros(keys, np.bool_)
+        for low, end, tiles in zip(lows, np.maximum(ends, 0), bitmap, strict=True):
+            # Positions follow one another, so ranges of neighbouring queries leave no gap.
+            seen[low:end] |= np.repeat(tiles, tile_keys)[low:end]
+        return seen
 
     def pairs(self, queries: int, keys: int) -> int:
         """Count the visible pairs of a query and a key."""
+        return int(self._counts(queries, keys).sum())
+
+    def _counts(self, queries: int, keys: int) -> Int:
+        """Count the keys that each query sees."""
+        bitmap, tile_queries, tile_keys = self._tiles(queries, keys)
+        first, last = self.limits(queries, keys)
+        # Visible keys in the tiles before each one, and before the end.
+        before = np.pad(np.cumsum(bitmap * tile_keys, axis=1), ((0, 0), (1, 0)))
+        bits = np.pad(bitmap, ((0, 0), (0, 1)))
+        block = np.arange(queries) // tile_queries
+
+        def seen(limit: Int) -> Int:
+            tile, rest = np.divmod(limit, tile_keys)
+            return before[block, tile] + bits[block, tile] * rest
+
+        return np.maximum(seen(np.maximum(last + 1, 0)) - seen(first), 0)
+
+    def _tiles(self, queries: int, keys: int) -> tuple[NDArray[np.bool_], int, int]:
+        """Return the bitmap and the size of its tiles; a single tile without a bitmap."""
         if self.bitmap is None:
-            first, last = self.limits(queries, keys)
-            return int(np.maximum(last - first + 1, 0).sum())
-        columns = np.arange(keys)
-        return sum(
-            int(self.visible(np.arange(row, min(row + 256, queries)), columns, queries, keys).sum())
-            for row in range(0, queries, 256)
-        )
+            return np.ones((1, 1), np.bool_), queries, keys
+        return self.bitmap, self.tile_queries, self.tile_keys

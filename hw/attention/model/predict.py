@@ -1,11 +1,16 @@
 """Cycles and bytes of an attention launch, predicted; see `hw.attention.engine.AttentionEngine.predict`."""
 
+from collections import defaultdict
+from collections.abc import Iterable
+
+import numpy as np
+
 from hw.attention.config import AttentionConfig
-from hw.attention.driver.division import divide
+from hw.attention.driver.division import Share, divide
+from hw.attention.driver.modes import mask_of
 from hw.attention.driver.workload import AttentionWorkload
 from hw.attention.model.launch import launch_cycles
 from hw.attention.model.traffic import fetches, traffic
-from hw.attention.model.work import seen_keys_total, seen_pairs
 from hw.attention.movers.movers import port_count
 from hw.board import Board
 from hw.prediction import Prediction
@@ -21,7 +26,7 @@ def predict(workload: AttentionWorkload, config: AttentionConfig, board: Board) 
     passes = list(fetches(config, jobs))
     cycles = launch_cycles(config, board, jobs, passes)
     moved = traffic(config, jobs, passes)
-    pairs = sum(job.heads * seen_pairs(job, config) for job in jobs)
+    pairs = sum(job.heads * mask_of(job, config).pairs(job.queries, job.keys) for job in jobs)
     sizes = workload.query_size + workload.value_size
     queries = workload.heads * sum(workload.queries)
     ports, memory = port_count(config), board.memory
@@ -45,7 +50,7 @@ def predict(workload: AttentionWorkload, config: AttentionConfig, board: Board) 
         useful_macs=pairs * sizes,
         mac_slots_per_cycle=2 * config.streams * config.rows * config.lanes,
         compulsory_bytes=queries * (workload.query_size + workload.value_size * config.result_bits // 8)
-        + seen_keys_total(shares, config) * sizes,
+        + _seen_keys(shares, config) * sizes,
         memory_bytes_per_cycle=min(
             ports * width / 8, min(ports, memory.channels) * board.channel_bytes_per_cycle
         ),
@@ -57,3 +62,13 @@ def predict(workload: AttentionWorkload, config: AttentionConfig, board: Board) 
             "pairs_seen": pairs,
         },
     )
+
+
+def _seen_keys(shares: Iterable[Share], config: AttentionConfig) -> int:
+    """Count the keys that some query sees, over all K/V heads of a launch."""
+    seen = defaultdict(list)
+    for share in shares:
+        own = mask_of(share.shape, config).seen(share.shape.queries, share.shape.keys)
+        for head in range(share.kv_heads.start, share.kv_heads.stop):
+            seen[share.sequence, head].append(own)
+    return sum(np.count_nonzero(np.any(keys, axis=0)) for keys in seen.values())
