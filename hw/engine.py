@@ -7,6 +7,7 @@ has arguments, start and done, and memory ports.  A new engine is a folder in ``
 """
 
 import abc
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -21,6 +22,9 @@ from hw.lib.dma.read import ReadDMA
 from hw.lib.dma.write import WriteDMA
 from hw.lib.place import Placer
 from hw.prediction import Prediction
+
+#: Share of the user's region for a default: routing fails long before the region is full.
+_DEFAULT_SHARE = 0.8
 
 Config = TypeVar("Config")
 Workload = TypeVar("Workload")
@@ -54,6 +58,14 @@ class Engine(abc.ABC, Generic[Config, Workload]):
     @abc.abstractmethod
     def default_config(self, board: Board) -> Config:
         """Return the default configuration, which fits ``board``."""
+
+    def first_fit(self, configs: Iterable[Config], board: Board) -> Config:
+        """Return the first configuration that leaves a fifth of the user's region free, or else the last."""
+        share = Resources(**{name: int(_DEFAULT_SHARE * count) for name, count in board.user.items()})
+        for config in configs:
+            if self.resources(config, board).first_over(share) is None:
+                break
+        return config
 
     @abc.abstractmethod
     def arguments(self, config: Config, board: Board) -> ArgumentTable:

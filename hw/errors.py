@@ -87,8 +87,11 @@ def check_one_of(field: str, value: Any, legal: Collection[Any]) -> None:
         raise InputError(field, value, _ONE_OF + ", ".join(map(str, legal)))
 
 
-def check_power_of_two(field: str, value: int, low: int, high: int, *, or_zero: bool = False) -> None:
+def check_power_of_two(
+    field: str, value: Any, low: int = 1, high: int | None = None, *, or_zero: bool = False
+) -> None:
     """Raise `InputError` unless ``value`` is a power of two from ``low`` to ``high``, or an allowed 0."""
-    if not (or_zero and value == 0) and not (low <= value <= high and value & (value - 1) == 0):
-        zero = "0 or " if or_zero else ""
-        raise InputError(field, value, f"{zero}a power of two from {low} to {high}")
+    power = isinstance(value, int) and low <= value and value & (value - 1) == 0
+    if not (or_zero and value == 0) and not (power and (high is None or value <= high)):
+        limits = f" from {low} to {high}" if high is not None else f" of at least {low}" if low > 1 else ""
+        raise InputError(field, value, f"{'0 or ' if or_zero else ''}a power of two{limits}")

@@ -15,8 +15,8 @@ from hw.board.resources import Resources
 from hw.engine import Engine
 from hw.errors import InputError
 from hw.lib import axi
-from hw.lib.arguments import STATUS, Argument, ArgumentKind, ArgumentTable
-from hw.lib.counters import Counters, counter_names
+from hw.lib.arguments import STATUS, ArgumentTable, counters, pointer, scalar
+from hw.lib.counters import count_cycles, counter_names
 from hw.lib.dma.read import ReadDMA
 from hw.lib.dma.write import WriteDMA
 from hw.lib.kernel import BodySignature
@@ -52,15 +52,12 @@ def vadd_table() -> ArgumentTable:
     """Return the arguments: every vector has a port of its own."""
     return ArgumentTable(
         (
-            Argument(name="a", kind=ArgumentKind.POINTER, port="gmem0", doc="First summand, int32"),
-            Argument(name="b", kind=ArgumentKind.POINTER, port="gmem1", doc="Second summand, int32"),
-            Argument(name="c", kind=ArgumentKind.POINTER, port="gmem2", doc="Sum, int32; wraps [mod 2^32]"),
-            Argument(name="words", kind=ArgumentKind.SCALAR, doc="Length of a, b and c in 32-bit words"),
-            *(
-                Argument(name=n, kind=ArgumentKind.COUNTER, doc="Clock cycles")
-                for n in counter_names(["memory"])
-            ),
-            *(Argument(name=n, kind=ArgumentKind.COUNTER, doc="Useful bytes since the start") for n in BYTES),
+            pointer("a", "gmem0", "First summand, int32"),
+            pointer("b", "gmem1", "Second summand, int32"),
+            pointer("c", "gmem2", "Sum, int32; wraps [mod 2^32]"),
+            scalar("words", "Length of a, b and c in 32-bit words"),
+            *counters(dict.fromkeys(counter_names(["memory"]), "Clock cycles")),
+            *counters(dict.fromkeys(BYTES, "Useful bytes since the start")),
             STATUS,
         )
     )
@@ -93,7 +90,6 @@ class VaddBody(wiring.Component):
         m.submodules.read_a = a = ReadDMA(**self._sizes)
         m.submodules.read_b = b = ReadDMA(**self._sizes)
         m.submodules.write_c = c = WriteDMA(**self._sizes)
-        m.submodules.counters = counters = Counters(["memory"])
         axi.connect(m, read=a.axi, port=self.gmem0)
         axi.connect(m, read=b.axi, port=self.gmem1)
         axi.connect(m, write=c.axi, port=self.gmem2)
@@ -135,12 +131,8 @@ class VaddBody(wiring.Component):
             b.o.ready.eq(moved),
             c.done.ready.eq(1),
             self.done.eq(running & (c.done.valid | nothing)),
-            counters.start.eq(self.start),
-            counters.done.eq(self.done),
-            counters.busy.eq(moved),
-            counters.stall.memory.eq(running),
-            *(self.counters[name].eq(counters.counters[name]) for name in counters.names),
         ]
+        count_cycles(m, self, busy=moved, stall={"memory": running})
         return m
 
 

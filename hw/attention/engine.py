@@ -26,8 +26,6 @@ _DEFAULT_ROWS = (32, 24, 16, 12, 8, 6, 4, 2, 1)
 _TWO_STREAMS = AttentionConfig(streams=2, tile_keys=32, merge_lanes=4, query_ports=2, result_ports=4)
 #: Entries of the caches tried: 16,384 keys of 64 elements in UltraRAM, else those of some block RAMs.
 _ULTRA_KEYS, _BLOCK_KEYS = 16384, 1024
-#: Share of the user's region for the default: routing fails long before it is full.
-_FILL = 0.8
 
 
 class AttentionEngine(Engine[AttentionConfig, AttentionWorkload]):
@@ -51,15 +49,11 @@ class AttentionEngine(Engine[AttentionConfig, AttentionWorkload]):
         channels = board.memory.channels
         config = _TWO_STREAMS if channels > 1 else AttentionConfig(ports_per_stream=1)
         slices = max(1, config.part_bits // board.memory.port_data_width) if channels > 1 else 1
-        config = replace(config, decode=channels >= 2 * MOST_DECODE_STREAMS)
         cached = (_ULTRA_KEYS if board.user.uram else _BLOCK_KEYS) // config.streams
-        share = Resources(**{name: int(_FILL * count) for name, count in board.user.items()})
-        for rows in _DEFAULT_ROWS:
-            rows = max(1, rows // config.streams)
-            config = replace(config, rows=rows, ports_per_stream=slices, cached_keys=cached)
-            if self.resources(config, board).first_over(share) is None:
-                break
-        return config
+        decode = channels >= 2 * MOST_DECODE_STREAMS
+        config = replace(config, decode=decode, ports_per_stream=slices, cached_keys=cached)
+        rows = (max(1, rows // config.streams) for rows in _DEFAULT_ROWS)
+        return self.first_fit((replace(config, rows=count) for count in rows), board)
 
     def arguments(self, config: AttentionConfig, board: Board) -> ArgumentTable:
         """See `hw.attention.kernel.arguments.argument_table`."""

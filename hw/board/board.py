@@ -12,7 +12,7 @@ from typing import Literal
 from hw.board.dram_timing import DramTiming
 from hw.board.memory_timing import DdrTiming, HbmTiming, HostTiming
 from hw.board.resources import Resources
-from hw.errors import InputError, check_one_of, check_whole
+from hw.errors import InputError, check_one_of, check_power_of_two, check_whole
 
 Kind = Literal["hbm2", "ddr4", "lpddr4", "host"]
 Protocol = Literal["axi3", "axi4"]
@@ -60,8 +60,7 @@ class Memory:
         check_one_of("kind", self.kind, TIMING_OF_KIND)
         check_one_of("protocol", self.protocol, LONGEST_BURST)
         check_whole("channels", self.channels, 1)
-        if self.channels & (self.channels - 1):
-            raise InputError("channels", self.channels, "a power of two")
+        check_power_of_two("channels", self.channels)
         if self.port_data_width not in (32, 64, 128, 256, 512, 1024):
             raise InputError("port_data_width", self.port_data_width, "a power of two from 32 to 1024 bit")
         check_whole("slr", self.slr, 0)
@@ -136,8 +135,7 @@ class Board:
         for field in ("name", "title", "part"):
             if not getattr(self, field).strip():
                 raise InputError(field, getattr(self, field), "given")
-        if self.family not in ("alveo", "zynq"):
-            raise InputError("family", self.family, "one of alveo, zynq")
+        check_one_of("family", self.family, ("alveo", "zynq"))
         if (self.family == "alveo") != (self.platform is not None):
             raise InputError("platform", self.platform, "given for an alveo board and only for one")
         over = self.user.first_over(self.device)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
-from hw.errors import InputError, check_range
+from hw.errors import InputError, check_power_of_two, check_range
 
 
 def check_numbers(timing: Any) -> None:
@@ -135,40 +135,26 @@ class DramTiming:
 
     def __post_init__(self) -> None:
         check_numbers(self)
-        if self.axi_clock_mhz < 1 or self.command_clock_mhz < 1:
-            raise InputError(
-                "axi_clock_mhz, command_clock_mhz", (self.axi_clock_mhz, self.command_clock_mhz), "at least 1"
-            )
+        clocks = self.axi_clock_mhz, self.command_clock_mhz
+        if min(clocks) < 1:
+            raise InputError("axi_clock_mhz, command_clock_mhz", clocks, "at least 1")
         if self.command_clock_mhz % self.axi_clock_mhz:
-            raise InputError(
-                "command_clock_mhz",
-                self.command_clock_mhz,
-                f"a whole multiple of axi_clock_mhz ({self.axi_clock_mhz:g})",
-            )
+            legal = f"a whole multiple of axi_clock_mhz ({self.axi_clock_mhz:g})"
+            raise InputError("command_clock_mhz", self.command_clock_mhz, legal)
         for name in ("granule_bytes", "port_beat_bytes", "bank_groups", "banks_per_group"):
-            value = getattr(self, name)
-            if value < 1 or value & (value - 1):
-                raise InputError(name, value, "a power of two")
+            check_power_of_two(name, getattr(self, name))
         check_range("granule_bytes", self.granule_bytes, 8, 128)
-        if self.bank_groups * self.banks_per_group > 64:
-            raise InputError(
-                "bank_groups * banks_per_group", self.bank_groups * self.banks_per_group, "at most 64"
-            )
+        if (banks := self.bank_groups * self.banks_per_group) > 64:
+            raise InputError("bank_groups * banks_per_group", banks, "at most 64")
         check_range("burst_granules", self.burst_granules, 1, 64)
         for name in ("window_granules", "write_window_granules"):
             check_range(name, getattr(self, name), 1, 64)
-        if self.read_buffer_granules < self.window_granules:
-            raise InputError(
-                "read_buffer_granules",
-                self.read_buffer_granules,
-                f"at least window_granules ({self.window_granules})",
-            )
-        if self.write_buffer_granules < self.write_high_granules:
-            raise InputError(
-                "write_buffer_granules",
-                self.write_buffer_granules,
-                f"at least write_high_granules ({self.write_high_granules})",
-            )
+        for name, other in (
+            ("read_buffer_granules", "window_granules"),
+            ("write_buffer_granules", "write_high_granules"),
+        ):
+            if getattr(self, name) < (least := getattr(self, other)):
+                raise InputError(name, getattr(self, name), f"at least {other} ({least})")
         for name in (
             "queue_bursts",
             "write_high_granules",

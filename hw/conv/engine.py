@@ -49,8 +49,6 @@ _DEFAULTS = (
         bypass_words=256,
     ),
 )
-#: Share of the user's region the default may take: routing fails well before the region is full.
-_FILL = 0.8
 
 
 class ConvEngine(Engine[ConvConfig, ConvWorkload]):
@@ -67,12 +65,9 @@ class ConvEngine(Engine[ConvConfig, ConvWorkload]):
 
         At most a quarter of the memory's channels have ports of maps.
         """
-        share = Resources(**{name: int(_FILL * count) for name, count in board.user.items()})
-        for shape in _DEFAULTS:
-            config = replace(shape, ports=min(shape.ports, max(1, board.memory.channels // 4)))
-            if self.resources(config, board).first_over(share) is None:
-                break
-        return config
+        most = max(1, board.memory.channels // 4)
+        shapes = (replace(shape, ports=min(shape.ports, most)) for shape in _DEFAULTS)
+        return self.first_fit(shapes, board)
 
     def arguments(self, config: ConvConfig, board: Board) -> ArgumentTable:
         """See `hw.conv.kernel.arguments.argument_table`."""

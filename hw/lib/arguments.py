@@ -2,7 +2,7 @@
 
 import enum
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -65,14 +65,27 @@ class Argument:
         return 32 if self.kind is ArgumentKind.SCALAR else 64
 
 
+def scalar(name: str, doc: str, *, secret: bool = False) -> Argument:
+    """Return a scalar."""
+    return Argument(name=name, kind=ArgumentKind.SCALAR, doc=doc, secret=secret)
+
+
+def pointer(name: str, port: str, doc: str) -> Argument:
+    """Return a pointer behind ``port``."""
+    return Argument(name=name, kind=ArgumentKind.POINTER, doc=doc, port=port)
+
+
+def counters(docs: Mapping[str, str]) -> tuple[Argument, ...]:
+    """Return counters, from their names and their documentation."""
+    return tuple(Argument(name=name, kind=ArgumentKind.COUNTER, doc=doc) for name, doc in docs.items())
+
+
 #: Bit of the counter ``status`` of every kernel: memory answered with an error.
 STATUS_BUS = 32
 #: With this counter in its table a kernel ends a launch after a memory error, and resets itself.  A kernel
 #: with further status bits defines its own counter of this name.
-STATUS = Argument(
-    name="status",
-    kind=ArgumentKind.COUNTER,
-    doc=f"{STATUS_BUS}: memory answered with an error, results mean nothing, all counts are 0; else 0",
+(STATUS,) = counters(
+    {"status": f"{STATUS_BUS}: memory answered with an error, results mean nothing, all counts are 0; else 0"}
 )
 
 

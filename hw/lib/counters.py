@@ -1,6 +1,7 @@
 """Cycle counters: every cycle of a run is counted as busy, as stalled by one named cause, or as idle."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from amaranth.hdl import Module, Signal, Value, unsigned
 from amaranth.lib import data, wiring
@@ -107,3 +108,18 @@ class Counters(wiring.Component):
             with m.Else():
                 count("cycles_idle")
         return m
+
+
+def count_cycles(m: Module, body: Any, *, busy: Value, stall: Mapping[str, Value]) -> None:
+    """Add `Counters` to ``m``, which elaborates the ``body`` of a kernel, from its ``start`` to its ``done``.
+
+    ``stall``: by cause, in order of priority.
+    """
+    m.submodules.counters = counters = Counters([*stall])
+    m.d.comb += [
+        counters.start.eq(body.start),
+        counters.done.eq(body.done),
+        counters.busy.eq(busy),
+        *(counters.stall[cause].eq(value) for cause, value in stall.items()),
+        *(body.counters[name].eq(counters.counters[name]) for name in counters.names),
+    ]

@@ -5,7 +5,13 @@ from typing import Literal
 
 from amaranth.utils import bits_for
 
-from hw.errors import InputError, check_field_types, check_power_of_two, check_range
+from hw.errors import (
+    InputError,
+    check_field_types,
+    check_one_of,
+    check_power_of_two,
+    check_range,
+)
 from hw.scheduler.program.image import (
     DRAM_BITS,
     INDEX_BITS,
@@ -43,8 +49,7 @@ class SchedulerConfig:
         check_field_types(self)
         check_power_of_two("word_bytes", self.word_bytes, 4, 128)
         check_power_of_two("banks", self.banks, 2, 32)
-        if self.memory not in ("ultra", "block"):
-            raise InputError("memory", self.memory, "one of ultra, block")
+        check_one_of("memory", self.memory, ("ultra", "block"))
         word = self.word_bytes
         step = self.banks * word
         if self.scratchpad_bytes % step:

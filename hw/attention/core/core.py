@@ -16,7 +16,7 @@ from hw.attention.core.result.cell import ResultControl, ResultRows
 from hw.attention.core.row.cell import AttentionRows, RowControl, row_cells
 from hw.attention.core.settings import RowSettings
 from hw.attention.core.value_side import ValueSide
-from hw.errors import InputError
+from hw.errors import check_power_of_two
 from hw.lib.arithmetic.adder_tree import adder_tree
 from hw.lib.loads import LOADS, copies
 from hw.lib.place import Placer
@@ -58,8 +58,7 @@ class AttentionCore(wiring.Component):
 
     def __init__(self, config: AttentionConfig, placer: Placer, *, beat_width: int = 256) -> None:
         low = config.result_bits * config.merge_lanes
-        if beat_width < low or beat_width & (beat_width - 1):
-            raise InputError("beat_width", beat_width, f"a power of two of at least {low}")
+        check_power_of_two("beat_width", beat_width, low)
         self._config = config
         self._placer = placer
         self._beat_width = beat_width

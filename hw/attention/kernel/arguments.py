@@ -1,12 +1,12 @@
 """The arguments and counters of the attention kernel."""
 
 import functools
+import itertools
 
 from hw.attention.config import AttentionConfig
 from hw.attention.movers.ports import TABLE_PORT, key_port, query_port, result_port, value_port
 from hw.attention.walk.descriptor import SCALARS
-from hw.lib.arguments import STATUS, Argument, ArgumentKind, ArgumentTable
-from hw.lib.counters import counter_names
+from hw.lib.arguments import STATUS, Argument, ArgumentTable, counters, pointer, scalar
 
 #: Causes of a cycle without a key, in order of precedence.
 CAUSES = ("query", "key", "value", "output")
@@ -71,16 +71,14 @@ def argument_table(config: AttentionConfig) -> ArgumentTable:
     """Return the table: scalars, then pointers, then counters."""
     ports = stream_ports(config)
 
-    def pointer(name: str, port: int, doc: str) -> Argument:
-        return Argument(name=name, kind=ArgumentKind.POINTER, doc=doc, port=f"gmem{port}")
+    def pointer_at(name: str, port: int, doc: str) -> Argument:
+        return pointer(name, f"gmem{port}", doc)
 
     def slices(side: str, stream: int) -> list[Argument]:
         content, number = ("keys", key_port) if side == "k" else ("values", value_port)
         return [
-            pointer(
-                f"{side}{n}",
-                number(config, s, p),
-                f"Port {p} of stream {s} of {content}, int8, all heads",
+            pointer_at(
+                f"{side}{n}", number(config, s, p), f"Port {p} of stream {s} of {content}, int8, all heads"
             )
             for n, (s, p) in enumerate(ports)
             if s == stream
@@ -88,29 +86,26 @@ def argument_table(config: AttentionConfig) -> ArgumentTable:
 
     return ArgumentTable(
         (
-            *(Argument(name=name, kind=ArgumentKind.SCALAR, doc=_SCALAR_DOCS[name]) for name in SCALARS),
-            Argument(name="job_count", kind=ArgumentKind.SCALAR, doc="Jobs after the first one"),
-            pointer("bitmap", TABLE_PORT, "Bits of key tiles, a row of 32-byte words for each query tile"),
-            pointer("slopes", TABLE_PORT, "int32 [heads], slopes of logits; 0 for none"),
-            pointer("pages", TABLE_PORT, "Two u32 for each page: where its keys and values lie, by 16 bytes"),
-            pointer("jobs", TABLE_PORT, "Descriptors of 256 bytes of the jobs after the first one"),
+            *(scalar(name, _SCALAR_DOCS[name]) for name in SCALARS),
+            scalar("job_count", "Jobs after the first one"),
+            pointer_at("bitmap", TABLE_PORT, "Bits of key tiles, a row of 32-byte words for each query tile"),
+            pointer_at("slopes", TABLE_PORT, "int32 [heads], slopes of logits; 0 for none"),
+            pointer_at(
+                "pages", TABLE_PORT, "Two u32 for each page: where its keys and values lie, by 16 bytes"
+            ),
+            pointer_at("jobs", TABLE_PORT, "Descriptors of 256 bytes of the jobs after the first one"),
             *(
-                pointer(f"q{n}", query_port(config, n), f"Port {n} of queries, int8, all heads")
+                pointer_at(f"q{n}", query_port(config, n), f"Port {n} of queries, int8, all heads")
                 for n in range(config.query_port_count)
             ),
-            *(pointer_ for s in range(config.streams) for side in "kv" for pointer_ in slices(side, s)),
+            *itertools.chain(*(slices(side, s) for s in range(config.streams) for side in "kv")),
             *(
-                pointer(f"o{w}", result_port(config, w), f"Port {w} of results, {config.output}, all heads")
+                pointer_at(
+                    f"o{w}", result_port(config, w), f"Port {w} of results, {config.output}, all heads"
+                )
                 for w in range(config.result_ports)
             ),
-            *(
-                Argument(name=name, kind=ArgumentKind.COUNTER, doc=_CYCLE_DOCS[name])
-                for name in counter_names(CAUSES)
-            ),
-            *(
-                Argument(name=name, kind=ArgumentKind.COUNTER, doc=doc)
-                for name, doc in (bytes_counters(config) | saturation_counters(config)).items()
-            ),
+            *counters(_CYCLE_DOCS | bytes_counters(config) | saturation_counters(config)),
             STATUS,
         )
     )

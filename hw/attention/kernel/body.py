@@ -18,7 +18,7 @@ from hw.attention.kernel.arguments import (
 from hw.attention.movers.movers import AttentionMovers
 from hw.attention.movers.ports import port_count
 from hw.attention.walk.descriptor import FIELDS, job_fields
-from hw.lib.counters import Counters, count_since, counter_names
+from hw.lib.counters import count_cycles, count_since
 from hw.lib.kernel import BodySignature
 from hw.lib.place import Placer
 
@@ -49,7 +49,6 @@ class AttentionBody(wiring.Component):
         config = self._config
         m.submodules.core = core = self._core
         m.submodules.movers = movers = self._movers
-        m.submodules.counters = counters = Counters(CAUSES)
         connect(m, movers.o_command, core.i_command)
         connect(m, movers.o_row, core.i_row)
         connect(m, movers.o_query, core.i_query)
@@ -70,13 +69,10 @@ class AttentionBody(wiring.Component):
             core.o.ready.eq(movers.i.ready),
             movers.start.eq(self.start),
             self.done.eq(movers.done),
-            counters.start.eq(self.start),
-            counters.done.eq(self.done),
-            counters.busy.eq(core.activity.busy),
-            *(counters.stall[cause].eq(core.activity[cause]) for cause in CAUSES),
-            *(self.counters[name].eq(counters.counters[name]) for name in counter_names(CAUSES)),
-            *self._arguments(movers),
         ]
+        stall = {cause: core.activity[cause] for cause in CAUSES}
+        count_cycles(m, self, busy=core.activity.busy, stall=stall)
+        m.d.comb += self._arguments(movers)
         for name in bytes_counters(config):
             start = self._start(m, name)
             m.d.sync += self.counters[name].eq(count_since(m, start, movers.moved[name]))

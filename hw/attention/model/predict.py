@@ -71,4 +71,4 @@ def _seen_keys(shares: Iterable[Share], config: AttentionConfig) -> int:
         own = mask_of(share.shape, config).seen(share.shape.queries, share.shape.keys)
         for head in range(share.kv_heads.start, share.kv_heads.stop):
             seen[share.sequence, head].append(own)
-    return sum(np.count_nonzero(np.any(keys, axis=0)) for keys in seen.values())
+    return sum(int(np.any(keys, axis=0).sum()) for keys in seen.values())

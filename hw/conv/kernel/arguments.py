@@ -2,8 +2,7 @@
 
 from hw.conv.config import ConvConfig
 from hw.conv.movers.movers import PortBytes, side_port, weight_port
-from hw.lib.arguments import STATUS, Argument, ArgumentKind, ArgumentTable
-from hw.lib.counters import counter_names
+from hw.lib.arguments import STATUS, ArgumentTable, counters, pointer, scalar
 
 #: Causes of a cycle in which no unit worked, in order of precedence.
 CAUSES = ("weight", "input", "output")
@@ -31,26 +30,16 @@ def bytes_counters(config: ConvConfig) -> dict[str, str]:
 def argument_table(config: ConvConfig) -> ArgumentTable:
     """Return the table: scalars, then pointers, then counters."""
 
-    def pointer(name: str, port: int, doc: str) -> Argument:
-        return Argument(name=name, kind=ArgumentKind.POINTER, doc=doc, port=f"gmem{port}")
-
-    weight, side = weight_port(config), side_port(config)
+    weight, side = f"gmem{weight_port(config)}", f"gmem{side_port(config)}"
     return ArgumentTable(
         (
-            Argument(name="job_count", kind=ArgumentKind.SCALAR, doc="Jobs"),
-            *(pointer(f"maps{p}", p, f"Slice {p} of all maps, int8") for p in range(config.ports)),
+            scalar("job_count", "Jobs"),
+            *(pointer(f"maps{p}", f"gmem{p}", f"Slice {p} of all maps, int8") for p in range(config.ports)),
             pointer("weights", weight, "Weights and parameters of all jobs, in order of use"),
             pointer("offsets", side, "Offsets of all jobs, int16, in order of use"),
             pointer("jobs", side, "Descriptors of 1024 bytes"),
             pointer("log", side, "For each job the cycle, from the start, in which it was in memory, uint64"),
-            *(
-                Argument(name=name, kind=ArgumentKind.COUNTER, doc=_CYCLE_DOCS[name])
-                for name in counter_names(CAUSES)
-            ),
-            *(
-                Argument(name=name, kind=ArgumentKind.COUNTER, doc=doc)
-                for name, doc in bytes_counters(config).items()
-            ),
+            *counters(_CYCLE_DOCS | bytes_counters(config)),
             STATUS,
         )
     )

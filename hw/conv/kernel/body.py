@@ -10,7 +10,7 @@ from hw.conv.config import ConvConfig
 from hw.conv.core.core import ConvCore
 from hw.conv.kernel.arguments import CAUSES, argument_table, bytes_counters
 from hw.conv.movers.movers import COMMANDS, ConvMovers, side_port
-from hw.lib.counters import Counters, count_since, counter_names
+from hw.lib.counters import count_cycles, count_since
 from hw.lib.kernel import BodySignature
 from hw.lib.place import Placer
 
@@ -38,7 +38,6 @@ class ConvBody(wiring.Component):
         config = self._config
         m.submodules.core = core = self._core
         m.submodules.movers = movers = self._movers
-        m.submodules.counters = counters = Counters(CAUSES)
         for name in (*COMMANDS, "offsets", "bypass", "tap_weights", "tile_weights"):
             connect(m, getattr(movers, name), getattr(core, name))
         for name in ("row_token", "block_token", "bypass_token"):
@@ -62,12 +61,9 @@ class ConvBody(wiring.Component):
             movers.bases.offsets.eq(self.args.offsets),
             *(movers.bases.maps[p].eq(self.args[f"maps{p}"]) for p in range(config.ports)),
             self.done.eq(movers.done),
-            counters.start.eq(self.start),
-            counters.done.eq(self.done),
-            counters.busy.eq(core.activity.busy),
-            *(counters.stall[cause].eq(core.activity[cause]) for cause in CAUSES),
-            *(self.counters[name].eq(counters.counters[name]) for name in counter_names(CAUSES)),
         ]
+        stall = {cause: core.activity[cause] for cause in CAUSES}
+        count_cycles(m, self, busy=core.activity.busy, stall=stall)
         for name in bytes_counters(config):
             m.d.sync += self.counters[name].eq(count_since(m, self.start, movers.moved[name]))
         return m

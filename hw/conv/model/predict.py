@@ -6,7 +6,7 @@ from hw.board import Board
 from hw.conv.config import ConvConfig
 from hw.conv.driver.workload import ConvWorkload
 from hw.conv.model.launch import predict_launch
-from hw.conv.model.traffic import traffic
+from hw.conv.model.traffic import read_bytes, write_bytes
 from hw.conv.movers.movers import side_port
 from hw.prediction import Prediction
 
@@ -18,20 +18,13 @@ def predict(workload: ConvWorkload, config: ConvConfig, board: Board) -> Predict
     """
     width = config.port_width(board.memory.port_data_width)
     jobs = [job.plan(config, beat_bits=width) for job in workload.jobs]
-    moved = traffic(config, jobs)
     launch = predict_launch(config, board, jobs)
     ports = side_port(config) + 1
     layers = [layer for job in workload.jobs for layer in job.layers]
     return Prediction(
         cycles=launch.counters,
-        read_bytes={
-            "maps": moved.map_bytes,
-            "bypass": moved.bypass_bytes,
-            "weights": moved.weight_bytes,
-            "offsets": moved.offset_bytes,
-            "descriptors": moved.descriptor_bytes,
-        },
-        write_bytes={"maps": moved.result_bytes, "log": moved.log_bytes},
+        read_bytes=read_bytes(config, jobs),
+        write_bytes=write_bytes(config, jobs),
         useful_macs=sum(layer.useful_macs for layer in layers),
         mac_slots_per_cycle=config.inputs * config.outputs + config.lanes * config.taps,
         compulsory_bytes=sum(layer.map_bytes for layer in layers),

@@ -2,7 +2,7 @@
 
 from amaranth.lib import data
 
-from hw.errors import InputError, check_whole
+from hw.errors import check_power_of_two, check_whole
 
 
 class RowsCommand(data.StructLayout):
@@ -17,8 +17,7 @@ class RowsCommand(data.StructLayout):
     def __init__(self, *, most_rows: int, most_units: int, unit_bits: int) -> None:
         for name, value in (("most_rows", most_rows), ("most_units", most_units)):
             check_whole(name, value, 1)
-        if not isinstance(unit_bits, int) or unit_bits < 1 or unit_bits & (unit_bits - 1):
-            raise InputError("unit_bits", unit_bits, "a power of two")
+        check_power_of_two("unit_bits", unit_bits)
         self.unit_bits = unit_bits
         self.most_rows = most_rows
         super().__init__(
@@ -30,5 +29,4 @@ class RowsCommand(data.StructLayout):
 
     def check_width(self, data_width: int) -> None:
         """Raise `InputError` unless a word of ``data_width`` bits is a power of two of units."""
-        if not isinstance(data_width, int) or data_width < self.unit_bits or data_width & (data_width - 1):
-            raise InputError("data_width", data_width, f"a power of two of at least {self.unit_bits}")
+        check_power_of_two("data_width", data_width, self.unit_bits)

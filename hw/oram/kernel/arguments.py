@@ -3,8 +3,7 @@
 import enum
 import functools
 
-from hw.lib.arguments import Argument, ArgumentKind, ArgumentTable
-from hw.lib.counters import counter_names
+from hw.lib.arguments import Argument, ArgumentTable, counters, pointer, scalar
 from hw.oram.config import OramConfig
 
 #: Ports to the host's memory: of the pages, and of both rings.
@@ -21,6 +20,12 @@ _CYCLE_DOCS = {
     "cycles_stall_credit": "Cycles in which the next touch waited for the limit of operations in flight",
     "cycles_stall_deadline": "Cycles in which operations waited for their deadlines",
     "cycles_idle": "Cycles without any operation",
+}
+_OTHER_DOCS = {
+    "status": "Faults that stopped the kernel: see Fault; 0 for none",
+    "answered_count": "Responses since reset",
+    "rejected_count": "Commands whose tag was wrong, since reset",
+    "initialization_cycles": "Cycles of this launch until the map was initialized",
 }
 
 
@@ -58,15 +63,6 @@ def argument_table(config: OramConfig) -> ArgumentTable:
     values: bytes of the host's ports, and none of HBM's.
     """
 
-    def scalar(name: str, doc: str, *, secret: bool = False) -> Argument:
-        return Argument(name=name, kind=ArgumentKind.SCALAR, doc=doc, secret=secret)
-
-    def pointer(name: str, port: str, doc: str) -> Argument:
-        return Argument(name=name, kind=ArgumentKind.POINTER, doc=doc, port=port)
-
-    def counter(name: str, doc: str) -> Argument:
-        return Argument(name=name, kind=ArgumentKind.COUNTER, doc=doc)
-
     def key(name: str, doc: str) -> list[Argument]:
         return [
             scalar(f"{name}{n}", f"Bytes {4 * n} to {4 * n + 3} of {doc}", secret=True)
@@ -74,6 +70,11 @@ def argument_table(config: OramConfig) -> ArgumentTable:
         ]
 
     hbm = [*position_names(config), *record_names(config)]
+    bytes_docs = {
+        f"{port}_{way}_bytes": f"Bytes of {content} {past}"
+        for port, content in ((PAGE_PORT, "pages"), (RING_PORT, "commands and responses"))
+        for way, past in (("read", "read"), ("write", "written"))
+    }
     return ArgumentTable(
         (
             scalar("initialize", "1: write the empty map first, under new keys; once after reset. Else 0"),
@@ -89,15 +90,6 @@ def argument_table(config: OramConfig) -> ArgumentTable:
                 pointer(name, f"gmem{n}", f"{'Position map' if name.startswith('p') else 'Records'}, a slice")
                 for n, name in enumerate(hbm)
             ),
-            *(counter(name, _CYCLE_DOCS[name]) for name in counter_names(CAUSES)),
-            *(
-                counter(f"{port}_{way}_bytes", f"Bytes of {what} {'read' if way == 'read' else 'written'}")
-                for port, what in ((PAGE_PORT, "pages"), (RING_PORT, "commands and responses"))
-                for way in ("read", "write")
-            ),
-            counter("status", "Faults that stopped the kernel: see Fault; 0 for none"),
-            counter("answered_count", "Responses since reset"),
-            counter("rejected_count", "Commands whose tag was wrong, since reset"),
-            counter("initialization_cycles", "Cycles of this launch until the map was initialized"),
+            *counters(_CYCLE_DOCS | bytes_docs | _OTHER_DOCS),
         )
     )

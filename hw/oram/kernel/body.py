@@ -8,7 +8,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import connect, flipped
 
 from hw.lib import axi
-from hw.lib.counters import COUNTER_WIDTH, Counters, count_since, counter_names
+from hw.lib.counters import COUNTER_WIDTH, count_cycles, count_since
 from hw.lib.delay import delay
 from hw.lib.kernel import BodySignature
 from hw.lib.place import Placer
@@ -263,17 +263,10 @@ class OramBody(wiring.Component):
         self, m: Module, commands: Any, responses: Any, queries: Any, touch: Any, sequencer: Any
     ) -> None:
         """Count cycles, bytes at the host's ports, answers and rejected commands."""
-        m.submodules.counters = counters = Counters(CAUSES)
-        activity = touch.activity
-        m.d.comb += [
-            counters.start.eq(self.start),
-            counters.done.eq(self.done),
-            counters.busy.eq(sequencer.initializing | activity.busy),
-            *(counters.stall[cause].eq(activity[cause]) for cause in CAUSES if cause != "deadline"),
-            counters.stall.deadline.eq(sequencer.operations_busy),
-            *(self.counters[name].eq(counters.counters[name]) for name in counter_names(CAUSES)),
-            self.counters.status.eq(sequencer.status),
-        ]
+        stall = {cause: touch.activity[cause] for cause in CAUSES if cause != "deadline"}
+        stall["deadline"] = sequencer.operations_busy
+        count_cycles(m, self, busy=sequencer.initializing | touch.activity.busy, stall=stall)
+        m.d.comb += self.counters.status.eq(sequencer.status)
 
         def count(name: str, event: Value) -> Value:
             counted = Signal(COUNTER_WIDTH, name=name)

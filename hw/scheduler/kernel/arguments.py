@@ -1,7 +1,6 @@
 """The arguments and counters of the scheduler kernel."""
 
-from hw.lib.arguments import STATUS, Argument, ArgumentKind, ArgumentTable
-from hw.lib.counters import counter_names
+from hw.lib.arguments import STATUS, ArgumentTable, counters, pointer, scalar
 from hw.scheduler.config import SchedulerConfig
 
 #: Causes of a stall cycle, in order of precedence.
@@ -24,13 +23,8 @@ COUNTS = {
     "steps_total": "Steps computed",
 }
 _IMAGE = (
-    Argument(
-        name="program",
-        kind=ArgumentKind.POINTER,
-        doc="The program image, at a multiple of the port's word",
-        port="gmem0",
-    ),
-    Argument(name="program_records", kind=ArgumentKind.SCALAR, doc="Records of the program image"),
+    pointer("program", "gmem0", "The program image, at a multiple of the port's word"),
+    scalar("program_records", "Records of the program image"),
 )
 
 
@@ -38,18 +32,11 @@ def argument_table(config: SchedulerConfig) -> ArgumentTable:
     """Return the arguments: pointers, the image's size (neither where the program is frozen), counters."""
     return ArgumentTable(
         (
-            Argument(
-                name="memory",
-                kind=ArgumentKind.POINTER,
-                doc="The program's region of the memory, where every tensor has its address",
-                port="gmem0",
+            pointer(
+                "memory", "gmem0", "The program's region of the memory, where every tensor has its address"
             ),
             *(_IMAGE if config.program is None else ()),
-            *(
-                Argument(name=name, kind=ArgumentKind.COUNTER, doc=_CYCLE_DOCS[name])
-                for name in counter_names(CAUSES)
-            ),
-            *(Argument(name=name, kind=ArgumentKind.COUNTER, doc=doc) for name, doc in COUNTS.items()),
+            *counters(_CYCLE_DOCS | COUNTS),
             STATUS,
         )
     )

@@ -9,7 +9,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import connect
 
 from hw.lib import axi
-from hw.lib.counters import Counters, count_since, counter_names
+from hw.lib.counters import count_cycles, count_since
 from hw.lib.kernel import BodySignature
 from hw.lib.place import Placer
 from hw.scheduler.config import SchedulerConfig
@@ -21,7 +21,7 @@ from hw.scheduler.core.scratchpad import Scratchpad
 from hw.scheduler.core.sequencer import SequencerPhase, StepSequencer
 from hw.scheduler.core.table import ProgramTable
 from hw.scheduler.core.transfer_engine import ReadEngine, WriteEngine
-from hw.scheduler.kernel.arguments import CAUSES, argument_table
+from hw.scheduler.kernel.arguments import argument_table
 from hw.scheduler.operators.traffic import TrafficEngine
 from hw.scheduler.program import image
 
@@ -152,23 +152,17 @@ class SchedulerBody(wiring.Component):
         busy: Any,
     ) -> None:
         """Count cycles by cause, bytes and steps."""
-        m.submodules.counters = counters = Counters(CAUSES)
         computing = sequencer.phase == SequencerPhase.COMPUTE
-        m.d.comb += [
-            counters.start.eq(self.start),
-            counters.done.eq(self.done),
-            counters.busy.eq(computing & busy),
-            counters.stall.load.eq(reader.loading),
-            counters.stall.write.eq(
-                (sequencer.phase == SequencerPhase.SLOT) & sequencer.steps.valid & ~sequencer.ready
-            ),
-            counters.stall.read.eq((sequencer.phase == SequencerPhase.READS) & ~sequencer.ready),
-            counters.stall.ring.eq(computing & Cat(port.starved for port in ports).any()),
-            counters.stall.bank.eq(computing & Cat(port.blocked for port in ports).any()),
-            counters.stall.drain.eq((sequencer.phase == SequencerPhase.DRAIN) & ~sequencer.ready),
-            *(self.counters[name].eq(counters.counters[name]) for name in counter_names(CAUSES)),
-            self.counters.steps_total.eq(sequencer.computed),
-        ]
+        stall = {
+            "load": reader.loading,
+            "write": (sequencer.phase == SequencerPhase.SLOT) & sequencer.steps.valid & ~sequencer.ready,
+            "read": (sequencer.phase == SequencerPhase.READS) & ~sequencer.ready,
+            "ring": computing & Cat(port.starved for port in ports).any(),
+            "bank": computing & Cat(port.blocked for port in ports).any(),
+            "drain": (sequencer.phase == SequencerPhase.DRAIN) & ~sequencer.ready,
+        }
+        count_cycles(m, self, busy=computing & busy, stall=stall)
+        m.d.comb += self.counters.steps_total.eq(sequencer.computed)
         for name, moved in (("read", reader.bytes_moved), ("write", writer.bytes_moved)):
             m.d.sync += self.counters[f"gmem0_{name}_bytes"].eq(count_since(m, self.start, moved))
 

@@ -3,7 +3,7 @@
 import enum
 from dataclasses import dataclass, fields
 
-from hw.errors import InputError, check_range
+from hw.errors import InputError, check_power_of_two, check_range
 
 #: All criteria, in the default order; see `PlanOptions.objective`.
 CRITERIA = ("bytes", "peak", "transfers", "latency")
@@ -107,10 +107,8 @@ class PlanOptions:
     techniques: Techniques = BEST  #: Enabled techniques.
 
     def __post_init__(self) -> None:
-        if self.scratchpad_bytes < 1 or self.scratchpad_bytes >= 2**32:
-            raise InputError("scratchpad_bytes", self.scratchpad_bytes, f"from 1 to {2**32 - 1}")
-        if not 4 <= self.word_bytes <= 128 or self.word_bytes & (self.word_bytes - 1):
-            raise InputError("word_bytes", self.word_bytes, "a power of two from 4 to 128")
+        check_range("scratchpad_bytes", self.scratchpad_bytes, 1, 2**32 - 1)
+        check_power_of_two("word_bytes", self.word_bytes, 4, 128)
         for criterion in self.objective:
             if criterion not in CRITERIA:
                 raise InputError("objective", criterion, "made of " + ", ".join(CRITERIA))

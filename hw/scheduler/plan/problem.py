@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from hw.errors import InputError
+from hw.errors import check_power_of_two
 from hw.scheduler.graph.graph import Graph, TensorKind
 
 #: Window through which a tensor of unknown shape streams.
@@ -23,8 +23,7 @@ class Problem:
     word_bytes: int = 32
 
     def __post_init__(self) -> None:
-        if self.word_bytes < 1 or self.word_bytes & (self.word_bytes - 1):
-            raise InputError("word_bytes", self.word_bytes, "a power of two")
+        check_power_of_two("word_bytes", self.word_bytes)
 
     @cached_property
     def _index(self) -> dict[str, int]:
