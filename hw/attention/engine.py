@@ -11,12 +11,10 @@ from hw.attention.movers.ports import TABLE_PORT
 from hw.attention.regions import regions
 from hw.attention.resources import estimate
 from hw.board import Board
-from hw.board.regions import Regions
 from hw.board.resources import Resources
 from hw.engine import Engine
 from hw.lib.arguments import ArgumentTable
 from hw.lib.place import Placer
-from hw.prediction import Prediction
 
 #: Rows tried for a board, largest first; the first that fits is the default.
 _DEFAULT_ROWS = (32, 24, 16, 12, 8, 6, 4, 2, 1)
@@ -76,10 +74,5 @@ class AttentionEngine(Engine[AttentionConfig, AttentionWorkload]):
         """Return all ports but the one of tables."""
         return tuple(port for port in self.arguments(config, board).ports if port != f"gmem{TABLE_PORT}")
 
-    def regions(self, config: AttentionConfig, board: Board) -> Regions:
-        """See `hw.attention.regions`."""
-        return regions(config, board)
-
-    def predict(self, workload: AttentionWorkload, config: AttentionConfig, board: Board) -> Prediction:
-        """See `hw.attention.model.predict.predict`."""
-        return predict(workload, config, board)
+    regions = staticmethod(regions)
+    predict = staticmethod(predict)

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from hw.board import Board
-from hw.board.regions import Regions
 from hw.board.resources import Resources
 from hw.conv.config import ConvConfig
 from hw.conv.driver.workload import ConvWorkload
@@ -16,7 +15,6 @@ from hw.conv.resources import estimate
 from hw.engine import Engine
 from hw.lib.arguments import ArgumentTable
 from hw.lib.place import Placer
-from hw.prediction import Prediction
 
 #: Shapes tried for a board, largest first; the first that fits is the default.
 _DEFAULTS = (
@@ -85,10 +83,5 @@ class ConvEngine(Engine[ConvConfig, ConvWorkload]):
         """Assign each port a channel of its own, while there are free channels."""
         return {f"gmem{n}": n % board.memory.channels for n in range(side_port(config) + 1)}
 
-    def regions(self, config: ConvConfig, board: Board) -> Regions:
-        """See `hw.conv.regions`."""
-        return regions(config, board)
-
-    def predict(self, workload: ConvWorkload, config: ConvConfig, board: Board) -> Prediction:
-        """See `hw.conv.model.predict.predict`."""
-        return predict(workload, config, board)
+    regions = staticmethod(regions)
+    predict = staticmethod(predict)

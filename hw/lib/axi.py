@@ -5,14 +5,13 @@ in upper case behind a prefix.  Bursts are INCR, of full-width beats, as AXI3 HB
 kernel shell adds the constants ``size``, ``burst``, ``lock``, ``cache``, ``prot`` and ``qos``.
 """
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.errors import InputError, check_range
+from hw.errors import InputError, check_power_of_two, check_range
 
 #: Beats of the longest burst: HBM ports are AXI3.
 MAX_BURST_BEATS = 16
@@ -20,15 +19,6 @@ MAX_BURST_BEATS = 16
 BOUNDARY_BYTES = 4096
 #: ``resp`` of a transfer without an error.
 RESP_OKAY = 0
-
-
-def _check_widths(data_width: int, addr_width: int, id_width: int) -> None:
-    """Refuse widths outside the protocol, and those no supported board has."""
-    if data_width not in (32, 64, 128, 256, 512, 1024):
-        raise InputError("data_width", data_width, "a power of two from 32 to 1024")
-    if not 12 < addr_width <= 64:
-        raise InputError("addr_width", addr_width, "from 13 to 64")
-    check_range("id_width", id_width, 1, 16)
 
 
 def _write_members(data_width: int, addr_width: int, id_width: int) -> dict[str, wiring.Member]:
@@ -71,19 +61,18 @@ def _read_members(data_width: int, addr_width: int, id_width: int) -> dict[str, 
 class _FullSignature(wiring.Signature):
     """The widths, shared by a port and its two halves."""
 
-    def __init__(
-        self,
-        members: Callable[[int, int, int], dict[str, wiring.Member]],
-        *,
-        data_width: int,
-        addr_width: int,
-        id_width: int,
-    ) -> None:
-        _check_widths(data_width, addr_width, id_width)
+    #: Function of the three widths that returns the members.
+    _channels: ClassVar[Any]
+
+    def __init__(self, *, data_width: int = 256, addr_width: int = 64, id_width: int = 1) -> None:
+        # Narrower and wider ones are outside the protocol, or on no supported board.
+        check_power_of_two("data_width", data_width, 32, 1024)
+        check_range("addr_width", addr_width, 13, 64)
+        check_range("id_width", id_width, 1, 16)
         self.data_width = data_width
         self.addr_width = addr_width
         self.id_width = id_width
-        super().__init__(members(data_width, addr_width, id_width))
+        super().__init__(self._channels(data_width, addr_width, id_width))
 
     @property
     def beat_bytes(self) -> int:
@@ -107,8 +96,7 @@ class ReadSignature(_FullSignature):
     ['arvalid', 'arready', 'araddr', 'arlen']
     """
 
-    def __init__(self, *, data_width: int = 256, addr_width: int = 64, id_width: int = 1) -> None:
-        super().__init__(_read_members, data_width=data_width, addr_width=addr_width, id_width=id_width)
+    _channels = staticmethod(_read_members)
 
 
 class WriteSignature(_FullSignature):
@@ -118,8 +106,7 @@ class WriteSignature(_FullSignature):
     Out(16)
     """
 
-    def __init__(self, *, data_width: int = 256, addr_width: int = 64, id_width: int = 1) -> None:
-        super().__init__(_write_members, data_width=data_width, addr_width=addr_width, id_width=id_width)
+    _channels = staticmethod(_write_members)
 
 
 class Signature(_FullSignature):
@@ -133,13 +120,7 @@ class Signature(_FullSignature):
     (64, axi.ReadSignature(data_width=512, addr_width=64, id_width=1))
     """
 
-    def __init__(self, *, data_width: int = 256, addr_width: int = 64, id_width: int = 1) -> None:
-        super().__init__(
-            lambda *widths: _write_members(*widths) | _read_members(*widths),
-            data_width=data_width,
-            addr_width=addr_width,
-            id_width=id_width,
-        )
+    _channels = staticmethod(lambda *widths: _write_members(*widths) | _read_members(*widths))
 
     @property
     def read(self) -> ReadSignature:

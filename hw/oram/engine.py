@@ -14,7 +14,6 @@ from hw.oram.kernel.arguments import argument_table
 from hw.oram.kernel.body import OramBody
 from hw.oram.model.predict import predict
 from hw.oram.resources import estimate
-from hw.prediction import Prediction
 
 
 class OramEngine(Engine[OramConfig, OramWorkload]):
@@ -60,6 +59,4 @@ class OramEngine(Engine[OramConfig, OramWorkload]):
         hbm = [port for port in ports if port.startswith("gmem")]
         return dict.fromkeys(ports, 0) | {port: n % board.memory.channels for n, port in enumerate(hbm)}
 
-    def predict(self, workload: OramWorkload, config: OramConfig, board: Board) -> Prediction:
-        """See `hw.oram.model.predict.predict`."""
-        return predict(workload, config, board)
+    predict = staticmethod(predict)

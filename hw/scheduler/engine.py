@@ -8,7 +8,6 @@ from hw.engine import Engine
 from hw.errors import InputError
 from hw.lib.arguments import ArgumentTable
 from hw.lib.place import Placer
-from hw.prediction import Prediction
 from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.driver.workload import SchedulerWorkload
 from hw.scheduler.kernel.arguments import argument_table
@@ -60,6 +59,4 @@ class SchedulerEngine(Engine[SchedulerConfig, SchedulerWorkload]):
         """Connect the one port to the first channel."""
         return {"gmem0": 0}
 
-    def predict(self, workload: SchedulerWorkload, config: SchedulerConfig, board: Board) -> Prediction:
-        """See `hw.scheduler.predict.predict`."""
-        return predict(workload, config, board)
+    predict = staticmethod(predict)

@@ -1,5 +1,6 @@
 """One operator of a model as input of a shape rule, and the rules' exceptions."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -143,25 +144,27 @@ def bounded(shape: Sequence[int]) -> Shape:
     return found
 
 
+def joined(shape: Shape, other: Shape) -> Shape | None:
+    """Return the broadcast shape of two: from the last dimension on, extents are equal or 1; else None."""
+    pairs = list(itertools.zip_longest(reversed(shape), reversed(other), fillvalue=1))
+    if any(1 not in pair and pair[0] != pair[1] for pair in pairs):
+        return None
+    return tuple(second if first == 1 else first for first, second in reversed(pairs))
+
+
 def broadcast(call: NodeCall, *positions: int) -> Shape:
-    """Return the broadcast shape of operands: from the last dimension on, extents are equal or 1."""
-    result: list[int] = []
+    """Return the broadcast shape of operands."""
+    result: Shape = ()
     for position in positions:
         shape = call.shape(position)
-        seen = (1,) * (len(shape) - len(result)) + tuple(result)
-        whole = (1,) * (len(seen) - len(shape)) + shape
-        if any(one != other and 1 not in (one, other) for one, other in zip(whole, seen, strict=True)):
-            legal = f"one that fits {tuple(result)}: equal, or 1, from the last dimension on"
+        if (both := joined(shape, result)) is None:
+            legal = f"one that fits {result}: equal, or 1, from the last dimension on"
             raise Misfit(f"shape of {call.label(position)}", shape, legal)
-        result = [other if one == 1 else one for one, other in zip(whole, seen, strict=True)]
-    return tuple(result)
+        result = both
+    return result
 
 
 def fits_into(call: NodeCall, position: int, shape: Shape) -> None:
     """Refuse an operand, if present, that cannot be broadcast into this shape."""
-    if not call.has(position):
-        return
-    given = call.shape(position)
-    tail = shape[len(shape) - len(given) :]
-    if len(given) > len(shape) or any(one not in (1, other) for one, other in zip(given, tail, strict=True)):
+    if call.has(position) and joined(given := call.shape(position), shape) != shape:
         raise Misfit(f"shape of {call.label(position)}", given, f"one that can be broadcast into {shape}")

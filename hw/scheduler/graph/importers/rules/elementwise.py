@@ -2,7 +2,15 @@
 
 import math
 
-from hw.scheduler.graph.importers.rules.call import MAX_EXTENT, Misfit, NodeCall, Shape, broadcast, fits_into
+from hw.scheduler.graph.importers.rules.call import (
+    MAX_EXTENT,
+    Misfit,
+    NodeCall,
+    Shape,
+    broadcast,
+    fits_into,
+    joined,
+)
 
 
 def unary(call: NodeCall) -> list[Shape]:
@@ -29,7 +37,7 @@ def _broadcast_from(call: NodeCall) -> Shape:
     if not 0 <= axis <= len(shape) - len(other):
         raise Misfit("axis", axis, f"from 0 to {len(shape) - len(other)}")
     part = shape[axis : axis + len(other)]
-    if any(one not in (1, two) for one, two in zip(other, part, strict=True)):
+    if joined(other, part) != part:
         raise Misfit(f"shape of {call.label(1)}", other, f"one that fits {part}")
     return shape
 

@@ -2,19 +2,7 @@
 
 import re
 
-from hw.scheduler.graph.importers.rules.call import Misfit, NodeCall, Shape, fits_into
-
-
-def _batches(call: NodeCall, left: Shape, right: Shape) -> Shape:
-    result: list[int] = []
-    for one, other in zip(
-        ((1,) * (len(right) - len(left)) + left), ((1,) * (len(left) - len(right)) + right), strict=True
-    ):
-        if one != other and 1 not in (one, other):
-            legal = f"ones that fit {left}, those of {call.label(0)}"
-            raise Misfit(f"batches of {call.label(1)}", right, legal)
-        result.append(other if one == 1 else one)
-    return tuple(result)
+from hw.scheduler.graph.importers.rules.call import Misfit, NodeCall, Shape, fits_into, joined
 
 
 def matrix_product(call: NodeCall) -> list[Shape]:
@@ -28,7 +16,9 @@ def matrix_product(call: NodeCall) -> list[Shape]:
     if rows[-1] != columns[-2]:
         legal = f"{rows[-1]}, the columns of {call.label(0)} {left}"
         raise Misfit(f"rows of {call.label(1)} {right}", columns[-2], legal)
-    outside = _batches(call, rows[:-2], columns[:-2])
+    if (outside := joined(rows[:-2], columns[:-2])) is None:
+        legal = f"ones that fit {rows[:-2]}, those of {call.label(0)}"
+        raise Misfit(f"batches of {call.label(1)}", columns[:-2], legal)
     return [(*outside, *rows[-2:-1][: len(left) > 1], *columns[-1:][: len(right) > 1])]
 
 
