@@ -16,12 +16,12 @@ from hw.oram.kernel.arguments import PAGE_PORT
 from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.engines.oram.adapter import ADAPTER
 from sim.engines.oram.cases import SMALL
-from sim.golden.oram.gcm import open_pages
 from sim.golden.oram.leakage import leaks, page_findings, same_distribution, same_mean
 from sim.memory.trace import Channel, read_trace
 from sim.run.adapter import Tamper
 from sim.run.run import compare, run
 from tests.support.oram.bus import BOARD, Bus, simulated
+from tests.support.oram.images import open_pages
 from tests.support.oram.mixed import TOLD, Mixed, mixed_launch
 
 #: A configuration, a memory, and the operations of each part of `mixed_launch`.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.golden.oram.aes import Bytes, encrypt, expand_key
+from sim.golden.oram.aes import Bytes, encrypt
 
 Keys = NDArray[np.uint64]
 
@@ -26,30 +26,23 @@ def map_keys(seed: bytes) -> MapKeys:
     """Return the keys of a map from its seed, 16 bytes: the blocks 1, 2 and 3 encrypted under it."""
     blocks = np.zeros((len(MapKeys._fields), 16), np.uint8)
     blocks[:, 0] = np.arange(1, 1 + len(blocks))
-    return MapKeys(*(block.tobytes() for block in encrypt(expand_key(seed), blocks)))
+    return MapKeys(*(block.tobytes() for block in encrypt(seed, blocks)))
 
 
-def permute(round_keys: Bytes, keys: Keys, *, key_bits: int) -> Keys:
+def permute(key: bytes, keys: Keys, *, key_bits: int) -> Keys:
     """Permute ``keys`` of ``key_bits`` (32 or 64): a balanced Feistel network of four rounds.
 
     With high half L and low half R, round r yields R and L ^ F(r, R). F encrypts a block with R in its first
     bytes, the lowest first, r in byte 15 and zeros between. Its value is the first bytes of the result.
     """
-    left, right = _halves(keys, key_bits)
+    half = np.uint64(key_bits // 2)
+    left, right = keys >> half, keys & ((np.uint64(1) << half) - np.uint64(1))
     for number in range(ROUNDS):
-        left, right = right, left ^ _round(round_keys, number, right, key_bits)
-    return left << np.uint64(key_bits // 2) | right
+        left, right = right, left ^ _round(key, number, right, key_bits)
+    return left << half | right
 
 
-def unpermute(round_keys: Bytes, permuted: Keys, *, key_bits: int) -> Keys:
-    """Undo `permute`."""
-    left, right = _halves(permuted, key_bits)
-    for number in reversed(range(ROUNDS)):
-        left, right = right ^ _round(round_keys, number, left, key_bits), left
-    return left << np.uint64(key_bits // 2) | right
-
-
-def draw(round_keys: Bytes, operations: Keys, *, draws: int) -> Bytes:
+def draw(key: bytes, operations: Keys, *, draws: int) -> Bytes:
     """Return the ``draws`` blocks of random bits of each operation, [..., draws, 16].
 
     AES in counter mode (SP 800-90A, section 10.2.1). Its updates are omitted, since a key serves one session.
@@ -58,19 +51,14 @@ def draw(round_keys: Bytes, operations: Keys, *, draws: int) -> Bytes:
     blocks = np.zeros((*operations.shape, draws, 16), np.uint8)
     blocks[..., :8] = operations.astype("<u8")[..., None, None].view(np.uint8)
     blocks[..., 8] = np.arange(draws)
-    return encrypt(round_keys, blocks)
+    return encrypt(key, blocks)
 
 
-def _halves(keys: Keys, key_bits: int) -> tuple[Keys, Keys]:
-    half = np.uint64(key_bits // 2)
-    return keys >> half, keys & ((np.uint64(1) << half) - np.uint64(1))
-
-
-def _round(round_keys: Bytes, number: int, half: Keys, key_bits: int) -> Keys:
+def _round(key: bytes, number: int, half: Keys, key_bits: int) -> Keys:
     size = key_bits // 16
     blocks = np.zeros((*half.shape, 16), np.uint8)
     blocks[..., :size] = half.astype("<u8")[..., None].view(np.uint8)[..., :size]
     blocks[..., 15] = number
     found = np.zeros((*half.shape, 8), np.uint8)
-    found[..., :size] = encrypt(round_keys, blocks)[..., :size]
+    found[..., :size] = encrypt(key, blocks)[..., :size]
     return found.view("<u8")[..., 0].astype(np.uint64)

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code, Status
-from sim.golden.oram.aes import expand_key
 from sim.golden.oram.front import draw, permute
 from sim.golden.oram.position import MapEntry, PositionMap
 
@@ -274,11 +273,10 @@ class ObliviousMap:
 
 def keyed_map(config: OramConfig, *, permutation_key: bytes, draw_key: bytes) -> ObliviousMap:
     """Return an empty map with AES for its permutation and draws, as in the engine."""
-    permutation, drawing = expand_key(permutation_key), expand_key(draw_key)
     return ObliviousMap(
         config,
-        lambda operations: np.ascontiguousarray(draw(drawing, operations, draws=config.draws)).view("<u8"),
-        lambda keys: permute(permutation, keys, key_bits=config.key_bits),
+        lambda operations: np.ascontiguousarray(draw(draw_key, operations, draws=config.draws)).view("<u8"),
+        lambda keys: permute(permutation_key, keys, key_bits=config.key_bits),
     )
 
 

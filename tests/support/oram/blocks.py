@@ -1,6 +1,6 @@
 """Blocks and round keys of the map's cryptography, as integers for its signals."""
 
-from sim.golden.oram import aes
+from tests.support.oram.stages import expand_key
 
 
 def bits(content):
@@ -16,6 +16,5 @@ def content(value, size=16):
 def round_keys(unit, key, member="round_keys"):
     """Return (signal, value) of a unit's round keys."""
     return [
-        (signal, bits(words))
-        for signal, words in zip(getattr(unit, member), aes.expand_key(key), strict=True)
+        (signal, bits(words)) for signal, words in zip(getattr(unit, member), expand_key(key), strict=True)
     ]

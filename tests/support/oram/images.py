@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hw.oram.config import BLOCK_BYTES, RECORD_HEADER_BYTES, OramConfig
-from sim.golden.oram.gcm import Gcm, open_pages
+from sim.golden.oram.gcm import Gcm, page_ivs
 from sim.golden.oram.image import Bytes
 
 #: Slots of a page or a list: key and value, or None.
@@ -16,7 +17,18 @@ Slots = list[tuple[int, bytes] | None]
 #: Slots of a bucket: tag and records, or None.
 Bucket = list[tuple[int, tuple[int, ...]] | None]
 
+Words = NDArray[np.uint64]
+
 _NUMBER = 8
+
+
+def open_pages(gcm: Gcm, pages: Words, versions: Words, sealed: Bytes) -> tuple[Bytes, NDArray[np.bool_]]:
+    """Undo `sim.golden.oram.gcm.seal_pages`: return the plain texts, and whether each page is genuine."""
+    tags, padding, ciphertexts = np.split(sealed, [gcm.tag_bytes, BLOCK_BYTES], axis=1)
+    ivs = page_ivs(pages, versions)
+    content, _ = gcm.seal(ivs, ciphertexts)  # counter mode undoes itself
+    right = (gcm.seal(ivs, content)[1] == tags).all(axis=1)
+    return content, right & ~padding.any(axis=1)
 
 
 def open_page(config: OramConfig, gcm: Gcm, page: int, version: int, sealed: Bytes) -> Slots:

@@ -8,6 +8,7 @@ from hw.oram.core.crypto.key_schedule import KeySchedule
 from sim.golden.oram import aes
 from tests.support.gateware.streams import simulate
 from tests.support.oram.blocks import bits, content
+from tests.support.oram.stages import expand_key
 
 UNIT = KeySchedule()
 
@@ -31,8 +32,8 @@ def run(starts):
 
 
 def expected(key, block):
-    keys = aes.expand_key(key)
-    return [row.tobytes() for row in (*keys, aes.encrypt(keys, np.frombuffer(block, np.uint8)))]
+    encrypted = aes.encrypt(key, np.frombuffer(block, np.uint8))
+    return [row.tobytes() for row in (*expand_key(key), encrypted)]
 
 
 def test_round_keys_and_block():

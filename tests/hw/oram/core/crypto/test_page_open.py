@@ -8,6 +8,7 @@ import pytest
 from hw.lib.place import InlinePlacer
 from hw.oram.core.crypto.page_open import PageOpen
 from sim.golden.oram import gcm
+from tests.support.oram.images import open_pages
 from tests.support.oram.pages import SHAPES, run_pages, runs
 
 
@@ -41,7 +42,7 @@ def test_pages(name, request_stall, stall, seed):
     found = run_pages(
         unit(name), shape, key, nonces, sealed, request_stall=request_stall, stall=stall, seed=seed
     )
-    opened, genuine = gcm.open_pages(cipher, *which, sealed)
+    opened, genuine = open_pages(cipher, *which, sealed)
     assert not genuine.all()
     assert genuine.any()
     pages = found.pages(shape)

@@ -11,6 +11,7 @@ from hw.oram.core.pages.opener import PageOpener
 from sim.golden.oram import gcm
 from tests.hw.oram.core.pages.beats import CONFIGS, beats_of, case, run, unit
 from tests.support.oram.blocks import content
+from tests.support.oram.images import open_pages
 
 
 @pytest.mark.parametrize("pauses", [False, True])
@@ -41,7 +42,7 @@ def test_opened(lanes, pauses):
     assert not starved
     assert len(there) == len(pages)
     assert all(told < begin for told, begin in zip(there, begins, strict=True))
-    opened, genuine = gcm.open_pages(cipher, *which, sealed)
+    opened, genuine = open_pages(cipher, *which, sealed)
     assert {genuine.all(), genuine.any()} == {False, True}
     found = np.frombuffer(b"".join(content(beat, 64) for beat in came.values()), np.uint8)
     found = found.reshape(pages.shape)

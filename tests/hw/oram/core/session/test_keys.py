@@ -7,11 +7,11 @@ from hw.oram.core.crypto.config import PageShape
 from hw.oram.core.crypto.key_schedule import KeySchedule
 from hw.oram.core.crypto.power_table import PowerTable
 from hw.oram.core.session.keys import Keys
-from sim.golden.oram import aes
 from sim.golden.oram.front import map_keys
 from tests.support.gateware.streams import set_all, simulate
 from tests.support.oram.blocks import bits
 from tests.support.oram.pages import powers
+from tests.support.oram.stages import expand_key
 
 #: Pages whose powers are ready before the last key, and after it.
 SHORT, LONG = (PageShape(page_bytes=size, lanes=4) for size in (128, 2048))
@@ -45,7 +45,7 @@ def run(page, count):
             keys = dict(zip(names, (session, *map_keys(seed)), strict=True))
             for name, key in keys.items():
                 found = [ctx.get(word) for word in getattr(dut, f"{name}_keys")]
-                assert found == [bits(words) for words in aes.expand_key(key)], name
+                assert found == [bits(words) for words in expand_key(key)], name
             for name, (_, shape) in tables.items():
                 assert written[name] == {slot: bits(value) for slot, value in powers(shape, keys[name])}
 

@@ -16,7 +16,7 @@ from hw.oram.core.session.queries import Queries
 from hw.oram.core.session.record import record_shape
 from hw.oram.driver.operations import Operations
 from hw.oram.driver.sealing import seal_commands
-from sim.golden.oram import aes, front
+from sim.golden.oram import front
 from tests.support.gateware.streams import plain
 from tests.support.oram.blocks import bits, content, round_keys
 from tests.support.oram.timed import keyed, run_timed
@@ -79,8 +79,8 @@ def test_queries(way):
     assert list(came) == taken
     assert list(rejected) == [begins[n] + CommandOpener.latency(CONFIG) for n in np.flatnonzero(broken)]
     keys = np.where(broken, 0, operations.keys).astype(np.uint64)
-    permuted = front.permute(aes.expand_key(secrets[1]), keys, key_bits=64)
-    drawn = front.draw(aes.expand_key(secrets[2]), np.arange(COUNT, dtype=np.uint64), draws=CONFIG.draws)
+    permuted = front.permute(secrets[1], keys, key_bits=64)
+    drawn = front.draw(secrets[2], np.arange(COUNT, dtype=np.uint64), draws=CONFIG.draws)
     for n, word in enumerate(came.values()):
         query = plain(query_layout(CONFIG).from_bits(word))
         assert query["command"] == {
