@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -10,12 +10,15 @@ from typing import Any, Generic, TypeVar
 from rich.table import Table
 
 from hw.errors import InputError
-from sim.compare.files import DATA_NAME
+from sim.compare.page import ComparisonPage
 from sim.compare.rows import Row, RowTask, make_rows, read_rows, write_document
-from sim.compare.table import show
+from sim.compare.table import csv_text, show
+from sim.host.files import write_text
 
 Compared = TypeVar("Compared")
 Rows = Mapping[str, Row]
+#: Name of a comparison's data in its directory.
+_DATA_NAME = "compare.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,24 +27,43 @@ class Comparing(Generic[Compared, Row]):
 
     form: str  #: Value of ``format`` in the file.
     rows_of: Callable[[Any], Rows[Row]]  #: Takes the rows from the file's content.
-    compared: Callable[[Rows[Row]], Compared]  #: Puts the rows beside the baselines.
     document: Callable[[Compared, Rows[Row]], Mapping[str, Any]]  #: The file's content, with all rows.
     tables: Callable[[Compared], Iterable[Table]]  #: For the terminal.
-    write: Callable[[Compared, Path, Rows[Row]], Sequence[Path]]  #: Writes files and page to a directory.
+    page: Callable[[Compared], ComparisonPage]
     title: str = "Comparing"  #: Shown while rows are made.
 
-    def run(self, directory: Path, tasks: Iterable[RowTask[Row]]) -> Compared:
-        """Make the rows that the file in the directory does not have, then write and print everything."""
-        data = directory / DATA_NAME
+    def run(
+        self, directory: Path, tasks: Iterable[RowTask[Row]], compared: Callable[[Rows[Row]], Compared]
+    ) -> Compared:
+        """Make the rows that the file in the directory does not have, then write and print everything.
+
+        ``compared`` puts rows beside the baselines. Every new row is written at once, so that an interrupted
+        run resumes.
+        """
+        data = directory / _DATA_NAME
         known = read_rows(data, self.form, self.rows_of)
 
         def keep() -> None:
-            write_document(data, self.form, self.document(self.compared(known), known))
+            write_document(data, self.form, self.document(compared(known), known))
 
         make_rows(self.title, tasks, known, keep)
-        found = self.compared(known)
+        found = compared(known)
         show(self.tables(found), self.write(found, directory, known))
         return found
+
+    def write(self, compared: Compared, directory: Path, known: Rows[Row]) -> list[Path]:
+        """Write ``compare.json``, ``compare.csv`` of its ``figures``, if any, and ``compare.html``.
+
+        Raises `InputError` when the directory cannot be written to.
+        """
+        data, table, page = (directory / name for name in (_DATA_NAME, "compare.csv", "compare.html"))
+        content = self.document(compared, known)
+        write_document(data, self.form, content)
+        self.page(compared).write(page)
+        if "figures" not in content:
+            return [data, page]
+        write_text(table, csv_text(content["figures"]))
+        return [data, table, page]
 
 
 def listed_numbers(option: str, text: str, legal: str, most: int) -> list[int]:

@@ -28,6 +28,8 @@ class Column(Generic[Item]):
 
 
 Columns = tuple[Column[Item], ...]
+#: Styles of rows by the source of their figures.
+STYLES = {"measured": "bold green", "predicted": "green"}
 
 
 def titles(columns: Columns[Any]) -> list[str]:

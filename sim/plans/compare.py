@@ -15,9 +15,6 @@ from sim.compare.table import Column, Columns, table
 from sim.plans.rows import COSMA, FULL, GREEDY, IDEAL, WHOLE, PlanRow
 from sim.report.text import MISSING, percent, sized
 
-#: Value of ``format`` in the comparison's JSON.
-COMPARE_FORMAT = "loomwork-compare-plan/2"
-
 _ROWS = TypeAdapter(list[PlanRow])
 
 
@@ -92,11 +89,13 @@ class PlanComparison:
             slowest_seconds=max(plan.seconds for plan in plans),
         )
 
-    def document(self) -> dict[str, Any]:
-        """Return the content of the comparison's file."""
+    def document(self, known: Mapping[str, PlanRow]) -> dict[str, Any]:
+        """Return the content of the comparison's file: the newest row of each place, of longer runs too."""
+        places = {row.place: row for row in known.values()}
+        every = PlanComparison(tuple(places.values()))
         return {
-            "summaries": [asdict(summary) for summary in self.summaries],
-            "rows": _ROWS.dump_python(list(self.rows)),
+            "summaries": [asdict(summary) for summary in every.summaries],
+            "rows": _ROWS.dump_python(list(every.rows)),
         }
 
 

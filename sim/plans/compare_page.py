@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 from html import escape
-from pathlib import Path
 
 import plotly.graph_objects as go
 
 from hw.scheduler.planner.baselines import Allocation, Greedy, Replacement, method_name
-from sim.compare.files import write_files
 from sim.compare.page import Card, ComparisonPage, chart_card, grouped_card, table_card
-from sim.plans.compare import COMPARE_FORMAT, ROW_COLUMNS, SUMMARY_COLUMNS, PlanComparison
+from sim.compare.runner import Comparing
+from sim.plans.compare import ROW_COLUMNS, SUMMARY_COLUMNS, PlanComparison, plan_tables, rows_of
 from sim.plans.rows import COSMA, FULL, GREEDY, IDEAL, WHOLE, PlanRow
 from sim.report.parts import Headline, chart
 from sim.report.style import INK, RUNS, beside, hover, menu, styled
@@ -46,16 +45,13 @@ Means over the networks in which the baseline moves anything: in the others ther
 """
 
 
-def write_comparison(comparison: PlanComparison, directory: Path) -> tuple[Path, ...]:
-    """Write ``compare.json`` and ``compare.html`` into a directory, and return their paths.
-
-    Raises `InputError` when the directory cannot be written to.
-    """
+def comparison_page(comparison: PlanComparison) -> ComparisonPage:
+    """Return the page of a comparison."""
     drawings = {
         kind: chart(savings(comparison, kind), f"savings{number}")
         for number, kind in enumerate(comparison.kinds)
     }
-    page = ComparisonPage(
+    return ComparisonPage(
         title="Plans and baselines",
         summary=(
             f"Avoidable off-chip traffic of {len(comparison.graphs)} networks at "
@@ -81,7 +77,6 @@ def write_comparison(comparison: PlanComparison, directory: Path) -> tuple[Path,
         ),
         style=_STYLE,
     )
-    return write_files(directory, COMPARE_FORMAT, comparison.document(), page)
 
 
 def _tiles(comparison: PlanComparison) -> list[Headline]:
@@ -208,3 +203,12 @@ def traffic(comparison: PlanComparison) -> go.Figure:
     figure.update_yaxes(title="share of the baseline's", ticksuffix=" %", rangemode="tozero")
     figure.update_xaxes(type="category")
     return beside(styled(figure, height=460), top=70)
+
+
+COMPARISON = Comparing(
+    form="loomwork-compare-plan/2",
+    rows_of=rows_of,
+    document=PlanComparison.document,
+    tables=plan_tables,
+    page=comparison_page,
+)

@@ -21,11 +21,10 @@ from hw.scheduler.planner.budget import parse_scratchpad
 from hw.scheduler.planner.order.min_peak import minimum_peak
 from hw.scheduler.planner.watch import Watch
 from sim.compare.rows import RowTask
-from sim.compare.runner import Comparing
 from sim.host.digest import key_of, source_digest
 from sim.host.paths import check_directory
-from sim.plans.compare import COMPARE_FORMAT, PlanComparison, plan_tables, rows_of
-from sim.plans.compare_page import write_comparison
+from sim.plans.compare import PlanComparison
+from sim.plans.compare_page import COMPARISON
 from sim.plans.facts import moved_beyond
 from sim.plans.rows import PlanFigures, PlanRow
 
@@ -57,19 +56,10 @@ def run_compare(models: Sequence[str], budgets: str, directory: Path, seed: int,
     tasks = [task(graph, name) for graph in graphs for name in names]
     asked = [task.key for task in tasks]
 
-    def document(compared: PlanComparison, known: Mapping[str, PlanRow]) -> dict[str, Any]:
-        # The newest row of each place; rows of a longer earlier run are kept.
-        places = {row.place: row for row in known.values()}
-        return PlanComparison(tuple(places.values())).document()
+    def compared(known: Mapping[str, PlanRow]) -> PlanComparison:
+        return PlanComparison(tuple(known[key] for key in asked if key in known))
 
-    Comparing(
-        form=COMPARE_FORMAT,
-        rows_of=rows_of,
-        compared=lambda known: PlanComparison(tuple(known[key] for key in asked if key in known)),
-        document=document,
-        tables=plan_tables,
-        write=lambda compared, directory, known: write_comparison(compared, directory),
-    ).run(directory, tasks)
+    COMPARISON.run(directory, tasks, compared)
 
 
 def _refuse_twice(field: str, names: Sequence[str]) -> None:

@@ -36,12 +36,7 @@ _AS_INPUTS = "as the folder's inputs make it; make the launch again"
 
 
 def write_launch(
-    target: Target,
-    board_file: Path,
-    given: Mapping[str, Path],
-    directory: Path,
-    *,
-    seed: int,
+    target: Target, board_file: Path, given: Mapping[str, Path], directory: Path, *, seed: int
 ) -> Manifest:
     """Make a launch folder of a user's files.
 
@@ -96,10 +91,11 @@ def verify(directory: Path) -> RunResult:
     """
     manifest = folder.read_manifest(directory)
     prepared = _prepared(directory, manifest)
+    target = prepared.target
     buffers, record = folder.read_results(directory, manifest)
     known = None
     if record.counters is not None:
-        traffic = uncounted_traffic(prepared.table.ports, prepared.placement, prepared.board)
+        traffic = uncounted_traffic(target.table.ports, target.placement, target.board)
         known = Measured(
             counters=record.counters,
             memory=record.memory if record.hardware is None else traffic,
@@ -107,7 +103,7 @@ def verify(directory: Path) -> RunResult:
             hardware=None if record.hardware is None else dataclasses.asdict(record.hardware),
             tool_versions=record.tool_versions,
         )
-    golden = prepared.adapter.golden(prepared.job, prepared.config)
+    golden = target.adapter.golden(prepared.job, target.config)
     if compare(load_tensors(directory / folder.GOLDEN), golden):
         path = directory / folder.GOLDEN
         raise InputError("golden results", str(path), "what the golden model makes of the folder's inputs")
@@ -129,7 +125,7 @@ def _impossible(prepared: Prepared, known: Measured, record: RunRecord) -> Itera
     """Return a line for each counter that is impossible for this job."""
     prediction = prepared.prediction
     for way, least in (("read", prediction.read_bytes_total), ("write", prediction.write_bytes_total)):
-        names = {f"{port}_{way}_bytes" for port in prepared.table.ports} & known.counters.keys()
+        names = {f"{port}_{way}_bytes" for port in prepared.target.table.ports} & known.counters.keys()
         moved = sum(known.counters[name] for name in names)
         if names and (moved < least or (moved > least and not prediction.open_ended)):
             legal = f"{least:,}{' or more' if prediction.open_ended else ''}"
@@ -142,10 +138,11 @@ def _impossible(prepared: Prepared, known: Measured, record: RunRecord) -> Itera
 
 def _manifest(prepared: Prepared, launch: Launch, *, seed: int, inputs: tuple[Any, ...]) -> Manifest:
     """Return the manifest of a job's call."""
-    engine, config, board = prepared.engine, prepared.config, prepared.board
+    target = prepared.target
+    engine, config, board = target.engine, target.config, target.board
     return Manifest.of(
         launch,
-        {register.argument.name: _place(register, board) for register in prepared.table.registers},
+        {register.argument.name: _place(register, board) for register in target.table.registers},
         engine=engine.name,
         kernel=kernel_name(engine),
         board=board.name,
@@ -158,7 +155,8 @@ def _manifest(prepared: Prepared, launch: Launch, *, seed: int, inputs: tuple[An
 
 def _check_call(directory: Path, manifest: Manifest, prepared: Prepared) -> None:
     """Raise `InputError` where a folder's arguments or buffers do not follow from its inputs."""
-    made = prepared.adapter.launch(prepared.job, prepared.config, prepared.board)
+    target = prepared.target
+    made = target.adapter.launch(prepared.job, target.config, target.board)
     expected = _manifest(prepared, made, seed=manifest.seed, inputs=manifest.inputs)
     for found, argument in zip_longest(manifest.arguments, expected.arguments):
         if found != argument:

@@ -81,7 +81,7 @@ def run(
         raise InputError("backend", backend, "rtl for a control-only simulation")
     target = target or Target.of(engine_name, config, board)
     prepared = target.prepare(tensors, control_only=control_only)
-    adapter, job = prepared.adapter, prepared.job
+    adapter, job = target.adapter, prepared.job
     launch = adapter.launch(job, config, board)
     if backend == "golden":
         golden = adapter.golden(job, config)
@@ -99,12 +99,8 @@ def run(
     stopped = prepared.faults(seen.counters)
     if expected and board.host is not None and traces and board.host.name in traces and not stopped:
         further = adapter.trace_mismatches(job, config, traces[board.host.name], simulated.addresses)
-    result = prepared.judge(
-        expected.result() if expected else None,
-        simulated.buffers,
-        seen,
-        further=further,
-    )
+    exact = expected.result() if expected else None
+    result = prepared.judge(exact, simulated.buffers, seen, further=further)
     return dataclasses.replace(
         result, waves=simulated.waves, traces=traces or {}, addresses=simulated.addresses
     )
@@ -175,41 +171,13 @@ class Prepared:
     @functools.cached_property
     def prediction(self) -> Prediction:
         """The analytic model's prediction of the job."""
-        return self.engine.predict(self.adapter.workload(self.job, self.config), self.config, self.board)
-
-    @property
-    def engine(self) -> Engine[Any, Any]:
-        """The target's engine."""
-        return self.target.engine
-
-    @property
-    def adapter(self) -> EngineAdapter:
-        """The target's simulation side."""
-        return self.target.adapter
-
-    @property
-    def config(self) -> Any:
-        """The target's configuration."""
-        return self.target.config
-
-    @property
-    def board(self) -> Board:
-        """The target's board."""
-        return self.target.board
-
-    @property
-    def table(self) -> ArgumentTable:
-        """The target's arguments and counters."""
-        return self.target.table
-
-    @property
-    def placement(self) -> dict[str, int]:
-        """The target's memory channel of each port."""
-        return self.target.placement
+        target = self.target
+        workload = target.adapter.workload(self.job, target.config)
+        return target.engine.predict(workload, target.config, target.board)
 
     def faults(self, counters: Mapping[str, int]) -> tuple[str, ...]:
         """Return the faults that ended the kernel; see `sim.run.adapter.EngineAdapter.faults`."""
-        return self.adapter.faults(self.config, counters)
+        return self.target.adapter.faults(self.target.config, counters)
 
     def simulate(
         self,
@@ -226,9 +194,9 @@ class Prepared:
 
         return simulate(
             simulated_design(
-                self.engine,
-                self.config,
-                self.board,
+                self.target.engine,
+                self.target.config,
+                self.target.board,
                 control_only=self.control_only,
                 packaged=waves is not None,  # of models there is nothing to be seen
             ),
@@ -256,9 +224,10 @@ class Prepared:
         """
         from sim.run.accounting import build_report
 
-        adapter, config, job = self.adapter, self.config, self.job
+        target, job = self.target, self.job
+        adapter, config = target.adapter, target.config
         faults = self.faults(measured.counters) if measured else ()
-        if faults and STATUS in self.table.counters:
+        if faults and STATUS in target.table.counters:
             return RunResult(outputs={}, integers={}, golden=golden or {}, job=job, mismatches=faults)
         integers = {} if golden is None else adapter.outputs(job, config, buffers)
         unverified = () if golden is None else adapter.unverified(job, config, buffers)
@@ -266,11 +235,11 @@ class Prepared:
         report = None
         if measured:
             report = build_report(
-                engine=self.engine.name,
-                board=self.board.name,
-                clock_mhz=self.board.clock_mhz,
+                engine=target.engine.name,
+                board=target.board.name,
+                clock_mhz=target.board.clock_mhz,
                 config=config_dict(config),
-                config_hash=config_hash(self.engine.name, config, self.board),
+                config_hash=config_hash(target.engine.name, config, target.board),
                 tool_versions={name: version(name) for name in _PACKAGES} | dict(measured.tool_versions),
                 counters=measured.counters,
                 job_cycles=adapter.job_cycles(job, config, buffers),
@@ -299,15 +268,15 @@ def measured(simulated: Simulated, prepared: Prepared, *, memory_mode: str, seed
     """
     from sim.build.simulator import SimulationError
 
-    answer = simulated.answer
+    answer, target = simulated.answer, prepared.target
     (call,) = answer.calls
-    if STATUS in prepared.table.counters and (faults := prepared.faults(call.counters)):
+    if STATUS in target.table.counters and (faults := prepared.faults(call.counters)):
         raise SimulationError(" ".join(faults))
     # Without the cells that compute nothing saturates; a figure of 0 would be wrong.
     kept = [name for name in call.counters if not (prepared.control_only and name.startswith(SATURATED))]
     return Measured(
         counters={name: call.counters[name] for name in kept},
-        memory=channel_traffic(prepared.table.ports, prepared.placement, prepared.board, answer.memories),
+        memory=channel_traffic(target.table.ports, target.placement, target.board, answer.memories),
         simulation={
             "memory_mode": memory_mode,
             "seed": seed,

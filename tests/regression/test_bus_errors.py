@@ -51,7 +51,7 @@ class Calls:
     def ports(self, memory):
         """Return the names of a memory's ports: of the host's, or all others."""
         host = self.board.host is not None and memory is self.done.answer.memories.get(self.board.host.name)
-        return [port for port in self.prepared.table.ports if port.startswith("host") == host]
+        return [port for port in self.prepared.target.table.ports if port.startswith("host") == host]
 
     def make(self, count, refusals=(), **changes):
         launch = FaultyLaunch.of(self.launch, then=(changes,) * (count - 1), refusals=refusals)
@@ -62,7 +62,7 @@ class Calls:
 def test_an_error_ends_the_call_and_leaves_nothing_to_the_next(engine, name, tmp_path):
     calls = Calls(engine, name, tmp_path)
     places = [place for place, count in calls.bursts.items() if count]
-    assert {port for port, _ in places} == set(calls.prepared.table.ports)
+    assert {port for port, _ in places} == set(calls.prepared.target.table.ports)
     refusals = tuple(
         Refusal(port=port, write=write, skip=calls.bursts[port, write] // 2, call=2 * n + 1)
         for n, (port, write) in enumerate(places)
@@ -78,8 +78,8 @@ def test_an_error_ends_the_call_and_leaves_nothing_to_the_next(engine, name, tmp
         # The pace of the memory is no whole number of cycles a beat.
         cycles = first.counters["cycles_total"]
         assert right.counters["cycles_total"] == pytest.approx(cycles, abs=16), place
-    golden = calls.prepared.adapter.golden(calls.prepared.job, calls.case.config)
-    integers = calls.prepared.adapter.outputs(calls.prepared.job, calls.case.config, done.buffers)
+    golden = calls.prepared.target.adapter.golden(calls.prepared.job, calls.case.config)
+    integers = calls.prepared.target.adapter.outputs(calls.prepared.job, calls.case.config, done.buffers)
     assert not compare(integers, golden)
 
 
@@ -104,7 +104,7 @@ def test_the_map_answers_no_more(tmp_path, every):
     name = next(iter(find_adapter("oram").cases())).name
     calls = Calls("oram", name, tmp_path)
     places = [place for place, count in calls.bursts.items() if count]
-    assert {port for port, _ in places} == set(calls.prepared.table.ports)
+    assert {port for port, _ in places} == set(calls.prepared.target.table.ports)
     for port, write in places if every else [("gmem0", False)]:
         refusal = Refusal(port=port, write=write, skip=calls.bursts[port, write] // 2)
         wrong, later = calls.make(2, (refusal,), initialize=0).answer.calls

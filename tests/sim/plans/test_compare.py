@@ -10,7 +10,7 @@ from plotly.offline import get_plotlyjs
 from hw.errors import InputError
 from sim.host.console import console
 from sim.plans.compare import PlanComparison, plan_tables, rows_of
-from sim.plans.compare_page import savings, traffic, write_comparison
+from sim.plans.compare_page import COMPARISON, savings, traffic
 from sim.plans.rows import COSMA, FULL, GREEDY, IDEAL, WHOLE, PlanFigures, PlanRow
 
 
@@ -65,16 +65,23 @@ def test_means_are_over_rows_with_something_to_save(comparison):
     assert (low.proven, low.slowest_seconds, low.mean_reduction_over_ideal) == (1, 12.25, None)
 
 
+def written(comparison, directory):
+    return COMPARISON.write(comparison, directory, {str(row.place): row for row in comparison.rows})
+
+
 def with_key(given):
     return dataclasses.replace(given, key=f"{given.place}")
 
 
 def test_json_holds_every_row(comparison, tmp_path):
-    write_comparison(comparison, tmp_path)
+    written(comparison, tmp_path)
     document = json.loads((tmp_path / "compare.json").read_text())
     assert document["format"] == "loomwork-compare-plan/2"
     keyed = dataclasses.replace(comparison, rows=tuple(map(with_key, comparison.rows)))
-    assert tuple(rows_of(json.loads(json.dumps(keyed.document()))).values()) == keyed.rows
+    assert (
+        tuple(rows_of(json.loads(json.dumps(keyed.document({row.key: row for row in keyed.rows})))).values())
+        == keyed.rows
+    )
     assert document["summaries"][0]["mean_reduction"] == pytest.approx(0.8)
 
 
@@ -91,27 +98,27 @@ def test_terminal_tables(comparison):
 
 
 def test_page_holds_everything_itself(comparison, tmp_path):
-    data, page = write_comparison(comparison, tmp_path / "new")
+    data, page = written(comparison, tmp_path / "new")
     assert len(json.loads(data.read_text())["rows"]) == len(comparison.rows)
     before, after = page.read_text().split(get_plotlyjs())
     own = before + after
     assert not re.search(r"""(src|href)=["']|@import|url\(""", own)
     assert own.count("Plotly.newPlot(") == 3
     assert "<td>12.2</td>" in own or "<td>12.3</td>" in own
-    write_comparison(comparison, tmp_path / "again")
+    written(comparison, tmp_path / "again")
     assert (tmp_path / "again" / "compare.html").read_bytes() == page.read_bytes()
 
 
 def test_names_cannot_break_the_page(tmp_path):
     evil = "</script><b>"
-    _, page = write_comparison(PlanComparison((row(evil, evil, full=20, claim=evil),)), tmp_path)
+    _, page = written(PlanComparison((row(evil, evil, full=20, claim=evil),)), tmp_path)
     assert evil not in page.read_text().replace(get_plotlyjs(), "")
 
 
 def test_unwritable_place(comparison, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="output file must be writable"):
-        write_comparison(comparison, tmp_path / "file")
+        written(comparison, tmp_path / "file")
 
 
 def test_savings_of_each_graph_and_budget(comparison):

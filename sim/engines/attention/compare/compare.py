@@ -10,13 +10,11 @@ from typing import Any
 from rich.table import Table
 
 from sim.compare.simulated import CO_SIMULATIONS, CoSimulation
-from sim.compare.table import Column, Columns, table
+from sim.compare.table import STYLES, Column, Columns, table
 from sim.engines.attention.baselines import SCHEDULES
 from sim.engines.attention.baselines.work import Cost, Machine, Work, flash_law_bytes
 from sim.report.text import percent, signed_percent, sized, times, whole
 
-#: Value of ``format`` in the comparison's JSON.
-COMPARE_FORMAT = "loomwork-compare-attention/1"
 #: The engine's name in the comparison.
 OURS = "Loomwork"
 
@@ -164,8 +162,6 @@ MODEL_COLUMNS: Columns[tuple[AttentionRow, CoSimulation]] = (
     Column("seconds", lambda found: f"{found[1].seconds:.1f}"),
 )
 
-_STYLES = {"measured": "bold green", "predicted": "green"}
-
 
 def attention_tables(comparison: AttentionComparison) -> tuple[Table, ...]:
     """Return the tables for a terminal: all methods at all lengths; predictions beside measurements."""
@@ -174,7 +170,7 @@ def attention_tables(comparison: AttentionComparison) -> tuple[Table, ...]:
         f"{setting.heads} heads of {setting.size} on {setting.machine.macs:,} multipliers, {setting.board}",
         COLUMNS,
         comparison.figures,
-        style=lambda figures: _STYLES.get(figures.source, ""),
+        style=lambda figures: STYLES.get(figures.source, ""),
         ends_section=lambda figures: figures.method == METHODS[-1],
     )
     model = table(

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from html import escape
-from pathlib import Path
 
 import plotly.graph_objects as go
 
-from sim.compare.files import write_files
 from sim.compare.page import ComparisonPage, chart_card, grouped_card, table_card
-from sim.compare.simulated import CoSimulation
+from sim.compare.runner import Comparing
+from sim.compare.simulated import CO_SIMULATIONS
 from sim.engines.attention.baselines import SPILLING
 from sim.engines.attention.baselines.work import flash_law_bytes
 from sim.engines.attention.compare.compare import (
     COLUMNS,
-    COMPARE_FORMAT,
     METHODS,
     MODEL_COLUMNS,
     OURS,
     AttentionComparison,
     AttentionFigures,
+    attention_tables,
     prediction_error,
 )
 from sim.report.parts import Headline
@@ -31,6 +30,7 @@ from sim.report.text import percent, signed_percent, sized, times
 _HEADLINE = 1024
 _DASHES = {"two passes": "dot", "three passes, unfused": "dash"}
 _LAW = "N²d²/M"
+_LOGARITHMIC = {"type": "log", "dtick": 1}
 _UTILIZATION = """
 Products of scores and of weighted values over all multiplier slots of all cycles. Ours from start to done
 with the board’s memory behind every port: full circles are gates simulated and compared bit by bit, open
@@ -61,10 +61,8 @@ power of two nearest to as many multipliers, counted in whole and part.
 """
 
 
-def write_comparison(
-    comparison: AttentionComparison, directory: Path, known: Mapping[str, CoSimulation]
-) -> tuple[Path, ...]:
-    """Write the comparison's files; see `write_files`."""
+def comparison_page(comparison: AttentionComparison) -> ComparisonPage:
+    """Return the page of a comparison."""
     setting = comparison.setting
     model = table_card(
         "Simulated and predicted",
@@ -72,7 +70,7 @@ def write_comparison(
         MODEL_COLUMNS,
         comparison.measured,
     )
-    page = ComparisonPage(
+    return ComparisonPage(
         title="Attention and published schedules",
         summary=(
             f"{setting.heads} heads of {setting.size} back to back, dense · {setting.machine.macs:,} "
@@ -94,9 +92,8 @@ def write_comparison(
             ),
         ),
         notes=_NOTES,
-        footer=(f"Bytes are those the schedules ask for. Useful MACs are 2 · heads · N² · {setting.size}."),
+        footer=f"Bytes are those the schedules ask for. Useful MACs are 2 · heads · N² · {setting.size}.",
     )
-    return write_files(directory, COMPARE_FORMAT, comparison.document(known), page)
 
 
 def _tiles(comparison: AttentionComparison) -> list[Headline]:
@@ -141,6 +138,9 @@ def _lines(
     comparison: AttentionComparison,
     value: Callable[[AttentionFigures], float],
     text: Callable[[AttentionFigures], str],
+    *,
+    height: int,
+    **axis: object,
 ) -> go.Figure:
     """Draw a line for each method over the number of tokens; full marks are measured, open ones are not."""
     figure = go.Figure()
@@ -172,18 +172,21 @@ def _lines(
         tickvals=lengths,
         ticktext=[f"{tokens >> 10}K" if tokens % 1024 == 0 else str(tokens) for tokens in lengths],
     )
-    return figure
+    figure.update_yaxes(**axis)
+    return beside(styled(figure, height=height), top=20).update_layout(hovermode="closest")
 
 
 def utilization(comparison: AttentionComparison) -> go.Figure:
     """Draw the share of multiplier slots that hold a useful multiplication."""
-    figure = _lines(
+    return _lines(
         comparison,
         lambda figures: 100 * figures.utilization,
         lambda figures: f"{percent(figures.utilization)} useful<br>{figures.cycles:,.0f} cycles",
+        height=440,
+        title="useful MACs of all slots",
+        ticksuffix=" %",
+        range=[0, 103],
     )
-    figure.update_yaxes(title="useful MACs of all slots", ticksuffix=" %", range=[0, 103])
-    return _finished(figure, height=440)
 
 
 def traffic(comparison: AttentionComparison) -> go.Figure:
@@ -196,13 +199,14 @@ def traffic(comparison: AttentionComparison) -> go.Figure:
             f"{sized(figures.moved_bytes)}, {figures.over_compulsory:,.2f} x compulsory"
             f"<br>{figures.over_flash_law:,.2f} x {_LAW}"
         ),
+        height=440,
+        title="bytes over compulsory (logarithmic)",
+        **_LOGARITHMIC,
     )
     works = [setting.work(row.tokens) for row in comparison.rows]
     law = [flash_law_bytes(work, setting.machine) / work.compulsory_bytes for work in works]
     hover = f"%{{x:,}} tokens<br>{_LAW}: %{{y:,.3f}} x compulsory<extra></extra>"
-    _reference(figure, comparison, law, f"{_LAW}, no constant", hovertemplate=hover)
-    figure.update_yaxes(type="log", title="bytes over compulsory (logarithmic)", dtick=1)
-    return _finished(figure, height=440)
+    return _reference(figure, comparison, law, f"{_LAW}, no constant", hovertemplate=hover)
 
 
 def bandwidth(comparison: AttentionComparison) -> go.Figure:
@@ -211,19 +215,20 @@ def bandwidth(comparison: AttentionComparison) -> go.Figure:
         comparison,
         lambda figures: figures.bytes_per_cycle,
         lambda figures: f"{figures.bytes_per_cycle:,.2f} bytes a cycle<br>{figures.milliseconds:,.3f} ms",
+        height=400,
+        title="bytes a cycle (logarithmic)",
+        **_LOGARITHMIC,
     )
     limit = comparison.setting.machine.bytes_per_cycle
     name = f"{escape(comparison.setting.board)}: {limit:,.0f}"
-    _reference(figure, comparison, [limit] * len(comparison.rows), name, hoverinfo="skip")
-    figure.update_yaxes(type="log", title="bytes a cycle (logarithmic)", dtick=1)
-    return _finished(figure, height=400)
+    return _reference(figure, comparison, [limit] * len(comparison.rows), name, hoverinfo="skip")
 
 
 def _reference(
     figure: go.Figure, comparison: AttentionComparison, y: Sequence[float], name: str, **hover: str
-) -> None:
+) -> go.Figure:
     """Draw a reference line."""
-    figure.add_scatter(
+    return figure.add_scatter(
         x=[row.tokens for row in comparison.rows],
         y=y,
         name=name,
@@ -234,5 +239,10 @@ def _reference(
     )
 
 
-def _finished(figure: go.Figure, *, height: int) -> go.Figure:
-    return beside(styled(figure, height=height), top=20).update_layout(hovermode="closest")
+COMPARISON = Comparing(
+    form="loomwork-compare-attention/1",
+    rows_of=CO_SIMULATIONS.read,
+    document=AttentionComparison.document,
+    tables=attention_tables,
+    page=comparison_page,
+)

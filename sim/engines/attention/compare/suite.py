@@ -20,17 +20,11 @@ from hw.config import check_fits, config_dict, config_hash, load_config
 from hw.errors import InputError, check_range
 from hw.registry import find_engine
 from sim.compare.rows import RowTask
-from sim.compare.runner import Comparing, listed_numbers
-from sim.compare.simulated import CO_SIMULATIONS, CoSimulation
+from sim.compare.runner import listed_numbers
+from sim.compare.simulated import CoSimulation
 from sim.engines.attention.baselines.work import Cost, Machine
-from sim.engines.attention.compare.compare import (
-    COMPARE_FORMAT,
-    AttentionComparison,
-    AttentionRow,
-    AttentionSetting,
-    attention_tables,
-)
-from sim.engines.attention.compare.page import write_comparison
+from sim.engines.attention.compare.compare import AttentionComparison, AttentionRow, AttentionSetting
+from sim.engines.attention.compare.page import COMPARISON
 from sim.host.digest import key_of, source_digest
 from sim.host.paths import check_directory
 
@@ -52,10 +46,9 @@ def run_compare(
     """Compare the engine with published schedules: write files and a page, print tables, and say whether
     every co-simulation gave the golden model's bits.
 
-    Each co-simulation is written at once. One in the file with the same engine, board and input is reused, so
-    that an interrupted run resumes.  ``simulate`` measures
-    a length; by default that is a co-simulation of the engine on random numbers. Raises `InputError` before
-    any work, for a wrong option.
+    A co-simulation of the same engine, board and input is reused; see `Comparing.run`. ``simulate`` measures
+    a length; by default the engine's gates do, on random numbers. Raises `InputError` before any work, for a
+    wrong option.
     """
     check_directory("--output", output)
     lengths = parse_sizes(sizes)
@@ -84,15 +77,8 @@ def run_compare(
     def task(tokens: int) -> RowTask[CoSimulation]:
         return RowTask(key=keys[tokens], title=f"{tokens:,} tokens", make=lambda progress: measure(tokens))
 
-    comparing = Comparing(
-        form=COMPARE_FORMAT,
-        rows_of=CO_SIMULATIONS.read,
-        compared=compared,
-        document=AttentionComparison.document,
-        tables=attention_tables,
-        write=write_comparison,
-    )
-    return comparing.run(output, [task(tokens) for tokens in lengths if tokens <= measure_up_to]).exact
+    tasks = [task(tokens) for tokens in lengths if tokens <= measure_up_to]
+    return COMPARISON.run(output, tasks, compared).exact
 
 
 def parse_sizes(text: str) -> list[int]:

@@ -18,15 +18,13 @@ from hw.conv.driver.network import build
 from hw.conv.driver.workload import ConvJob, ConvWorkload
 from hw.conv.engine import ConvEngine
 from sim.compare.simulated import CO_SIMULATIONS, CoSimulation
-from sim.compare.table import Column, Columns, table
+from sim.compare.table import STYLES, Column, Columns, table
 from sim.engines.conv.baselines.codenet import CLOCK_MHZ, PUBLISHED, codenet
 from sim.engines.conv.baselines.gather import gather
 from sim.engines.conv.baselines.work import Cost, Work
 from sim.engines.conv.compare.operations import ARRAY, network_rows
 from sim.report.text import MISSING, percent, sized, times, whole
 
-#: Value of ``format`` in the comparison's JSON.
-COMPARE_FORMAT = "loomwork-compare-conv/1"
 GATHER, SCHEDULE, GAPLESS = "gather, no buffer", "like CoDeNet", "like CoDeNet, gapless loops"
 #: The engine with CoDeNet's array, the same with offsets rounded to whole pixels, and the one compared.
 OURS, ROUNDED, CHOSEN = "Loomwork, 16 x 16", "Loomwork, 16 x 16, rounded", "Loomwork"
@@ -213,8 +211,6 @@ PUBLISHED_COLUMNS: Columns[Published] = (
     Column("over published", lambda found: times(found.cycles / found.published_cycles, places=2)),
 )
 
-_STYLES = {"measured": "bold green", "predicted": "green"}
-
 
 def conv_tables(comparison: ConvComparison) -> tuple[Table, ...]:
     """Return the tables for a terminal: all methods, and the formula beside published figures."""
@@ -225,7 +221,7 @@ def conv_tables(comparison: ConvComparison) -> tuple[Table, ...]:
             f"Convolution on {comparison.setting.board.name}",
             COLUMNS,
             figures,
-            style=lambda each: _STYLES.get(each.source, ""),
+            style=lambda each: STYLES.get(each.source, ""),
             ends_section=lambda each: last[each.work] == each.method,
         ),
         table(

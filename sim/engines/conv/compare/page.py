@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from html import escape
-from pathlib import Path
 
 import plotly.graph_objects as go
 
-from sim.compare.files import write_files
 from sim.compare.page import ComparisonPage, chart_card, grouped_card, table_card
-from sim.compare.simulated import CoSimulation
+from sim.compare.runner import Comparing
+from sim.compare.simulated import CO_SIMULATIONS
 from sim.engines.conv.baselines.codenet import CLOCK_MHZ, LOOP_CYCLES
 from sim.engines.conv.compare.compare import (
     CHOSEN,
     COLUMNS,
-    COMPARE_FORMAT,
     GATHER,
     METHODS,
     OURS,
     PUBLISHED_COLUMNS,
     ConvComparison,
     ConvFigures,
+    conv_tables,
 )
 from sim.report.parts import Headline
 from sim.report.style import RUNS, beside, styled
@@ -59,12 +58,10 @@ The processor does its first layer, which counts neither as cycles nor as work t
 """
 
 
-def write_comparison(
-    comparison: ConvComparison, directory: Path, known: Mapping[str, CoSimulation]
-) -> tuple[Path, ...]:
-    """Write the comparison's files; see `write_files`."""
+def comparison_page(comparison: ConvComparison) -> ComparisonPage:
+    """Return the page of a comparison."""
     board = comparison.setting.board
-    page = ComparisonPage(
+    return ComparisonPage(
         title="Convolution and other schedules",
         summary=(
             "Operations of CoDeNet’s table 2 (64 x 64 pixels, 256 channels, 3 x 3) and its networks a, c and "
@@ -86,7 +83,6 @@ def write_comparison(
         notes=_NOTES.format(loop_cycles=LOOP_CYCLES),
         footer="Bytes are those the schedules ask for.",
     )
-    return write_files(directory, COMPARE_FORMAT, comparison.document(known), page)
 
 
 def _tiles(comparison: ConvComparison) -> list[Headline]:
@@ -111,7 +107,10 @@ def _tiles(comparison: ConvComparison) -> list[Headline]:
 
 
 def _bars(
-    comparison: ConvComparison, value: Callable[[ConvFigures], float], text: Callable[[ConvFigures], str]
+    comparison: ConvComparison,
+    value: Callable[[ConvFigures], float],
+    text: Callable[[ConvFigures], str],
+    **axis: object,
 ) -> go.Figure:
     """Draw a bar for each method at each operation and network."""
     figure = go.Figure()
@@ -130,46 +129,60 @@ def _bars(
         categoryorder="array",
         categoryarray=[escape(row.work.name) for row in comparison.rows],
     )
+    figure.update_yaxes(**axis)
     return beside(styled(figure, height=430), top=20).update_layout(barmode="group")
 
 
 def cycles(comparison: ConvComparison) -> go.Figure:
     """Draw cycles, and CoDeNet's own as marks."""
-    figure = _bars(comparison, lambda each: each.cycles, lambda each: f"{each.cycles:,.0f} cycles")
-    figure.add_scatter(
+    figure = _bars(
+        comparison,
+        lambda each: each.cycles,
+        lambda each: f"{each.cycles:,.0f} cycles",
+        type="log",
+        title="cycles (logarithmic)",
+        dtick=1,
+    )
+    return figure.add_scatter(
         x=[escape(found.work) for found in comparison.published],
         y=[found.published_cycles for found in comparison.published],
         name="CoDeNet as published",
         mode="markers",
         marker={"symbol": "line-ew", "size": 30, "line": {"color": RUNS[-1], "width": 3}},
-        customdata=[_milliseconds(found.milliseconds) for found in comparison.published],
+        customdata=[
+            " and ".join(f"{figure:g} ms" for figure in found.milliseconds) for found in comparison.published
+        ],
         hovertemplate=f"%{{x}}<br>%{{y:,}} cycles at {CLOCK_MHZ:g} MHz: %{{customdata}}<extra></extra>",
     )
-    figure.update_yaxes(type="log", title="cycles (logarithmic)", dtick=1)
-    return figure
 
 
 def utilization(comparison: ConvComparison) -> go.Figure:
     """Draw the share of multiplier slots that hold a useful multiplication."""
-    figure = _bars(
+    return _bars(
         comparison,
         lambda each: 100 * each.utilization,
         lambda each: f"{percent(each.utilization)} of {each.macs:,} multipliers useful",
+        title="useful MACs of all slots",
+        ticksuffix=" %",
+        range=[0, 103],
     )
-    figure.update_yaxes(title="useful MACs of all slots", ticksuffix=" %", range=[0, 103])
-    return figure
 
 
 def traffic(comparison: ConvComparison) -> go.Figure:
     """Draw off-chip bytes over those of every map and result once."""
-    figure = _bars(
+    return _bars(
         comparison,
         lambda each: each.over_compulsory,
         lambda each: f"{sized(each.moved_bytes)}, {times(each.over_compulsory, places=2)}",
+        title="bytes over compulsory",
+        rangemode="tozero",
     )
-    figure.update_yaxes(title="bytes over compulsory", rangemode="tozero")
-    return figure
 
 
-def _milliseconds(figures: Sequence[float]) -> str:
-    return " and ".join(f"{figure:g} ms" for figure in figures)
+COMPARISON = Comparing(
+    form="loomwork-compare-conv/1",
+    rows_of=CO_SIMULATIONS.read,
+    document=ConvComparison.document,
+    tables=conv_tables,
+    page=comparison_page,
+)

@@ -21,20 +21,12 @@ from hw.conv.driver.table import NETWORK
 from hw.conv.engine import ConvEngine
 from hw.launch import Tensor, Tensors
 from sim.compare.rows import RowTask
-from sim.compare.runner import Comparing
-from sim.compare.simulated import CO_SIMULATIONS, CoSimulation
+from sim.compare.simulated import CoSimulation
 from sim.engines.conv.adapter import as_network
 from sim.engines.conv.baselines.work import Work
-from sim.engines.conv.compare.compare import (
-    COMPARE_FORMAT,
-    ConvComparison,
-    ConvRow,
-    ConvSetting,
-    conv_tables,
-    predicted,
-)
+from sim.engines.conv.compare.compare import ConvComparison, ConvRow, ConvSetting, predicted
 from sim.engines.conv.compare.operations import ARRAY, ROWS, named, network_rows, works
-from sim.engines.conv.compare.page import write_comparison
+from sim.engines.conv.compare.page import COMPARISON
 from sim.host.digest import key_of, source_digest
 from sim.host.paths import check_directory
 
@@ -51,9 +43,9 @@ def run_compare(
     """Compare the engine with other schedules: write files and a page, print tables, and say whether every
     co-simulation gave the golden model's bits.
 
-    ``measure`` names the works that are co-simulated on the engine with CoDeNet's array. Each result is
-    written at once; results in the file with the same key are reused.  ``simulate``
-    measures one; by default the engine's gates do.  Raises `InputError` before any work, for a wrong option.
+    ``measure`` names the works that are co-simulated on the engine with CoDeNet's array, and not again for
+    the same key; see `Comparing.run`.  ``simulate`` measures one; by default the engine's gates do.  Raises
+    `InputError` before any work, for a wrong option.
     """
     check_directory("--output", output)
     everything = works()
@@ -82,15 +74,7 @@ def run_compare(
     def task(work: Work) -> RowTask[CoSimulation]:
         return RowTask(key=keys[work.name], title=work.name, make=lambda progress: simulated(work))
 
-    comparing = Comparing(
-        form=COMPARE_FORMAT,
-        rows_of=CO_SIMULATIONS.read,
-        compared=compared,
-        document=ConvComparison.document,
-        tables=conv_tables,
-        write=write_comparison,
-    )
-    return comparing.run(output, map(task, wanted)).exact
+    return COMPARISON.run(output, map(task, wanted), compared).exact
 
 
 def measured_config(work: Work) -> ConvConfig:

@@ -30,8 +30,6 @@ from sim.engines.oram.baselines import (
 from sim.engines.oram.compare.measure import MAP_SIMULATIONS, MapSimulation, Shape
 from sim.report.text import percent, signed_percent, sized, times
 
-#: Value of ``format`` in the comparison's JSON.
-COMPARE_FORMAT = "loomwork-compare-oram/1"
 #: Ours.
 OURS: dict[str, Shape] = {
     "Loomwork, one, skip": ("one", "skip"),
@@ -99,11 +97,8 @@ def figures_of(config: OramConfig, board: Board, method: str) -> OramFigures:
             OramWorkload(operations=_OPERATIONS, initialize=False), config, board
         )
         traffic = our_traffic(config, prediction, method)
-        source, cycles, fits = (
-            "predicted",
-            float(prediction.details["cycles_per_operation"]),
-            _fits(config, board),
-        )
+        source, cycles = "predicted", float(prediction.details["cycles_per_operation"])
+        fits = _fits(config, board)
     else:
         traffic = OTHERS[method](config)
         source, cycles = _other_cycles(config, board, method, traffic)

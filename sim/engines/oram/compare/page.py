@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from html import escape
-from pathlib import Path
 
 import plotly.graph_objects as go
 
-from sim.compare.files import write_files
 from sim.compare.page import ComparisonPage, chart_card, grouped_card, table_card
+from sim.compare.runner import Comparing
 from sim.engines.oram.compare.compare import (
     BOLT,
     COLUMNS,
-    COMPARE_FORMAT,
     MEASURED_COLUMNS,
     METHODS,
     OURS,
     OramComparison,
     OramFigures,
+    oram_tables,
 )
-from sim.engines.oram.compare.measure import MapSimulation
+from sim.engines.oram.compare.measure import MAP_SIMULATIONS
 from sim.report.parts import Headline, exact_tile
 from sim.report.style import RUNS, menu, styled
 from sim.report.text import percent, signed_percent, sized, times
@@ -72,16 +72,14 @@ hides and seals nothing.
 """
 
 
-def write_comparison(
-    comparison: OramComparison, directory: Path, known: Mapping[str, MapSimulation]
-) -> tuple[Path, ...]:
-    """Write the comparison's files; see `write_files`."""
+def comparison_page(comparison: OramComparison) -> ComparisonPage:
+    """Return the page of a comparison."""
     board, config = comparison.board, comparison.config
     alpha = percent(config.alpha, places=0)
     simulated = table_card(
         "Simulated and predicted", _MEASURED, MEASURED_COLUMNS, comparison.measured.items()
     )
-    page = ComparisonPage(
+    return ComparisonPage(
         title="The oblivious map and others",
         summary=(
             f"Keys of 8 bytes, {config.items_per_label} keys a label, {config.slots} slots a page, {alpha} "
@@ -107,7 +105,6 @@ def write_comparison(
         footer="Bytes are those the maps ask for.",
         style=_STYLE,
     )
-    return write_files(directory, COMPARE_FORMAT, comparison.document(known), page)
 
 
 def _tiles(comparison: OramComparison) -> list[Headline]:
@@ -172,34 +169,24 @@ def _lines(
     )
 
 
-def traffic(comparison: OramComparison) -> go.Figure:
-    """Draw bytes of pages an operation."""
-    return _lines(
-        comparison,
-        "bytes an operation (logarithmic)",
-        lambda each: each.page_bytes,
-        lambda each: f"{each.page_bytes:,.1f} bytes<br>{each.slots:,.1f} slots",
-    )
-
-
-def accesses(comparison: OramComparison) -> go.Figure:
-    """Draw bursts of pages an operation."""
-    return _lines(
-        comparison,
-        "bursts an operation (logarithmic)",
-        lambda each: each.bursts,
-        lambda each: f"{each.bursts:,.2f} bursts for {each.accesses:,.2f} pages",
-    )
-
-
-def cycles(comparison: OramComparison) -> go.Figure:
-    """Draw cycles an operation."""
-    return _lines(
-        comparison,
-        "cycles an operation (logarithmic)",
-        lambda each: each.cycles,
-        lambda each: f"{each.cycles:,.1f} cycles<br>{each.operations_per_second / 1e6:,.2f} M ops/s",
-    )
+traffic = partial(
+    _lines,
+    title="bytes an operation (logarithmic)",
+    value=lambda each: each.page_bytes,
+    text=lambda each: f"{each.page_bytes:,.1f} bytes<br>{each.slots:,.1f} slots",
+)
+accesses = partial(
+    _lines,
+    title="bursts an operation (logarithmic)",
+    value=lambda each: each.bursts,
+    text=lambda each: f"{each.bursts:,.2f} bursts for {each.accesses:,.2f} pages",
+)
+cycles = partial(
+    _lines,
+    title="cycles an operation (logarithmic)",
+    value=lambda each: each.cycles,
+    text=lambda each: f"{each.cycles:,.1f} cycles<br>{each.operations_per_second / 1e6:,.2f} M ops/s",
+)
 
 
 def hbm(comparison: OramComparison) -> go.Figure:
@@ -210,10 +197,19 @@ def hbm(comparison: OramComparison) -> go.Figure:
         lambda each: each.hbm_bytes,
         lambda each: f"{sized(each.hbm_bytes)} of HBM, {sized(each.host_bytes)} of the host’s",
     )
-    figure.add_hline(
+    return figure.add_hline(
         y=comparison.board.memory.total_bytes,
         line={"dash": "dot", "width": 1.5},
         annotation_text=f"{escape(comparison.board.title)}: {sized(comparison.board.memory.total_bytes)}",
         annotation_position="top left",
     )
-    return figure
+
+
+COMPARISON = Comparing(
+    form="loomwork-compare-oram/1",
+    rows_of=MAP_SIMULATIONS.read,
+    document=OramComparison.document,
+    tables=oram_tables,
+    page=comparison_page,
+    title="Measuring",
+)

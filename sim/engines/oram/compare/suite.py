@@ -16,19 +16,17 @@ from hw.oram.config import OramConfig
 from hw.oram.engine import OramEngine
 from hw.oram.model.link import Link
 from sim.compare.rows import RowTask
-from sim.compare.runner import Comparing, listed_names, listed_numbers
+from sim.compare.runner import listed_names, listed_numbers
 from sim.engines.oram.compare.compare import (
-    COMPARE_FORMAT,
     METHODS,
     OURS,
     OramComparison,
     OramFigures,
     figures_of,
-    oram_tables,
     variant,
 )
-from sim.engines.oram.compare.measure import MAP_SIMULATIONS, MapSimulation, measure, measured_config
-from sim.engines.oram.compare.page import write_comparison
+from sim.engines.oram.compare.measure import MapSimulation, measure, measured_config
+from sim.engines.oram.compare.page import COMPARISON
 from sim.host.digest import key_of, source_digest
 from sim.host.paths import check_directory
 from sim.host.progress import ProgressLine
@@ -48,9 +46,9 @@ def run_compare(
     """Compare the map with others: write files and a page, print tables, and say whether every co-simulation
     gave the golden model's bits.
 
-    ``measured`` names maps of ours of which a small one is co-simulated. Each result is written at once;
-    results in the file with the same key are reused.  ``simulate`` measures one by its
-    method; by default its gates do.  Raises `InputError` before any work, for a wrong option.
+    ``measured`` names maps of ours of which a small one is co-simulated, and not again for the same key; see
+    `Comparing.run`.  ``simulate`` measures one by its method; by default its gates do.  Raises `InputError`
+    before any work, for a wrong option.
     """
     check_directory("--output", output)
     wanted = named(measured)
@@ -74,16 +72,7 @@ def run_compare(
     def task(method: str) -> RowTask[MapSimulation]:
         return RowTask(key=keys[method], title=method, make=lambda progress: simulated(method))
 
-    comparing = Comparing(
-        form=COMPARE_FORMAT,
-        rows_of=MAP_SIMULATIONS.read,
-        compared=compared,
-        document=OramComparison.document,
-        tables=oram_tables,
-        write=write_comparison,
-        title="Measuring",
-    )
-    return comparing.run(output, map(task, wanted)).exact
+    return COMPARISON.run(output, map(task, wanted), compared).exact
 
 
 def _figures(points: list[tuple[OramConfig, str]], board: Board) -> tuple[OramFigures, ...]:

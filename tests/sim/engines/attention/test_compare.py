@@ -26,7 +26,7 @@ from sim.engines.attention.compare.compare import (
     attention_tables,
     prediction_error,
 )
-from sim.engines.attention.compare.page import bandwidth, traffic, utilization, write_comparison
+from sim.engines.attention.compare.page import COMPARISON, bandwidth, traffic, utilization
 from sim.engines.attention.compare.suite import make_setting, parse_sizes, run_compare
 from sim.host.console import console
 from tests.support.pages.browser import drawn_page
@@ -106,7 +106,7 @@ def test_terminal_tables(comparison):
 
 
 def test_files_hold_every_figure(comparison, tmp_path):
-    data, table, page = write_comparison(comparison, tmp_path / "new", {})
+    data, table, page = COMPARISON.write(comparison, tmp_path / "new", {})
     document = json.loads(data.read_text())
     assert document["setting"]["config"]["rows"] == 32
     assert document["setting"]["machine"]["macs"] == 4096
@@ -119,14 +119,14 @@ def test_files_hold_every_figure(comparison, tmp_path):
     assert not re.search(r"""(src|href)=["']|@import|url\(""", own)
     assert own.count("Plotly.newPlot(") == 3
     assert own.count('<tr class="measured">') == 1
-    write_comparison(comparison, tmp_path / "again", {})
+    COMPARISON.write(comparison, tmp_path / "again", {})
     assert (tmp_path / "again" / "compare.html").read_bytes() == page.read_bytes()
 
 
 def test_wrong_bits_stand_out(tmp_path):
     wrong = AttentionComparison(SETTING, (row(exact=False),))
     assert not wrong.exact
-    _, _, page = write_comparison(wrong, tmp_path, {})
+    _, _, page = COMPARISON.write(wrong, tmp_path, {})
     assert '<td class="no">NO</td>' in page.read_text()
     assert "tile bad" in page.read_text()
 
@@ -151,12 +151,12 @@ def test_lines_of_the_page(comparison):
 def test_names_cannot_break_the_page(tmp_path):
     evil = "</script><b>"
     setting = replace(SETTING, board=evil)
-    _, _, page = write_comparison(AttentionComparison(setting, (row(),)), tmp_path, {})
+    _, _, page = COMPARISON.write(AttentionComparison(setting, (row(),)), tmp_path, {})
     assert evil not in page.read_text().replace(get_plotlyjs(), "")
 
 
 def test_a_browser_draws_every_chart(comparison, tmp_path):
-    write_comparison(comparison, tmp_path, {})
+    COMPARISON.write(comparison, tmp_path, {})
     drawn = drawn_page(tmp_path / "compare.html", tmp_path / "profile")
     assert drawn.count('class="main-svg"') >= 6
     assert drawn.count('class="trace scatter') >= 3 * len(METHODS) + 2

@@ -32,7 +32,7 @@ from sim.engines.conv.compare.compare import (
     workload,
 )
 from sim.engines.conv.compare.operations import ARRAY, OUTSIDE, named, operation, works
-from sim.engines.conv.compare.page import write_comparison
+from sim.engines.conv.compare.page import COMPARISON
 from sim.engines.conv.compare.suite import measured_config, run_compare, tensors_of
 from sim.host.console import console
 from tests.support.pages.browser import drawn_page
@@ -175,5 +175,5 @@ def test_the_simulated_launch_is_the_work():
 
 
 def test_charts_run(comparison, tmp_path):
-    *_, page = write_comparison(comparison, tmp_path, {})
+    *_, page = COMPARISON.write(comparison, tmp_path, {})
     assert drawn_page(page, tmp_path / "profile").count('class="main-svg"') >= 3

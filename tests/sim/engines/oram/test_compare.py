@@ -36,7 +36,7 @@ from sim.engines.oram.compare.measure import (
     predicted,
     random_tensors,
 )
-from sim.engines.oram.compare.page import cycles, hbm, write_comparison
+from sim.engines.oram.compare.page import COMPARISON, cycles, hbm
 from sim.engines.oram.compare.suite import named, numbers, run_compare
 from sim.engines.oram.job import CODES
 from sim.host.console import console
@@ -272,14 +272,14 @@ def test_terminal_tables(comparison):
 
 
 def test_the_page_is_whole(comparison, tmp_path):
-    *_, page = write_comparison(comparison, tmp_path, {})
+    *_, page = COMPARISON.write(comparison, tmp_path, {})
     before, after = page.read_text().split(get_plotlyjs())
     own = before + after
     assert not re.search(r"""(src|href)=["']|@import|url\(""", own)
     assert own.count("Plotly.newPlot(") == 4
     assert own.count('<tr class="predicted">') == 4 * len(OURS)
     assert own.rstrip().endswith("</html>")
-    write_comparison(comparison, tmp_path / "again", {})
+    COMPARISON.write(comparison, tmp_path / "again", {})
     assert (tmp_path / "again" / "compare.html").read_bytes() == page.read_bytes()
 
 
@@ -296,7 +296,7 @@ def test_lines_of_the_page(comparison):
 
 
 def test_a_browser_draws_every_chart(comparison, tmp_path):
-    *_, page = write_comparison(comparison, tmp_path, {})
+    *_, page = COMPARISON.write(comparison, tmp_path, {})
     assert drawn_page(page, tmp_path / "profile").count('class="main-svg"') >= 4
 
 
