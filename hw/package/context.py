@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from hw.design import Design, MemoryPort
+from hw.design import Design
 from hw.lib import registers
 from hw.lib.arguments import POINTER_ALIGN_BYTES, RANGE_BYTES, STATUS_BUS, ArgumentKind
 from hw.lib.axi import MAX_BURST_BEATS
@@ -42,6 +42,9 @@ _CONTROL_BASE = 0xA000_0000
 def context(design: Design) -> dict[str, Any]:
     """Return the variables of all templates."""
     table, board = design.table, design.board
+    interfaces = [f"{MEMORY_PREFIX}_{port.name}" for port in design.ports]
+    vitis = {memory.name: _VITIS_MEMORY[memory.kind] for memory in board.memories}
+    host = [port.name for port in design.ports if board.host and port.memory == board.host.name]
     return {
         "kernel": design.top_name,
         "design": design,
@@ -52,25 +55,24 @@ def context(design: Design) -> dict[str, Any]:
         "status_bus": STATUS_BUS,
         "control_registers": CONTROL_REGISTERS,
         "control": CONTROL_PREFIX,
-        "memory_interfaces": [f"{MEMORY_PREFIX}_{port.name}" for port in design.ports],
+        "memory_interfaces": interfaces,
         "associated": {
             register.argument.name: f"{MEMORY_PREFIX}_{register.argument.port}"
             for register in table.registers
             if register.argument.kind is ArgumentKind.POINTER
         },
         "connections": [
-            (f"{MEMORY_PREFIX}_{port.name}", _vitis_channel(port, design)) for port in design.ports
+            (interface, f"{vitis[port.memory]}[{port.channel}]")
+            for interface, port in zip(interfaces, design.ports, strict=True)
         ],
         "host_arguments": [
-            register.argument.name
-            for register in table.registers
-            if register.argument.port in {port.name for port in design.ports if _is_host(port, design)}
+            register.argument.name for register in table.registers if register.argument.port in host
         ],
         "slr": _slr(design),
         "regions": constrained(design),
         "range_bytes": RANGE_BYTES,
         "control_base": _CONTROL_BASE,
-        "high_performance": _high_performance(design),
+        "high_performance": _high_performance(interfaces),
         "burst_beats": MAX_BURST_BEATS,
         "align_bytes": POINTER_ALIGN_BYTES,
         "read_bursts": design.bursts_under_way[0],
@@ -79,26 +81,14 @@ def context(design: Design) -> dict[str, Any]:
     }
 
 
-def _is_host(port: MemoryPort, design: Design) -> bool:
-    return design.board.host is not None and port.memory == design.board.host.name
-
-
-def _vitis_channel(port: MemoryPort, design: Design) -> str:
-    memory = next(memory for memory in design.board.memories if memory.name == port.memory)
-    return f"{_VITIS_MEMORY[memory.kind]}[{port.channel}]"
-
-
-def _high_performance(design: Design) -> list[tuple[int, list[str]]]:
+def _high_performance(names: list[str]) -> list[tuple[int, list[str]]]:
     """Return the kernel's interfaces at each high-performance port in use, spread evenly."""
-    names = [f"{MEMORY_PREFIX}_{port.name}" for port in design.ports]
     used = min(len(names), _HIGH_PERFORMANCE_PORTS)
     return [(number, names[number::used]) for number in range(used)]
 
 
 def _slr(design: Design) -> str | None:
-    """Return the die of the whole kernel, that of its memory's ports; None if it has regions on several dies
-    or fits none.
-    """
+    """Return the die of the kernel, that of its memory's ports; None for several dies, or none that fits."""
     board = design.board
     if board.memory.kind != "hbm2" or board.slrs == 1 or len(design.regions) > 1:
         return None

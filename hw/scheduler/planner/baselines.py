@@ -19,9 +19,7 @@ from hw.scheduler.planner.residency.stays import events_of, steps_of
 
 
 class Replacement(enum.StrEnum):
-    """Which tensor is evicted: the least recently used, or the one with the farthest next use, then the
-    largest.
-    """
+    """The evicted tensor: the least recently used, or that of the farthest next use, then the largest."""
 
     LRU = "LRU"
     BELADY = "Belady"

@@ -56,12 +56,7 @@ def _needed_words(problem: Problem) -> int:
     return problem.compulsory + sum(problem.words(each.weight_bytes) for each in problem.graph.operators)
 
 
-def make_plan(
-    graph: Graph,
-    options: PlanOptions,
-    *,
-    board: Board | None = None,
-) -> Plan:
+def make_plan(graph: Graph, options: PlanOptions, *, board: Board | None = None) -> Plan:
     """Plan a graph for a scratchpad; `hw.scheduler.plan_model.plan_model` also loads and fuses it.
 
     The predicted cycles are for the board's memory, by default the U55C's.  The current watch
@@ -189,9 +184,7 @@ class _Planner:
         return replace(plan, certificate=certify(self._bounded(draft)))
 
     def _weight(self, made: tuple[Plan, Draft]) -> tuple[int, ...]:
-        """Return a plan's words and cycles in the order of the objective; peak and transfers compare
-        residencies only.
-        """
+        """Return a plan's words and cycles in the order of the objective; residencies compare the rest."""
         plan, draft = made
         weight = (draft.words, plan.totals.predicted_cycles)
         return weight[::-1] if self._options.objective[0] == "latency" else weight
@@ -320,10 +313,7 @@ def certify(draft: Draft) -> Certificate:
             ),
         )
     return Certificate(
-        claim=claim,
-        bound_avoidable_bytes=bound,
-        order_bound_avoidable_bytes=of_order,
-        stages=stages,
+        claim=claim, bound_avoidable_bytes=bound, order_bound_avoidable_bytes=of_order, stages=stages
     )
 
 

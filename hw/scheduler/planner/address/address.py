@@ -9,13 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hw.scheduler.plan.options import BEST, Techniques
-from hw.scheduler.planner.address.blocks import (
-    AddressBlock,
-    Placement,
-    hardest_first,
-    live_in_steps,
-    squeeze,
-)
+from hw.scheduler.planner.address.blocks import AddressBlock, Placement, hardest_first, live_in_steps, squeeze
 from hw.scheduler.planner.address.fitting import NOWHERE, first_fit
 from hw.scheduler.planner.address.skyline import search_addresses
 from hw.scheduler.planner.solvers import SolverError

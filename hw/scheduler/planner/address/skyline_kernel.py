@@ -252,12 +252,7 @@ def _choose(level: int, blocks: BlockArrays, sky: Skyline, levels: Levels) -> tu
 
 @compiled
 def descend(
-    blocks: BlockArrays,
-    capacity: int,
-    decisions: int,
-    sky: Skyline,
-    levels: Levels,
-    flag: Integers,
+    blocks: BlockArrays, capacity: int, decisions: int, sky: Skyline, levels: Levels, flag: Integers
 ) -> int:
     """Search for a packing, depth first, with a limit of decisions; return the outcome.
 

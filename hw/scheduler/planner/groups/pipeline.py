@@ -45,11 +45,7 @@ def weigh(graph: Graph, options: PlanOptions, latency_cycles: int = LATENCY_CYCL
 
 
 def improve(
-    graph: Graph,
-    options: PlanOptions,
-    *,
-    latency_cycles: int = LATENCY_CYCLES,
-    most_members: int = 2,
+    graph: Graph, options: PlanOptions, *, latency_cycles: int = LATENCY_CYCLES, most_members: int = 2
 ) -> Graph:
     """Group neighbours where that saves bytes or, at equal bytes, cycles; the same graph when no group pays.
 

@@ -24,11 +24,7 @@ MAX_OPERATORS = 12
 
 
 def solve_published(
-    problem: Problem,
-    capacity: int,
-    *,
-    nodes: int = milp.NODE_LIMIT,
-    seconds: float | None = None,
+    problem: Problem, capacity: int, *, nodes: int = milp.NODE_LIMIT, seconds: float | None = None
 ) -> tuple[tuple[int, ...], milp.MilpResult]:
     """Minimise avoidable traffic.
 

@@ -102,9 +102,7 @@ def _stream(slot: int, lattice: Lattice, work: Scratch) -> int:
 
 @compiled
 def _stream_score(slot: int, step: int, owing: bool, lattice: Lattice, work: Scratch) -> float:
-    """Return the space and time that streaming an operand frees, divided by its cost; negative if it cannot
-    stream beside others.
-    """
+    """Return space and time freed by streaming an operand, by its cost; negative if it only streams alone."""
     if lattice.saved[slot] == 0 or lattice.alone[slot] == 1:
         return -1.0
     follower = work.follower[slot]

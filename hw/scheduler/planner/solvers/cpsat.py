@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from select import select
 from typing import Any
 
@@ -39,16 +39,14 @@ class Worker:
         self._failed = ""
 
     def __enter__(self) -> Worker:
-        with ExitStack() as stack:
-            self._said = stack.enter_context(tempfile.TemporaryFile())
-            self._open = stack.pop_all()
+        self._said = tempfile.TemporaryFile()
         return self
 
     def __exit__(self, *error: object) -> None:
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
-        self._open.close()
+        self._said.close()
 
     def pack(self, payload: dict[str, Any], *, seconds: float) -> dict[str, Any]:
         """Return the answer of `hw.scheduler.planner.solvers.packing.pack`.

@@ -31,9 +31,7 @@ class Movements(NamedTuple):
 
 
 def blocks_of(problem: Problem, order: Sequence[int], residency: Residency) -> list[AddressBlock]:
-    """Return the blocks that need an address, in words: the residency's stays, then its streams, then the
-    buffers of steps that execute a pipelined group.
-    """
+    """Return the blocks to be placed, in words: stays, then streams, then buffers of pipelined groups."""
     spans = [(stay.first_step, stay.last_step, problem.size[stay.tensor]) for stay in residency.stays]
     spans += [
         (stream.step, stream.step, problem.window(order[stream.step], stream.tensor))
