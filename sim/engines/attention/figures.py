@@ -10,11 +10,13 @@ import functools
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 
 from hw.attention.config import AttentionConfig
 from hw.attention.engine import AttentionEngine
@@ -28,7 +30,6 @@ from sim.run.result import RunResult
 from sim.run.run import run
 
 BOARD = "u55c"
-_NO_DATA = "--no-data"
 
 
 def figures_of(report: Report) -> dict[str, float]:
@@ -237,12 +238,7 @@ FIGURES = (
         lambda: _decode_batch(16),
         (Bar(name="of_realistic", least=0.97), _compulsory(1.0002)),
     ),
-    Figure(
-        "decode_grouped",
-        "decode, 32 query heads on 8, 2,048 keys",
-        _decode_grouped,
-        _useful(0.8),
-    ),
+    Figure("decode_grouped", "decode, 32 query heads on 8, 2,048 keys", _decode_grouped, _useful(0.8)),
     Figure(
         "both_phases",
         "12 heads: 512 tokens after 512, causal, and 16 sequences that decode on 2,048 keys each",
@@ -290,14 +286,15 @@ def measure(figure: Figure, directory: Path, *, control_only: bool = False) -> t
     return result, time.perf_counter() - began
 
 
-def main(words: Sequence[str]) -> bool:
-    """Print the figures of the names; return whether all reach their bars.
-
-    Raises `InputError` for an unknown name.
-    """
-    names = [word for word in words if word != _NO_DATA]
+def main(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Default: all figures.")
+    ] = None,
+    no_data: Annotated[bool, typer.Option("--no-data", help="Simulate without the data path.")] = False,
+) -> None:
+    """Print measured figures of the attention engine, as a table; fail when one misses a bar."""
     known = {figure.name: figure for figure in FIGURES}
-    for name in names:
+    for name in names or ():
         check_one_of("figure", name, known)
     good = True
     print(
@@ -307,7 +304,7 @@ def main(words: Sequence[str]) -> bool:
     print("|---|---|---|---|---|---|---|---|---|")
     for figure in (known[name] for name in names or known):
         with tempfile.TemporaryDirectory() as directory:
-            result, seconds = measure(figure, Path(directory), control_only=_NO_DATA in words)
+            result, seconds = measure(figure, Path(directory), control_only=no_data)
         report = result.report
         found = figures_of(report)
         error = report.errors.get("relative_rms_error_int8_inputs")
@@ -322,8 +319,8 @@ def main(words: Sequence[str]) -> bool:
         for line in (*missed, *result.mismatches[:1]):
             print(f"{figure.name}: {line}", file=sys.stderr)
             good = False
-    return good
+    raise typer.Exit(not good)
 
 
 if __name__ == "__main__":
-    sys.exit(0 if main(sys.argv[1:]) else 1)
+    typer.run(main)

@@ -8,15 +8,14 @@ cycles below.  The exit status is 1 if an error exceeds it.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+import typer
 
 from hw.attention.config import AttentionConfig
 from hw.board import Board, load_board
@@ -185,23 +184,14 @@ def summary(found: Sequence[PredictionCheck]) -> str:
     )
 
 
-def main(words: Sequence[str]) -> bool:
-    """Print the launches with large errors, and the summary; return whether all are within the limit.
-
-    Raises `InputError` for an illegal number of seeds.
-    """
-    parser = argparse.ArgumentParser(
-        description="Compare predicted cycles of random launches with simulations."
-    )
-    parser.add_argument("--engines", action="store_true", help="a small engine drawn for each launch")
-    parser.add_argument("--seeds", type=int, default=200, metavar="N", help="how many launches (200)")
-    parser.add_argument("--first", type=int, default=0, metavar="SEED", help="seed of the first one (0)")
-    given = parser.parse_args(words)
-    for name, least in (("seeds", 1), ("first", 0)):
-        if getattr(given, name) < least:
-            raise InputError(name, getattr(given, name), f"a whole number of at least {least}")
+def main(
+    engines: Annotated[bool, typer.Option("--engines", help="Draw a small engine for each launch.")] = False,
+    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Number of launches.")] = 200,
+    first: Annotated[int, typer.Option(min=0, metavar="SEED", help="Seed of the first one.")] = 0,
+) -> None:
+    """Compare predicted cycles of random launches with simulations."""
     found = []
-    for each in compare(range(given.first, given.first + given.seeds), engines=given.engines):
+    for each in compare(range(first, first + seeds), engines=engines):
         found.append(each)
         if each.of_allowed > 0.5:
             print(
@@ -210,8 +200,8 @@ def main(words: Sequence[str]) -> bool:
                 flush=True,
             )
     print(summary(found))
-    return all(each.of_allowed <= 1 for each in found)
+    raise typer.Exit(any(each.of_allowed > 1 for each in found))
 
 
 if __name__ == "__main__":
-    sys.exit(0 if main(sys.argv[1:]) else 1)
+    typer.run(main)

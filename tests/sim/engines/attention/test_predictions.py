@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from hw.attention.driver.job import divide_launch, workload_of
 from hw.attention.driver.tensors import read_inputs
 from hw.attention.engine import AttentionEngine
 from hw.board import load_board
-from hw.errors import InputError
 from sim.engines.attention import predictions
 from sim.engines.attention.figures import CONFIGS
 from sim.engines.attention.predictions import (
@@ -18,6 +19,9 @@ from sim.engines.attention.predictions import (
     small_launch,
     summary,
 )
+
+_APP = typer.Typer()
+_APP.command()(main)
 
 
 def compared(seed, predicted, cycles=10_000):
@@ -68,7 +72,7 @@ def test_summary():
         (500, 530, True, 0),
     ],
 )
-def test_verdict(cycles, predicted, good, shown, monkeypatch, capsys):
+def test_verdict(cycles, predicted, good, shown, monkeypatch):
     asked = []
 
     def compare(seeds, *, engines):
@@ -77,9 +81,10 @@ def test_verdict(cycles, predicted, good, shown, monkeypatch, capsys):
         yield compared(7, predicted, cycles)
 
     monkeypatch.setattr(predictions, "compare", compare)
-    assert main(["--seeds", "3", "--first", "7"]) == good
+    result = CliRunner().invoke(_APP, ["--seeds", "3", "--first", "7"])
+    assert (result.exit_code == 0) == good
     assert asked == [7, 8, 9]
-    assert len(capsys.readouterr().out.splitlines()) == shown + 1
+    assert len(result.output.splitlines()) == shown + 1
 
 
 def test_engines_are_of_every_kind():
@@ -97,5 +102,6 @@ def test_engines_are_of_every_kind():
 
 @pytest.mark.parametrize(("words", "field"), [(["--seeds", "0"], "seeds"), (["--first", "-1"], "first")])
 def test_no_seeds(words, field):
-    with pytest.raises(InputError, match=field):
-        main(words)
+    result = CliRunner().invoke(_APP, words)
+    assert result.exit_code == 2
+    assert field in result.output
