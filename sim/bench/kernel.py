@@ -75,11 +75,7 @@ async def _count(trigger: FallingEdge, seen: list[None]) -> None:
 
 
 async def _call(
-    top: Any,
-    registers: LiteManager,
-    memories: dict[str, MemoryView],
-    plan: BenchPlan,
-    number: int,
+    top: Any, registers: LiteManager, memories: dict[str, MemoryView], plan: BenchPlan, number: int
 ) -> Call:
     """Carry out one call."""
     for offset, value in plan.calls[number]:

@@ -31,51 +31,43 @@ class LiteManager:
 
     async def write(self, offset: int, value: int) -> int:
         """Write 32 bits at byte ``offset`` and return the cycle in which the register file took them."""
-        await FallingEdge(self._top.clk)
-        self._port("AWADDR").value = offset
-        self._port("WDATA").value = value
-        self._port("WSTRB").value = 0b1111
-        self._port("AWVALID").value = 1
-        self._port("WVALID").value = 1
-        self._port("BREADY").value = 1
-        waiting = {"AWVALID": "AWREADY", "WVALID": "WREADY"}
-        taken = 0
-        for _ in range(_PATIENCE_CYCLES):
-            await ReadOnly()
-            accepted = [valid for valid, ready in waiting.items() if self._port(ready).value == 1]
-            answered = self._port("BVALID").value == 1
-            response = int(self._port("BRESP").value) if answered else 0
-            if accepted:
-                taken = int(self._top.cycle.value)
-            await FallingEdge(self._top.clk)
-            for valid in accepted:
-                self._port(valid).value = 0
-                del waiting[valid]
-            if answered:
-                self._port("BREADY").value = 0
-                if response or waiting:
-                    raise LiteError(f"write to {offset:#x} was answered with {response}, or too early")
-                return taken
-        raise LiteError(f"write to {offset:#x} was not answered in {_PATIENCE_CYCLES} cycles")
+        offered = {"AWADDR": offset, "WDATA": value, "WSTRB": 0b1111}
+        taken, _ = await self._exchange("write to", offset, offered, ("AW", "W"), "B")
+        return taken
 
     async def read(self, offset: int) -> int:
         """Read the 32 bits at byte ``offset``."""
+        _, value = await self._exchange("read of", offset, {"ARADDR": offset}, ("AR",), "R")
+        return value
+
+    async def _exchange(
+        self, title: str, offset: int, offered: dict[str, int], channels: tuple[str, ...], answer: str
+    ) -> tuple[int, int]:
+        """Offer values on channels until they are taken and answered; return the cycle, and the data read."""
         await FallingEdge(self._top.clk)
-        self._port("ARADDR").value = offset
-        self._port("ARVALID").value = 1
-        self._port("RREADY").value = 1
+        waiting = list(channels)
+        ready = f"{answer}READY"
+        for name, value in (
+            offered | dict.fromkeys([*(f"{each}VALID" for each in waiting), ready], 1)
+        ).items():
+            self._port(name).value = value
+        taken = data = 0
         for _ in range(_PATIENCE_CYCLES):
             await ReadOnly()
-            accepted = self._port("ARREADY").value == 1
-            answered = self._port("RVALID").value == 1
-            value = int(self._port("RDATA").value) if answered else 0
-            response = int(self._port("RRESP").value) if answered else 0
-            await FallingEdge(self._top.clk)
+            accepted = [each for each in waiting if self._port(f"{each}READY").value == 1]
+            answered = self._port(f"{answer}VALID").value == 1
+            response = int(self._port(f"{answer}RESP").value) if answered else 0
+            if answered and answer == "R":
+                data = int(self._port("RDATA").value)
             if accepted:
-                self._port("ARVALID").value = 0
+                taken = int(self._top.cycle.value)
+            await FallingEdge(self._top.clk)
+            for each in accepted:
+                self._port(f"{each}VALID").value = 0
+                waiting.remove(each)
             if answered:
-                self._port("RREADY").value = 0
-                if response:
-                    raise LiteError(f"read of {offset:#x} was answered with {response}")
-                return value
-        raise LiteError(f"read of {offset:#x} was not answered in {_PATIENCE_CYCLES} cycles")
+                self._port(ready).value = 0
+                if response or waiting:
+                    raise LiteError(f"{title} {offset:#x} was answered with {response}, or too early")
+                return taken, data
+        raise LiteError(f"{title} {offset:#x} was not answered in {_PATIENCE_CYCLES} cycles")

@@ -21,9 +21,7 @@ _CONTENTS = "contents.json"
 
 
 def default_directory() -> Path:
-    """Return the cache's place: ``$LOOMWORK_CACHE``, else ``loomwork`` where the user's caches are, by the
-    XDG Base Directory Specification.
-    """
+    """Return the cache's place: ``$LOOMWORK_CACHE``, else ``loomwork`` in XDG's directory of caches."""
     if chosen := os.environ.get(VARIABLE):
         return Path(chosen).absolute()
     user = os.environ.get("XDG_CACHE_HOME", "")

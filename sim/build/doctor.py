@@ -6,7 +6,6 @@ import importlib.metadata
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +13,8 @@ from pathlib import Path
 
 from hw.errors import LoomworkError
 from sim.build.cache import VARIABLE, default_directory
+from sim.host.process import output_of
+from sim.host.tree import available_bytes
 
 #: Least versions and sizes; the sizes are those of building and running the largest shipped engine.
 PYTHON = (3, 11)
@@ -52,6 +53,7 @@ def examine() -> list[Finding]:
         check_disk(),
         check_memory(),
         check_tool("tclsh", "apt-get install tcl; generated Tcl goes unchecked", required=False),
+        check_tool("iverilog", "apt-get install iverilog; four-state tests are then run", required=False),
         check_tool("ccache", "apt-get install ccache; simulators then rebuild faster", required=False),
         check_waveforms(),
     ]
@@ -110,8 +112,8 @@ def _version(package: str) -> str | None:
 
 def check_compiler() -> Finding:
     """Check for a C++ compiler that knows coroutines, which Verilator's runtime uses."""
-    major = re.match(r"\d+", _output("c++", "-dumpversion") or "")
-    text = _output("c++", "--version")
+    major = re.match(r"\d+", output_of("c++", "-dumpversion") or "")
+    text = output_of("c++", "--version")
     ok = major is not None and int(major[0]) >= CXX
     found = text.splitlines()[0] if text else "not found"
     return Finding("C++ compiler", ok, found, f"install g++ {CXX} or newer (apt-get install g++)")
@@ -177,7 +179,7 @@ def check_disk(least_gib: float = DISK_GIB) -> Finding:
 
 def check_memory(least_gib: float = MEMORY_GIB) -> Finding:
     """Check the free memory, which a Verilator build of a large array takes most of."""
-    free = _available_pages() * os.sysconf("SC_PAGE_SIZE") / _GIB
+    free = available_bytes() / _GIB
     advice = f"close programs until {least_gib:g} GiB are free, or choose fewer rows in the configuration"
     return Finding("memory", free >= least_gib, f"{free:.1f} GiB available", advice)
 
@@ -194,28 +196,8 @@ def check_waveforms() -> Finding:
     return Finding("waveforms", compressed, "FST" if compressed else "VCD only", advice, required=False)
 
 
-def _available_pages() -> int:
-    """Return the pages a program could get without swapping; Linux says so, elsewhere all there are."""
-    try:
-        available = re.search(r"MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text())
-    except OSError:
-        available = None
-    if available is None:
-        return os.sysconf("SC_PHYS_PAGES")
-    return int(available[1]) * 1024 // os.sysconf("SC_PAGE_SIZE")
-
-
-def _output(*command: str) -> str | None:
-    """Return a command's output, or None when it is missing, fails or hangs."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip()
-
-
 def _python(code: str) -> str | None:
-    return _output(sys.executable, "-c", code)
+    return output_of(sys.executable, "-c", code)
 
 
 def print_findings(findings: Sequence[Finding]) -> None:

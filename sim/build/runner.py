@@ -59,16 +59,7 @@ class BuildRunner(runner.Verilator):
     def _build_command(self) -> list[list[str]]:
         share, libraries = map(self._plain, (cocotb_tools.config.share_dir, cocotb_tools.config.libs_dir))
         verilate = [
-            *(
-                *self._verilator,
-                "-cc",
-                "--exe",
-                "--vpi",
-                "--prefix",
-                "Vtop",
-                "-Mdir",
-                str(self.build_dir),
-            ),
+            *(*self._verilator, "-cc", "--exe", "--vpi", "--prefix", "Vtop", "-Mdir", str(self.build_dir)),
             *("--top-module", self.hdl_toplevel, "-o", self.hdl_toplevel),
             *("-LDFLAGS", f"-L{libraries} -lcocotbvpi_verilator"),
             *(argument.value for argument in self._build_args),

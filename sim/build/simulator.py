@@ -83,19 +83,11 @@ class Built:
 
 @functools.cache
 def verilator() -> Verilator:
-    """Return the Verilator of this machine, found once a process; see
-    `sim.build.toolchain.find_verilator`.
-    """
+    """Return this machine's Verilator, found once a process; see `sim.build.toolchain.find_verilator`."""
     return find_verilator(os.environ.get("PATH", os.defpath), package_root())
 
 
-def build(
-    sources: Mapping[str, str],
-    *,
-    top: str,
-    visible: Sequence[str],
-    trace: bool = False,
-) -> Built:
+def build(sources: Mapping[str, str], *, top: str, visible: Sequence[str], trace: bool = False) -> Built:
     """Return the simulator of a design, built first where the cache does not have it.
 
     ``sources``: text by file name: ``.v`` and ``.sv`` are compiled by Verilator, ``.cpp`` with the simulator,
@@ -276,9 +268,7 @@ def _make_variables(tools: Toolchain) -> list[str]:
 
 @contextlib.contextmanager
 def _plain_folder(folder: Path) -> Iterator[Path]:
-    """Return a folder to build in whose name make can read: ``folder``, or one whose files are then moved
-    there.
-    """
+    """Return a folder whose name make can read: ``folder``, or one whose files are then moved there."""
     if _PLAIN.fullmatch(str(folder)):
         yield folder
         return

@@ -34,7 +34,12 @@ class Entry:
 def entries() -> list[Entry]:
     """Return all entries of the user's cache, whole or damaged."""
     return [
-        Entry(kind=kind.name, key=path.name, size_bytes=_size_bytes(path), used_seconds=path.stat().st_mtime)
+        Entry(
+            kind=kind.name,
+            key=path.name,
+            size_bytes=sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
+            used_seconds=path.stat().st_mtime,
+        )
         for kind in _folders(default_directory())
         for path in _folders(kind)
         if "." not in path.name  # nothing of a build that goes on
@@ -61,7 +66,3 @@ def outdated(
 def _folders(path: Path) -> Iterator[Path]:
     if path.is_dir():
         yield from (below for below in sorted(path.iterdir()) if below.is_dir())
-
-
-def _size_bytes(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -11,15 +11,7 @@ from sim.host.paths import check_directory, check_distinct, check_writable
 from sim.report.page import render
 from sim.report.report import save
 from sim.run.card import replay, verify, write_launch
-from sim.run.launch_folder import (
-    BOARD,
-    GOLDEN,
-    MANIFEST,
-    PAGE,
-    REPORT,
-    RESULTS,
-    read_manifest,
-)
+from sim.run.launch_folder import BOARD, GOLDEN, MANIFEST, PAGE, REPORT, RESULTS, read_manifest
 from sim.run.run import Target, find_adapter
 
 
@@ -57,14 +49,12 @@ def run_verify(directory: Path, *, output_path: Path | None, report_path: Path |
     written_paths = (("--output", output_path), ("--report", report_path))
     check_distinct(*(("the launch folder's own", path) for path in kept), *written_paths)
     for name, path in written_paths:
-        if path is not None:
-            check_writable(name, path)
+        check_writable(name, path)
     result = verify(directory)
     written = []
     if output_path is not None and result.outputs:
-        find_adapter(read_manifest(directory).engine).write_results(
-            output_path, result.outputs, result.golden
-        )
+        adapter = find_adapter(read_manifest(directory).engine)
+        adapter.write_results(output_path, result.outputs, result.golden)
         written.append(output_path)
     if result.measured is not None:
         for path in filter(None, (report_path, directory / REPORT)):

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from hw.errors import InputError, LoomworkError
+from hw.errors import InputError, LoomworkError, nearest
 from hw.registry import ENGINES, known_engines, simulation_side
 from sim.cli.cache import app as cache
 from sim.cli.engine_files import InputCommand, RunCommand, files_of, named_files
@@ -32,6 +32,8 @@ from sim.cli.options import (
     EngineOption,
     LaunchArgument,
     MemoryOption,
+    ReportOption,
+    ResultsOption,
     exit_unless,
     setup,
     target,
@@ -39,8 +41,14 @@ from sim.cli.options import (
 )
 from sim.cli.report import report
 from sim.cli.sweep import sweep
-from sim.host.options import BoardOption, ConfigOption, SeedOption
+from sim.host.options import BoardOption, ConfigOption, DirectoryOption, SeedOption
 from sim.host.process import Terminated
+
+
+def _ended(reason: str, status: int = EXIT_USER) -> typer.Exit:
+    """Print why the command ends, and return the exception that ends it."""
+    print(f"loomwork: {reason}", file=sys.stderr)
+    return typer.Exit(status)
 
 
 class _CommandGroup(typer.core.TyperGroup):
@@ -49,38 +57,36 @@ class _CommandGroup(typer.core.TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except typer.BadParameter as error:
+            wrong, told, choices = error.message.partition(" is not one of ")
+            if told and (close := nearest(wrong.split("'")[-2], choices.split("'")[1::2])):
+                error.message = f"{error.message.rstrip('.')}. Did you mean {close!r}?"
+            raise
         except LoomworkError as error:
-            print(f"loomwork: {error}", file=sys.stderr)
-            raise typer.Exit(EXIT_USER) from error
+            raise _ended(str(error)) from error
         except ModuleNotFoundError as error:
             from sim.host.extras import extra_of
 
             if (extra := extra_of(error.name or "")) is None:
                 raise
-            print(f"loomwork: {error.name} is missing: pip install 'loomwork[{extra}]'", file=sys.stderr)
-            raise typer.Exit(EXIT_USER) from error
+            raise _ended(f"{error.name} is missing: pip install 'loomwork[{extra}]'") from error
         except KeyboardInterrupt as error:
-            print("\nloomwork: interrupted", file=sys.stderr)
-            raise typer.Exit(EXIT_INTERRUPT) from error
+            print(file=sys.stderr)
+            raise _ended("interrupted", EXIT_INTERRUPT) from error
         except Terminated as error:
-            print("\nloomwork: terminated", file=sys.stderr)
-            raise typer.Exit(EXIT_TERMINATED) from error
+            print(file=sys.stderr)
+            raise _ended("terminated", EXIT_TERMINATED) from error
         except BrokenPipeError:
             raise  # whoever read has enough: Typer's to end
         except OSError as error:
             place = f"{error.filename}: " if error.filename else ""
-            print(f"loomwork: {place}{error.strerror or error}", file=sys.stderr)
-            raise typer.Exit(EXIT_USER) from error
+            raise _ended(f"{place}{error.strerror or error}") from error
         except MemoryError as error:
-            print("loomwork: this machine has too little memory for it", file=sys.stderr)
-            raise typer.Exit(EXIT_USER) from error
+            raise _ended("this machine has too little memory for it") from error
 
 
 app = typer.Typer(
-    cls=_CommandGroup,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    cls=_CommandGroup, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
 )
 
 
@@ -107,8 +113,7 @@ def verilog(
     engine: EngineOption = DEFAULT_ENGINE,
     config: ConfigOption = None,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Directory to write [build/verilog/ENGINE-BOARD]."),
+        Path | None, typer.Option("--output", "-o", help="Directory to write [build/verilog/ENGINE-BOARD].")
     ] = None,
     lint: Annotated[bool, typer.Option("--lint", help="Lint it with Verilator, all warnings on.")] = False,
 ) -> None:
@@ -138,12 +143,10 @@ def verilog(
 def sim(
     ctx: typer.Context,
     engine: EngineArgument,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Results to write, .npz; of operations .csv.")
-    ] = None,
+    output: ResultsOption = None,
     board: BoardOption = DEFAULT_BOARD,
     config: ConfigOption = None,
-    report: Annotated[Path | None, typer.Option("--report", help="Report of the run, .json.")] = None,
+    report: ReportOption = None,
     trace: Annotated[
         Path | None, typer.Option("--trace", help="Every access to the host's memory, .csv.")
     ] = None,
@@ -205,13 +208,7 @@ def replay(
 
 
 @app.command()
-def verify(
-    launch: LaunchArgument,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Results to write, .npz; of operations .csv.")
-    ] = None,
-    report: Annotated[Path | None, typer.Option("--report", help="Report of the run, .json.")] = None,
-) -> None:
+def verify(launch: LaunchArgument, output: ResultsOption = None, report: ReportOption = None) -> None:
     """Compare the results of a launch folder, of a card or a replay, with its golden results bit for bit."""
     from sim.cli.launch import run_verify
 
@@ -292,7 +289,7 @@ def doctor() -> None:
 @app.command()
 def demo(
     board: BoardOption = DEFAULT_BOARD,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Directory to write.")] = Path("build/demo"),
+    output: DirectoryOption = Path("build/demo"),
     waves: Annotated[
         bool, typer.Option("--waves", help="Record waveforms of every launch; slow and large.")
     ] = False,

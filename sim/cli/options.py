@@ -23,6 +23,10 @@ MemoryOption = Annotated[
     Literal["model", "fast", "jitter"], typer.Option("--memory", help="Memory behaviour.")
 ]
 
+ResultsOption = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Results to write, .npz; of operations .csv.")
+]
+ReportOption = Annotated[Path | None, typer.Option("--report", help="Report of the run, .json.")]
 LaunchArgument = Annotated[Path, typer.Argument(help="Launch folder, as `loomwork launch` writes it.")]
 EngineArgument = Annotated[str, typer.Argument(help="Engine name; see `loomwork engines`.")]
 
@@ -40,8 +44,7 @@ def writable(path: Path | None) -> Path | None:
     """Check an output path before any work."""
     from sim.host.paths import check_writable
 
-    if path is not None:
-        check_writable("--output", path)
+    check_writable("--output", path)
     return path
 
 

@@ -39,8 +39,7 @@ def report(
     for file in reports:
         check_distinct(("reports", file), ("--output", output), ("--csv", csv))
     for name, path in (("--output", output), ("--csv", csv)):
-        if path is not None:
-            check_writable(name, path)
+        check_writable(name, path)
     write = _write_sweep if swept else _write_runs
     for path in write(reports, label or [], output, csv):
         typer.echo(f"{path}")
@@ -52,11 +51,11 @@ def _write_runs(files: Sequence[Path], names: Sequence[str], page: Path, table: 
     Runs have the ``names``, one for each; without any their own labels, or their files' names. Raises
     `InputError` before anything is written.
     """
-    from sim.host.files import write_text
-    from sim.report.figures import named_by_file
+    from sim.host.files import csv_text, write_text
+    from sim.report.figures import labels, named_by_file
     from sim.report.page import render
     from sim.report.report import load
-    from sim.report.table import csv_text
+    from sim.report.table import figures_of
 
     if names and len(names) != len(files):
         raise InputError("--label", len(names), f"given once for each of the {len(files)} reports")
@@ -68,7 +67,8 @@ def _write_runs(files: Sequence[Path], names: Sequence[str], page: Path, table: 
     render(found, page)
     if table is None:
         return [page]
-    write_text(table, csv_text(found))
+    rows = zip(labels(found), found, strict=True)
+    write_text(table, csv_text({"run": name, **figures_of(run)} for name, run in rows))
     return [page, table]
 
 

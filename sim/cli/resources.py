@@ -111,9 +111,7 @@ def timing_words(timing: Estimate | None) -> str:
 def resource_rows(
     name: str, found: Synthesis, estimate: Resources, user: Resources, timing: Estimate | None
 ) -> list[tuple[str, ...]]:
-    """Return the lines of a configuration: parts with their endpoints over budget, the sum, its share of the
-    user's region, the most that fits, and the engine's estimate.
-    """
+    """Return a configuration's lines: parts, their sum and its share, the most that fits, the estimate."""
 
     def over(part: str | None) -> str:
         if timing is None:

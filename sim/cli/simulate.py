@@ -73,10 +73,8 @@ def simulate(
         legal = f"left out: the engine {engine.name} has no port to the host's memory"
         raise InputError("--trace", str(trace_path), legal)
     if output_path is None and (waves or backend == "golden"):
-        legal = (
-            "given: waveforms lie beside it" if waves else "given: nothing else comes of the golden backend"
-        )
-        raise InputError("--output", None, legal)
+        reason = "waveforms lie beside it" if waves else "nothing else comes of the golden backend"
+        raise InputError("--output", None, f"given: {reason}")
     written_paths = (
         ("--output", output_path),
         ("--report", report_path),
@@ -86,8 +84,7 @@ def simulate(
     check_distinct(*((f"--{name}", path) for name, path in given.items()), *written_paths)
     tensors = adapter.read_files(given, config, seed=seed)
     for name, file in written_paths:
-        if file is not None:
-            check_writable(name, file)
+        check_writable(name, file)
     written = []
     with work_directory(f"{engine.name}-{board.name}") as directory:
         result = run(

@@ -40,6 +40,7 @@ def sweep(
     """Search the designs of an engine for the few worth building; interrupted, go on where it ended."""
     from sim.host.paths import check_distinct, check_writable
     from sim.host.process import undone_when_terminated
+    from sim.host.tree import available_bytes
     from sim.sweep.executor import Executor, LocalExecutor
     from sim.sweep.spec import read_spec
     from sim.sweep.sweep import run_sweep
@@ -60,7 +61,7 @@ def sweep(
             works = RayExecutor(address, slots=workers, memory_bytes=int(memory_gib * 2**30))
         else:
             failed = database.absolute().with_name(f"{database.stem}-failed")
-            memory_bytes = int(memory_gib * 2**30) or int(_FILL * _free_bytes() / slots)
+            memory_bytes = int(memory_gib * 2**30) or int(_FILL * available_bytes() / slots)
             works = LocalExecutor(slots, memory_bytes=memory_bytes, directory=failed)
         try:
             results = run_sweep(asked, database, works, join=join, retry=retry)
@@ -69,11 +70,3 @@ def sweep(
             raise
     print_results(results)
     print(database)
-
-
-def _free_bytes() -> int:
-    """Return the memory that is free or would be if it were needed."""
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith("MemAvailable:"):
-            return 1024 * int(line.split()[1])
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -108,11 +108,7 @@ def print_regions(found: Estimate, board: Board) -> None:
         return
     names = [name for name, _ in board.die.items()]
     rows = [
-        (
-            f"SLR{region.slr}",
-            f"{region.parts}",
-            *(_taken(region, name, board) for name in names),
-        )
+        (f"SLR{region.slr}", f"{region.parts}", *(_taken(region, name, board) for name in names))
         for region in found.regions
     ]
     most = [f"{100 * MOST_SHARES[name]:.0f} %" for name in names]

@@ -54,9 +54,7 @@ def grouped_card(
     skipped: int = 1,
     row_class: int | None = 1,
 ) -> Card:
-    """Return a card with a table of groups: the items of one heading, which replaces the first ``skipped``
-    columns.
-    """
+    """Return a card with a table, grouped by a heading that replaces the first ``skipped`` columns."""
     groups: dict[str, list[list[str]]] = {}
     for item in items:
         groups.setdefault(heading(item), []).append(cells(columns, item)[skipped:])

@@ -12,8 +12,8 @@ from rich.table import Table
 from hw.errors import InputError
 from sim.compare.page import ComparisonPage
 from sim.compare.rows import Row, RowTask, make_rows, read_rows, write_document
-from sim.compare.table import csv_text, show
-from sim.host.files import write_text
+from sim.compare.table import show
+from sim.host.files import csv_text, write_text
 
 Compared = TypeVar("Compared")
 Rows = Mapping[str, Row]
@@ -90,6 +90,6 @@ def listed_names(names: str, known: Mapping[str, Item]) -> list[Item]:
     found = []
     for name in filter(None, names.split(",")):
         if name.strip() not in known:
-            raise InputError("name of what is measured", name, "one of " + ", ".join(known))
+            raise InputError("measured name", name, "one of " + ", ".join(known))
         found.append(known[name.strip()])
     return found

@@ -1,10 +1,8 @@
-"""Tables of a comparison: columns said once, for the terminal, the page and spreadsheets."""
+"""Tables of a comparison: columns said once, for the terminal and the page."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -58,15 +56,6 @@ def table(
         texts = map(Text, cells(columns, item))
         found.add_row(*texts, style=style(item), end_section=ends_section(item))
     return found
-
-
-def csv_text(items: Sequence[Mapping[str, Any]]) -> str:
-    """Return a line for each item, under a line with the names of the values of the first."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(items[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(items)
-    return text.getvalue()
 
 
 def show(tables: Iterable[Table], written: Iterable[Path]) -> None:

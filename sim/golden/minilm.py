@@ -117,9 +117,7 @@ class _Network:
             yield flat.reshape(len(hidden), HEADS, -1).transpose(1, 0, 2)
 
     def layer(self, layer: int, hidden: Floats, heads: Floats) -> Floats:
-        """Complete an encoder layer: the heads' results, then the feed-forward pair, each with its residual
-        sum.
-        """
+        """Complete a layer: the heads' results, then the feed-forward pair, each with its residual sum."""
         prefix = f"encoder.layer.{layer}"
         joined = heads.transpose(1, 0, 2).reshape(hidden.shape)
         mixed = self._dense(f"{prefix}.attention.output.dense", joined)

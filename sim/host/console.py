@@ -25,9 +25,7 @@ _BETWEEN = 3
 
 
 def console() -> Console:
-    """Return a console as wide as the terminal, or wide enough for any table when writing to a file or
-    pipe.
-    """
+    """Return a console as wide as the terminal, or wide enough for any table in a file or pipe."""
     found = Console()
     return found if found.is_terminal else Console(width=FILE_COLUMNS)
 

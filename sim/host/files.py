@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import csv
 import errno
+import io
 import os
 import re
 import stat
 import sys
 import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from hw.errors import InputError
 
 _STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)")
+
+
+@contextmanager
+def refused(field: str, path: Path, legal: str = "writable") -> Iterator[None]:
+    """Turn errors of the system within the ``with`` block into `InputError` of the path, with the reason."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(field, str(path), f"{legal} ({error.strerror})") from error
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -24,19 +37,27 @@ def write_bytes(path: Path, data: bytes) -> None:
     place; a named pipe waits for its reader. Raises `InputError` when
     the directory cannot be made or written to, or has no room; the old file then stays.
     """
-    try:
+    with refused("output file", path):
         if (stream := _stream(path)) is None:
             _replace(Path(os.path.realpath(path)), data)
         else:
             with stream:
                 stream.write(data)
-    except OSError as error:
-        raise InputError("output file", str(path), f"writable ({error.strerror})") from error
 
 
 def write_text(path: Path, text: str) -> None:
     """Put ``text`` at ``path`` in UTF-8; see `write_bytes`."""
     write_bytes(path, text.encode())
+
+
+def csv_text(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return rows for spreadsheets, under a line with all their names; a missing value is empty."""
+    rows = list(rows)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, dict.fromkeys(name for row in rows for name in row), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def file_mode(path: Path) -> int | None:

@@ -11,4 +11,5 @@ BoardOption = Annotated[str, typer.Option("--board", help="Board name, or a path
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", help="YAML file of the engine; the board's default without it.")
 ]
+DirectoryOption = Annotated[Path, typer.Option("--output", "-o", help="Directory to write.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of everything random.")]

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from hw.errors import InputError
-from sim.host.files import file_mode
+from sim.host.files import file_mode, refused
 
 
 def check_readable(field: str, path: Path) -> None:
@@ -16,7 +16,7 @@ def check_readable(field: str, path: Path) -> None:
 
     Raises `InputError` under the name ``field``.
     """
-    try:
+    with refused(field, path, "a readable file"):
         mode = file_mode(path)
         if mode is None:
             raise InputError(field, str(path), "a file that exists")
@@ -24,33 +24,29 @@ def check_readable(field: str, path: Path) -> None:
             return  # opening it would consume its data
         if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
             raise InputError(field, str(path), "a file, and this is a device")
-        with path.open("rb"):
-            pass
-    except OSError as error:
-        raise InputError(field, str(path), f"a readable file ({error.strerror})") from error
+        path.open("rb").close()
 
 
-def check_writable(field: str, path: Path) -> None:
-    """Refuse an output path that cannot be written, before the work.
+def check_writable(field: str, path: Path | None) -> None:
+    """Refuse an output path that cannot be written, before the work; None is no path.
 
     Raises `InputError` when the path is a directory or a file that cannot be written, or its directory is
     missing or cannot be written to.
     """
-    try:
+    if path is None:
+        return
+    with refused(field, path):
         mode = file_mode(path)
         if mode is not None and stat.S_ISDIR(mode):
             raise InputError(field, str(path), "a file, and this is a directory")
         if mode is not None and stat.S_ISREG(mode):
-            with path.open("r+b"):
-                pass
+            path.open("r+b").close()
         elif mode is not None:
             return  # a pipe or device, which only writing to it could try
         above = Path(os.path.realpath(path)).parent
         if not above.is_dir():
             raise InputError(field, str(path), "in a directory that exists")
-    except OSError as error:
-        raise InputError(field, str(path), f"writable ({error.strerror})") from error
-    _try(field, path, above)
+        _try(above)
 
 
 def check_directory(field: str, path: Path) -> None:
@@ -60,14 +56,12 @@ def check_directory(field: str, path: Path) -> None:
     to.
     """
     above = path
-    try:
+    with refused(field, path):
         while file_mode(above) is None and above != above.parent:
             above = above.parent
-    except OSError as error:
-        raise InputError(field, str(path), f"writable ({error.strerror})") from error
-    if not above.is_dir():
-        raise InputError(field, str(path), f"a directory, and {above} is a file")
-    _try(field, path, above)
+        if not above.is_dir():
+            raise InputError(field, str(path), f"a directory, and {above} is a file")
+        _try(above)
 
 
 def check_distinct(*named: tuple[str, Path | None]) -> None:
@@ -92,10 +86,6 @@ def check_distinct(*named: tuple[str, Path | None]) -> None:
             raise InputError(name, str(path), f"another file than {first}")
 
 
-def _try(field: str, path: Path, directory: Path) -> None:
+def _try(directory: Path) -> None:
     """Make a file in a directory and drop it: the only test that is right for every file system and user."""
-    try:
-        with tempfile.TemporaryFile(dir=directory):
-            pass
-    except OSError as error:
-        raise InputError(field, str(path), f"writable ({error.strerror})") from error
+    tempfile.TemporaryFile(dir=directory).close()

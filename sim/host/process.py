@@ -41,6 +41,15 @@ def undone_when_terminated() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+def output_of(*command: str, seconds: float = 60) -> str | None:
+    """Return a command's output, or None when it is missing, fails or hangs."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
 def supervise(
     command: Sequence[str],
     *,

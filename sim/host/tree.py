@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,15 @@ class Process:
     began: str  #: In the clock's ticks: another process of the same number began at another time.
     parent: int
     resident_bytes: int
+
+
+def available_bytes() -> int:
+    """Return the memory a program could get without swapping; Linux says so, elsewhere all there is."""
+    try:
+        found = re.search(r"MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text())
+    except OSError:
+        found = None
+    return 1024 * int(found[1]) if found else _PAGE_BYTES * os.sysconf("SC_PHYS_PAGES")
 
 
 def process(pid: int) -> Process | None:

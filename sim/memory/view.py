@@ -97,9 +97,7 @@ class MemoryView:
         return dict(json.loads(self._library.loom_counters(self._handle)))
 
     def errors(self, *, at_end: bool = False) -> list[str]:
-        """Return the protocol violations so far, the first ones in full; ``at_end`` also bursts still under
-        way.
-        """
+        """Return protocol violations so far, the first in full; ``at_end`` also bursts still under way."""
         return str(self._library.loom_errors(self._handle, int(at_end)).decode()).splitlines()
 
     def refuse(self, port: int, *, write: bool, skip: int) -> None:

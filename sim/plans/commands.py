@@ -105,10 +105,7 @@ def checked_plan(path: Path) -> Plan:
 
 
 def model_of_plan(
-    document: Any,
-    model: str | None,
-    dimensions: Mapping[str, int],
-    shapes: Mapping[str, Sequence[int]],
+    document: Any, model: str | None, dimensions: Mapping[str, int], shapes: Mapping[str, Sequence[int]]
 ) -> tuple[str, Any]:
     """Return the name and graph of the model of a plan.json's content, for `hw.scheduler.check.check.check`.
 

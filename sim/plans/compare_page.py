@@ -35,11 +35,11 @@ _STYLE = """
 """
 _SAVED = """
 Against the better order of Belady with first-fit, COSMA's baseline; below M_R, where operators do not fit
-whole, against keeping greedily what fits. Whole tensors are COSMA’s model; all techniques are bands,
-windows and pipelines, with the parameters that bands read again counted in. ✓: proven optimal, over all
-orders.
+whole, against keeping tensors greedily while they fit. Whole tensors are COSMA’s model; all techniques are
+bands, windows and pipelines, with the parameters that bands read again counted in. ✓: proven optimal, over
+all orders.
 """
-_TRAFFIC = "100 % is that baseline. Lines: what no plan with whole tensors in any order is below."
+_TRAFFIC = "100 % is that baseline. Lines: the bound of all plans with whole tensors, in any order."
 _SUMMARIES = """
 Means over the networks in which the baseline moves anything: in the others there is nothing to save.
 """

@@ -31,9 +31,7 @@ class Delivery(enum.StrEnum):
 
 
 def moved_beyond(plan: Plan, problem: Problem) -> int:
-    """Return the bytes that a plan moves beyond those its network must: avoidable bytes, and the parameters
-    that bands read again.
-    """
+    """Return the bytes beyond the network's compulsory ones: avoidable ones, and parameters read again."""
     parameters = sum(operator.weight_bytes for operator in problem.graph.operators)
     compulsory = problem.compulsory * problem.word_bytes
     extra = plan.totals.compulsory_bytes - compulsory + plan.totals.parameter_bytes - parameters

@@ -19,12 +19,7 @@ _STEP_COLUMNS = (
 )  # fmt: skip
 
 
-def render_plan(
-    plan: Plan,
-    path: Path,
-    *,
-    curve: Curve | None = None,
-) -> None:
+def render_plan(plan: Plan, path: Path, *, curve: Curve | None = None) -> None:
     """Write the page of a plan in which `hw.scheduler.check.check` finds no problem.
 
     Raises `InputError` when the path cannot be written.

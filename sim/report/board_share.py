@@ -20,9 +20,7 @@ Share = tuple[Resources, Board]
 
 
 def share_of_board(report: Report) -> Share | None:
-    """Return the estimate and the board; None where the report is of another state of engine or board than
-    the one that is installed.
-    """
+    """Return the estimate and the board; None where engine or board have changed since the report."""
     try:
         engine, board = find_engine(report.engine), load_board(report.board)
         config = TypeAdapter(engine.config_type).validate_python(report.config)
@@ -34,9 +32,7 @@ def share_of_board(report: Report) -> Share | None:
 
 
 def resource_lines(shares: Sequence[Share | None]) -> list[Line]:
-    """Return a line for each kind of resource, with a cell for each run: how many, and which share that
-    is.
-    """
+    """Return a line for each kind of resource, with a cell for each run: the number and its share."""
     names = [name for name, _ in next(share for share in shares if share is not None)[0].items()]
     return [
         Line(

@@ -111,19 +111,13 @@ def roofline(runs: Labelled) -> go.Figure:
         for label, report in runs
         if report.work.useful_macs and report.traffic.useful_bytes and report.work.mac_slots_per_cycle
     ]
-    reach = [
-        intensity
-        for _, report in shown
-        for intensity in (
-            report.roofline.intensity_macs_per_byte,
-            report.roofline.compulsory_intensity_macs_per_byte,
-            report.work.mac_slots_per_cycle / report.roofline.memory_ceiling_bytes_per_cycle,
-        )
-    ]
     roofs = dict.fromkeys(
         (report.work.mac_slots_per_cycle, report.roofline.memory_ceiling_bytes_per_cycle)
         for _, report in shown
     )
+    reach = [slots / slope for slots, slope in roofs]
+    for _, report in shown:
+        reach += [report.roofline.intensity_macs_per_byte, report.roofline.compulsory_intensity_macs_per_byte]
     for slots, slope in roofs:
         low, ridge, high = min(reach) / 10, slots / slope, 10 * max(reach)
         name = f"{slots:,} MAC/cycle, {slope:.4g} B/cycle"
@@ -161,11 +155,7 @@ def roofline(runs: Labelled) -> go.Figure:
     figure.update_xaxes(title="useful MACs a byte")
     figure.update_yaxes(title="useful MACs a cycle")
     if shown:
-        rates = [
-            rate
-            for _, report in shown
-            for rate in (report.work.macs_per_cycle, report.work.mac_slots_per_cycle)
-        ]
+        rates = [slots for slots, _ in roofs] + [report.work.macs_per_cycle for _, report in shown]
         figure.update_xaxes(log_axis(min(reach) / 2.5, max(reach) * 2.5))
         figure.update_yaxes(log_axis(min(*rates, max(rates) / 5) / 1.5, max(rates) * 1.5))
     else:

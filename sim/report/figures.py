@@ -186,7 +186,9 @@ def lines(reports: Sequence[Report], rows: Sequence[Row]) -> Iterator[Line]:
         group, _, star = path.rpartition(".")
         if star != "*":
             cells = tuple(
-                _bounded(report, path).format(show(_at(report, path)))
+                _BOUNDED.get(path * report.prediction.predicted_lower_bound, "{}").format(
+                    show(_at(report, path))
+                )
                 if multiplies(report) or group != "work"
                 else MISSING
                 for report in reports
@@ -198,11 +200,6 @@ def lines(reports: Sequence[Report], rows: Sequence[Row]) -> Iterator[Line]:
         for key in dict.fromkeys(key for table in tables for key in table):
             cells = tuple(show(table[key]) if key in table else MISSING for table in tables)
             yield Line(label=label.format(key.replace("_", " ")), meaning=meanings[group], cells=cells)
-
-
-def _bounded(report: Report, path: str) -> str:
-    """Return the text around a figure."""
-    return _BOUNDED.get(path, "{}") if report.prediction.predicted_lower_bound else "{}"
 
 
 def multiplies(report: Report) -> bool:
@@ -245,9 +242,7 @@ def labels(reports: Sequence[Report]) -> list[str]:
 
 
 def named_by_file(reports: Sequence[Report], files: Sequence[Path]) -> list[Report]:
-    """Return reports the names of their files where they have no label, and beside it where others have the
-    same.
-    """
+    """Name reports by their files where they have no label, and beside the label where others have it too."""
     own = [report.label for report in reports]
     return [
         report

@@ -26,9 +26,7 @@ class Headline:
 
 
 def exact_tile(exact: Iterable[bool | None], engine: str = "") -> Headline:
-    """Return the headline of runs that were compared with the golden model; None stands for one that was not,
-    as it computed nothing.
-    """
+    """Return the headline of runs compared with the golden model; None stands for a control-only run."""
     given = list(exact)
     found = [value for value in given if value is not None]
     label = f"{engine}: equals the golden model" if engine else "Equals the golden model"

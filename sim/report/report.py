@@ -59,9 +59,7 @@ def derived(figures: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             "macs_per_cycle": per_cycle,
             "macs_per_second": per_cycle * cycles["clock_mhz"] * 1e6,
         },
-        "traffic": {
-            "useful_over_compulsory_ratio": useful_bytes / compulsory_bytes if counted else None,
-        },
+        "traffic": {"useful_over_compulsory_ratio": useful_bytes / compulsory_bytes if counted else None},
         "roofline": {
             "memory_bound_cycles": memory_bound_cycles,
             "bound_cycles": bound_cycles,

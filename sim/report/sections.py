@@ -202,8 +202,7 @@ class PredictionSection:
         float, doc("(predicted - measured) / measured cycles; negative when the model is too fast.")
     ]
     predicted_lower_bound: Annotated[
-        bool,
-        doc("Whether values of the inputs, and not shapes alone, add cycles and bytes: gathering does."),
+        bool, doc("Whether values of the inputs, and not shapes alone, add cycles and bytes: gathering does.")
     ] = False
     predicted_read_bytes: Annotated[Count, doc("Useful bytes read after the engine's formula.")]
     predicted_write_bytes: Annotated[Count, doc("Useful bytes written after the engine's formula.")]

@@ -68,9 +68,7 @@ def hover(texts: Sequence[Any]) -> dict[str, object]:
 
 
 def menu(labels: Sequence[str], traces_each: int, **place: object) -> dict[str, Any]:
-    """Return a menu that shows the traces of one label at a time, ``traces_each`` of them; labels are
-    HTML.
-    """
+    """Return a menu that shows the traces of one label (HTML) at a time, ``traces_each`` of them."""
     buttons = [
         {
             "label": label,

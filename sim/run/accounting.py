@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from pydantic import ValidationError
 
 from hw.errors import InputError
 from hw.prediction import Prediction
+from sim.host.process import output_of
 from sim.report.report import ADAPTER, FORMAT, Report, derived, refusal
 from sim.report.sections import total
 
@@ -180,20 +180,14 @@ def git_revision() -> str | None:
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return None
-    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return answer.stdout.strip()
+    described = ("describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
+    return output_of("git", "-C", str(root), *described, seconds=10)
 
 
 def _port(
     name: str, channel: int, moved: Mapping[str, int] | None, counters: Mapping[str, int]
 ) -> dict[str, Any] | None:
-    """Return a port's useful bytes by the kernel's counters, else by the memory model; None if both are
-    missing.
-    """
+    """Return a port's useful bytes by the kernel's counters, else by the memory model; None without both."""
     counted = {way: counters[key] for way in _DIRECTIONS if (key := f"{name}_{way}_bytes") in counters}
     if not counted:
         if moved is None:

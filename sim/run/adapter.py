@@ -25,8 +25,8 @@ UNWRITTEN = "(unwritten memory)"
 #: The fault of a launch that a memory's error ended.
 BUS_ERROR = (
     "A memory answered with an error (SLVERR or DECERR), which ended the launch: status {status}, and "
+    "no results"
 )
-BUS_ERROR += "no results"
 #: Prefix of the names of saturated shares: see `EngineAdapter.errors`.
 SATURATED = "saturated_"
 
@@ -132,9 +132,7 @@ class EngineAdapter(abc.ABC):
         return tensors
 
     def input_file(self, option: str, value: str) -> InputFile:
-        """Return the kind of input file behind an option; refuse another engine's option and its ``value``
-        with `InputError`.
-        """
+        """Return an option's input file; refuse another engine's option and its ``value`` (`InputError`)."""
         for kind in self.input_files:
             if kind.option == option:
                 return kind
@@ -208,9 +206,7 @@ class EngineAdapter(abc.ABC):
         return (BUS_ERROR.format(status=status),) if status else ()
 
     def job_cycles(self, job: Any, config: Any, buffers: Buffers) -> dict[str, int]:
-        """Read the cycles of each job of the launch from the kernel's output, by name, in order; nothing
-        where a launch is one job.
-        """
+        """Read the cycles of each job of a launch, by name, in order; nothing where a launch is one job."""
         return {}
 
     def label(self, job: Any, config: Any) -> str:

@@ -11,12 +11,12 @@ import numpy as np
 
 from hw.board import Board
 from hw.design import Design
-from hw.errors import InputError
 from hw.launch import Buffers, Launch
 from sim.bench.plan import PROGRESS_FILE, Answer, BenchPlan
 from sim.bench.top import TOP, bench_top
 from sim.build.control import without_data
 from sim.build.simulator import Built, SimulationError, build, run
+from sim.host.files import refused
 from sim.host.progress import ProgressLine
 from sim.memory.config import CONFIG_VARIABLE, model_sources
 from sim.run.adapter import FaultyLaunch
@@ -105,11 +105,9 @@ def simulate(
         ],
         cycle_limit=_LIMIT_FACTOR * expected_cycles + _LIMIT_EXTRA_CYCLES,
     )
-    try:
+    with refused("directory", directory):
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
-    except OSError as error:
-        raise InputError("directory", str(directory), f"writable ({error.strerror})") from error
     built = build_kernel(design, trace=waves is not None)
     wave_file = None if waves is None else waves.absolute().with_suffix(f".{built.trace}")
     try:

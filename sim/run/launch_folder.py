@@ -36,8 +36,8 @@ from pydantic.dataclasses import dataclass
 from hw.edge import read_json, validate
 from hw.errors import InputError
 from hw.launch import Buffer, Launch
-from sim.host.files import write_text
-from sim.report.sections import Hardware
+from sim.host.files import refused, write_text
+from sim.report.sections import Count, Hardware, doc
 from sim.run.adapter import FaultyLaunch
 
 LAUNCH_FORMAT: Literal["loomwork-launch-1"] = "loomwork-launch-1"
@@ -51,13 +51,8 @@ _FIELD = "launch folder"
 _STRICT = ConfigDict(extra="forbid", strict=True)
 
 Bytes = NDArray[np.uint8]
-Count = Annotated[int, Field(ge=0)]
 Identifier = Annotated[str, Field(pattern="^[a-z][a-z0-9_]*$")]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{12}$")]
-
-
-def _doc(text: str) -> Any:
-    return Field(description=text)
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
@@ -65,17 +60,17 @@ class Scalar:
     """A number the host writes to a register."""
 
     kind: Literal["scalar"] = "scalar"
-    name: Annotated[Identifier, _doc("Name in the argument table.")]
-    offset: Annotated[Count, _doc("Byte offset of its register.")]
-    value: Annotated[int, Field(ge=0, lt=1 << 32), _doc("The register's 32 bits.")]
+    name: Annotated[Identifier, doc("Name in the argument table.")]
+    offset: Annotated[Count, doc("Byte offset of its register.")]
+    value: Annotated[int, Field(ge=0, lt=1 << 32), doc("The register's 32 bits.")]
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
 class BufferLink:
     """A place in a buffer that receives another buffer's address."""
 
-    offset: Annotated[Count, _doc("Where in the buffer a 64-bit number lies, little endian, in bytes.")]
-    argument: Annotated[Identifier, _doc("The buffer whose address is added to it before the call.")]
+    offset: Annotated[Count, doc("Where in the buffer a 64-bit number lies, little endian, in bytes.")]
+    argument: Annotated[Identifier, doc("The buffer whose address is added to it before the call.")]
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
@@ -83,37 +78,37 @@ class Pointer:
     """A buffer whose address the host writes to a register."""
 
     kind: Literal["pointer"] = "pointer"
-    name: Annotated[Identifier, _doc("Name in the argument table, and of the buffer's files.")]
-    offset: Annotated[Count, _doc("Byte offset of its register, 64 bits.")]
-    port: Annotated[str, _doc("AXI port of the kernel that reaches it.")]
-    memory: Annotated[str, _doc("Memory of the board behind that port, or the host's.")]
+    name: Annotated[Identifier, doc("Name in the argument table, and of the buffer's files.")]
+    offset: Annotated[Count, doc("Byte offset of its register, 64 bits.")]
+    port: Annotated[str, doc("AXI port of the kernel that reaches it.")]
+    memory: Annotated[str, doc("Memory of the board behind that port, or the host's.")]
     size_bytes: Annotated[
-        Count, _doc("Length of the buffer; 0: there is none, and the kernel does not use it.")
+        Count, doc("Length of the buffer; 0: there is none, and the kernel does not use it.")
     ]
     given: Annotated[
-        bool, _doc("Whether `buffers` has its bytes before the call; otherwise they may have any value.")
+        bool, doc("Whether `buffers` has its bytes before the call; otherwise they may have any value.")
     ]
-    output: Annotated[bool, _doc("Whether its bytes after the call go to `results`.")]
-    links: Annotated[tuple[BufferLink, ...], _doc("Addresses of other buffers within it.")] = ()
+    output: Annotated[bool, doc("Whether its bytes after the call go to `results`.")]
+    links: Annotated[tuple[BufferLink, ...], doc("Addresses of other buffers within it.")] = ()
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
 class Manifest:
     """One kernel call: ``launch.json``."""
 
-    format: Annotated[Literal["loomwork-launch-1"], _doc("Format and its version.")] = LAUNCH_FORMAT
-    engine: Annotated[str, _doc("Name of the engine.")]
-    kernel: Annotated[str, _doc("Name of the kernel.")]
-    board: Annotated[str, _doc("Name of the board.")]
-    config: Annotated[dict[str, Any], _doc("The engine's configuration, every key.")]
+    format: Annotated[Literal["loomwork-launch-1"], doc("Format and its version.")] = LAUNCH_FORMAT
+    engine: Annotated[str, doc("Name of the engine.")]
+    kernel: Annotated[str, doc("Name of the kernel.")]
+    board: Annotated[str, doc("Name of the board.")]
+    config: Annotated[dict[str, Any], doc("The engine's configuration, every key.")]
     config_hash: Annotated[
-        Digest, _doc("Hash of engine, configuration and board: the kernel's must be the same.")
+        Digest, doc("Hash of engine, configuration and board: the kernel's must be the same.")
     ]
-    seed: Annotated[Count, _doc("Seed of everything random in the inputs.")]
-    inputs: Annotated[tuple[Identifier, ...], _doc("Options of the user's files that are kept.")]
+    seed: Annotated[Count, doc("Seed of everything random in the inputs.")]
+    inputs: Annotated[tuple[Identifier, ...], doc("Options of the user's files that are kept.")]
     arguments: Annotated[
         tuple[Annotated[Scalar | Pointer, Field(discriminator="kind")], ...],
-        _doc("Arguments in the order of the call."),
+        doc("Arguments in the order of the call."),
     ]
 
     def __post_init__(self) -> None:
@@ -162,19 +157,19 @@ class Manifest:
 class RunRecord:
     """Counters, time and tools of a run: ``results/run.json``."""
 
-    format: Annotated[Literal["loomwork-run-1"], _doc("Format and its version.")] = RUN_FORMAT
-    config_hash: Annotated[Digest, _doc("That of the launch.")]
+    format: Annotated[Literal["loomwork-run-1"], doc("Format and its version.")] = RUN_FORMAT
+    config_hash: Annotated[Digest, doc("That of the launch.")]
     counters: Annotated[
-        dict[str, Count] | None, _doc("The kernel's counters by name; null when they could not be read.")
+        dict[str, Count] | None, doc("The kernel's counters by name; null when they could not be read.")
     ]
-    hardware: Annotated[Hardware | None, _doc("Of a run on hardware: on which, and how long.")] = None
+    hardware: Annotated[Hardware | None, doc("Of a run on hardware: on which, and how long.")] = None
     simulation: Annotated[
-        dict[str, Any] | None, _doc("Of a replay: the report's `simulation` without its rate.")
+        dict[str, Any] | None, doc("Of a replay: the report's `simulation` without its rate.")
     ] = None
-    memory: Annotated[list[dict[str, Any]], _doc("Of a replay: the counts of the memory models.")] = Field(
+    memory: Annotated[list[dict[str, Any]], doc("Of a replay: the counts of the memory models.")] = Field(
         default_factory=list
     )
-    tool_versions: Annotated[dict[str, str], _doc("Of a replay: versions of the tools.")] = Field(
+    tool_versions: Annotated[dict[str, str], doc("Of a replay: versions of the tools.")] = Field(
         default_factory=dict
     )
 
@@ -283,10 +278,8 @@ def read_results(directory: Path, manifest: Manifest) -> tuple[dict[str, Bytes],
 
 
 def _bytes(path: Path, entry: Pointer) -> Bytes:
-    try:
+    with refused("buffer file", path, "readable"):
         content = np.fromfile(path, np.uint8)
-    except OSError as error:
-        raise InputError("buffer file", str(path), f"readable ({error.strerror})") from error
     if content.size != entry.size_bytes:
         raise InputError(f"bytes of {path}", content.size, f"{entry.size_bytes}, as the launch says")
     return content
@@ -307,7 +300,7 @@ def _load(path: Path, adapter: TypeAdapter[Any], version: str) -> Any:
 @contextmanager
 def _fresh(directory: Path) -> Iterator[Path]:
     """Return a folder beside ``directory`` that replaces it once all is written."""
-    try:
+    with refused(_FIELD, directory):
         directory.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{directory.name}.", dir=directory.parent) as beside:
             fresh = Path(beside) / "new"
@@ -321,8 +314,6 @@ def _fresh(directory: Path) -> Iterator[Path]:
             except OSError:
                 old.rename(directory)
                 raise
-    except OSError as error:
-        raise InputError(_FIELD, str(directory), f"writable ({error.strerror})") from error
 
 
 def schema_text() -> str:

@@ -129,9 +129,7 @@ def channel_traffic(
 def uncounted_traffic(
     ports: Sequence[str], placement: Mapping[str, int], board: Board
 ) -> list[dict[str, Any]]:
-    """Return the entries of `channel_traffic` for hardware, whose memories count nothing: bytes of the bus
-    and of each port are None.
-    """
+    """Return `channel_traffic` of hardware, whose memories count nothing: all bytes are None."""
     behind: dict[tuple[str, int], dict[str, None]] = {}
     for port in ports:
         behind.setdefault((memory_of_port(port, board).name, placement[port]), {})[port] = None

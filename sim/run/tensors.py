@@ -64,9 +64,7 @@ def save_tensors(path: Path, tensors: Mapping[str, NDArray[Any]]) -> None:
 
 
 def save_results(path: Path, results: Mapping[str, NDArray[Any]], golden: Mapping[str, NDArray[Any]]) -> None:
-    """Write the results of a run and the golden model's integers: ``golden_int`` for a single output, else
-    ``golden_NAME_int`` for each.
-    """
+    """Write results and the golden integers: ``golden_int`` of a single output, else ``golden_NAME_int``."""
     if len(golden) == 1:
         named = {"golden_int": next(iter(golden.values()))}
     else:

@@ -14,7 +14,7 @@ from hw.board import load_board
 from sim.report.style import BUSY, FAINT, IDLE, INK, RUNS, log_axis, menu, styled
 from sim.sweep.figures import pareto_front
 from sim.sweep.points import PointResult, Value
-from sim.sweep.results import PredictionError, SweepResults, compared, worst_prediction
+from sim.sweep.results import SweepResults, compared, worst_prediction
 from sim.sweep.rows import short_names
 
 PREDICTED, SIMULATED = "#a9d0d6", "#2a7f8e"
@@ -32,14 +32,10 @@ def describe(results: SweepResults, result: PointResult) -> str:
     """Return a point's number, parameters and main figures in HTML, for its mark."""
     names = short_names(results)
     chosen = ", ".join(f"{names[name]} {value}" for name, value in result.point.parameters.items())
-    figures = [f"{value:,.0f} {TITLES.get(name, name)}" for name, value in _main_figures(result)]
+    main = [name for name in ("cycles", "dsp", "lut", "bram36", "uram", "bytes") if name in result.figures]
+    figures = [f"{result.figures[name]:,.0f} {TITLES.get(name, name)}" for name in main]
     lines = [f"<b>point {result.number}</b>, {result.fidelity}", escape(chosen), ", ".join(figures)]
     return "<br>".join(filter(None, [*lines, escape(result.failure)]))
-
-
-def _main_figures(result: PointResult) -> list[tuple[str, float]]:
-    names = ("cycles", "dsp", "lut", "bram36", "uram", "bytes")
-    return [(name, result.figures[name]) for name in names if name in result.figures]
 
 
 def _marks(results: SweepResults, points: Sequence[PointResult]) -> dict[str, Any]:
@@ -62,22 +58,13 @@ def pareto(results: SweepResults, resource: str) -> go.Figure:
         cycles = f"{workload}.cycles" if workload else "cycles"
         shown = [point for point in results.points if cycles in point.figures and cost in point.figures]
         sound = [point for point in shown if not point.failure]
+        by_model = {
+            known: [p for p in sound if (p.fidelity == "prediction") == known] for known in (True, False)
+        }
         groups = [
             ("left out by a constraint", [point for point in shown if point.failure], IDLE, "x-thin-open", 5),
-            (
-                "predicted",
-                [point for point in sound if point.fidelity == "prediction"],
-                PREDICTED,
-                "circle",
-                7,
-            ),
-            (
-                "simulated",
-                [point for point in sound if point.fidelity != "prediction"],
-                SIMULATED,
-                "circle",
-                9,
-            ),
+            ("predicted", by_model[True], PREDICTED, "circle", 7),
+            ("simulated", by_model[False], SIMULATED, "circle", 9),
             ("front of all objectives", [point for point in sound if point.on_front], INK, "circle-open", 12),
         ]
         for name, points, colour, symbol, size in groups:
@@ -198,11 +185,9 @@ def heat(results: SweepResults, objective: str) -> go.Figure:
 
 def _range(values: Sequence[float], least: bool) -> dict[str, float]:
     low, high = min(values, default=0.0), max(values, default=1.0)
-    return (
-        {"zmin": low, "zmax": max(high, 1.25 * low)}
-        if least
-        else {"zmin": min(low, 0.8 * high), "zmax": high}
-    )
+    if least:
+        return {"zmin": low, "zmax": max(high, 1.25 * low)}
+    return {"zmin": min(low, 0.8 * high), "zmax": high}
 
 
 def roofline(results: SweepResults) -> go.Figure:
@@ -306,7 +291,10 @@ def predictions(results: SweepResults) -> go.Figure:
             mode="markers",
             name=escape(workload),
             marker={"color": RUNS[number % len(RUNS)], "size": 9},
-            customdata=[[_compared_text(each), each.number] for each in of],
+            customdata=[
+                [f"<b>point {each.number}</b>, {escape(each.workload)}<br>{each.words}", each.number]
+                for each in of
+            ],
             hovertemplate="%{customdata[0]}<extra></extra>",
         )
     styled(figure, height=430)
@@ -327,10 +315,6 @@ def predictions(results: SweepResults) -> go.Figure:
     dense = max(measured, default=1) < _SPAN * min(measured, default=1)
     figure.update_xaxes(type="log", dtick="D2" if dense else 1, title="cycles measured", tickformat="~s")
     return figure.update_yaxes(range=[-most, most], ticksuffix=" %", title="prediction too long by")
-
-
-def _compared_text(each: PredictionError) -> str:
-    return f"<b>point {each.number}</b>, {escape(each.workload)}<br>{each.words}"
 
 
 def _values(points: Sequence[PointResult], name: str) -> list[Value]:

@@ -16,9 +16,7 @@ from sim.sweep.spec import SweepSpec
 
 
 def predicted_figures(prediction: Prediction, clock_mhz: float) -> dict[str, float]:
-    """Return the figures of a workload by its prediction; ``utilization`` is 0 where there is no
-    multiplier.
-    """
+    """Return a workload's figures by its prediction; ``utilization`` is 0 without a multiplier."""
     cycles = prediction.cycles_total
     return _workload_figures(
         cycles=cycles,

@@ -6,25 +6,19 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from sim.host.files import write_text
+from sim.host.files import csv_text, write_text
 from sim.report.parts import Headline, chart, write_page
 from sim.report.text import percent, signed_percent, whole
 from sim.sweep import charts
 from sim.sweep.monotone import Slower, slower_though_larger
 from sim.sweep.points import PointResult
 from sim.sweep.results import SweepResults, compared, worst_prediction
-from sim.sweep.rows import (
-    config_text,
-    csv_text,
-    json_text,
-    reports,
-    rows,
-    short_names,
-    verilog_command,
-)
+from sim.sweep.rows import config_text, json_text, reports, rows, short_names, verilog_command
 
 #: Warnings of one kind that are shown; all are counted.
 _SHOWN = 12
+#: Titles of the charts of cycles against another figure.
+_FRONTS = {"dsp": "Cycles and DSP", "bram36": "Cycles and block RAM", "bytes": "Cycles and bytes"}
 
 
 def write_sweep_page(results: SweepResults, page: Path, table: Path, document: Path) -> list[str]:
@@ -32,7 +26,7 @@ def write_sweep_page(results: SweepResults, page: Path, table: Path, document: P
 
     Raises `InputError` when one of them cannot be written.
     """
-    write_text(table, csv_text(results))
+    write_text(table, csv_text(rows(results)))
     write_text(document, json_text(results))
     slower = slower_though_larger(results)
     columns = [name for name in next(rows(results), {}) if "." not in name or name in short_names(results)]
@@ -46,11 +40,7 @@ def write_sweep_page(results: SweepResults, page: Path, table: Path, document: P
         tiles=_tiles(results, slower),
         fronts=[
             (title, chart(charts.pareto(results, name), f"front-{name}", image=True))
-            for name, title in (
-                ("dsp", "Cycles and DSP"),
-                ("bram36", "Cycles and block RAM"),
-                ("bytes", "Cycles and bytes"),
-            )
+            for name, title in _FRONTS.items()
         ],
         parallel=chart(charts.parallel(results), "parallel", image=True),
         heats=[

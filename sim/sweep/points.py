@@ -77,9 +77,7 @@ class PointResult:
         return FIDELITIES[max(known, default=0)]
 
     def outcome(self, fidelity: Fidelity, *, engine: str = "", workload: str = "") -> Evaluation | None:
-        """Return the evaluation of a workload, or of an engine's synthesis, by a fidelity; None if
-        missing.
-        """
+        """Return the evaluation of a workload or an engine's synthesis by a fidelity; None if missing."""
         for outcome in self.outcomes:
             same = workload in ("", outcome.workload) and engine in ("", outcome.engine)
             if outcome.fidelity == fidelity and same:

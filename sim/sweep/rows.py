@@ -1,9 +1,7 @@
-"""The points of a sweep as rows: for the page's table, and as CSV and JSON."""
+"""The points of a sweep as rows: for the tables, and as JSON."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import shlex
 from collections.abc import Iterator, Mapping
@@ -59,17 +57,6 @@ def rows(results: SweepResults) -> Iterator[dict[str, Any]]:
             "on_front": result.on_front,
             "failure": result.failure,
         }
-
-
-def csv_text(results: SweepResults) -> str:
-    """Return a line for each point; an unknown figure is empty."""
-    found = list(rows(results))
-    columns = dict.fromkeys(name for row in found for name in row)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(columns), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(found)
-    return text.getvalue()
 
 
 def json_text(results: SweepResults) -> str:

@@ -69,7 +69,8 @@ class Space:
             name: values[index] for (name, values), index in zip(self.axes.items(), place, strict=True)
         }
         for name, expression in self._derived.items():
-            own = {key.partition(".")[2]: value for key, value in chosen.items() if _same(key, name)}
+            engine = f"{name.partition('.')[0]}."
+            own = {k.removeprefix(engine): value for k, value in chosen.items() if k.startswith(engine)}
             chosen[name] = evaluated(expression.text, {**self.spec.scope(chosen), **own})
         return chosen
 
@@ -110,10 +111,6 @@ class Space:
     def _none(self) -> list[Place]:
         texts = " and ".join(self._constraints) or "none"
         raise InputError("constraints", texts, "such that a design keeps them")
-
-
-def _same(key: str, name: str) -> bool:
-    return key.partition(".")[0] == name.partition(".")[0]
 
 
 def _numbers(rng: random.Random, size: int) -> Iterator[int]:

@@ -142,9 +142,7 @@ class SweepSpec:
         return {name: found for engine in self.engines.values() for name, found in engine.workloads.items()}
 
     def scope(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the values of parameters by their names in expressions: ``attention.rows``, and ``rows``
-        where only one engine has it.
-        """
+        """Return parameters by names of expressions: ``attention.rows``; ``rows`` if only one has it."""
         short = [name.partition(".")[2] for name in parameters]
         named = {name.partition(".")[2]: value for name, value in parameters.items()}
         return {name: value for name, value in named.items() if short.count(name) == 1} | dict(parameters)
@@ -197,8 +195,7 @@ def read_spec(path: Path) -> SweepSpec:
             raise document.error(("boards", number), error.legal) from error
     engines = {
         name: dataclasses.replace(
-            engine,
-            workloads={key: _absolute(asked, folder) for key, asked in engine.workloads.items()},
+            engine, workloads={key: _absolute(asked, folder) for key, asked in engine.workloads.items()}
         )
         for name, engine in spec.engines.items()
     }

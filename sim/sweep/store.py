@@ -114,7 +114,8 @@ class Store:
         text = json.dumps(spec)
         with self._writing() as connection:
             others = []
-            for owner in self._owners() - {self.owner}:
+            owners = {owner for (owner,) in connection.execute("SELECT DISTINCT owner FROM claims")}
+            for owner in owners - {self.owner}:
                 if self._gone(owner):
                     connection.execute("DELETE FROM claims WHERE owner = ?", (owner,))
                 else:
@@ -130,7 +131,10 @@ class Store:
                 connection.executemany("INSERT OR REPLACE INTO sweep VALUES (?, ?)", rows)
                 connection.execute("DELETE FROM points")
                 connection.execute("DELETE FROM parts")
-            connection.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?)", self._presence())
+            connection.execute(
+                "INSERT OR REPLACE INTO claims VALUES (?, ?, ?)",
+                (f"process {self.owner}", self.owner, time.time()),
+            )
 
     def forget_failures(self) -> None:
         """Drop failures: a tool or memory may now be available. Predictions would fail again, and stay."""
@@ -212,12 +216,6 @@ class Store:
             raise InputError(
                 "database", str(self.path), "whole: a point or outcome in it is damaged"
             ) from error
-
-    def _presence(self) -> tuple[str, str, float]:
-        return (f"process {self.owner}", self.owner, time.time())
-
-    def _owners(self) -> set[str]:
-        return {owner for (owner,) in self._connection.execute("SELECT DISTINCT owner FROM claims")}
 
     def _gone(self, owner: str) -> bool:
         """Return whether a process has ended: seen on this machine; silent for `LAPSE_SECONDS` on another."""

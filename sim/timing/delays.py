@@ -32,16 +32,9 @@ _Cell = Literal[
     "dsp_register_clock_to_out", "dsp_setup",
 ]  # fmt: skip
 _Net = Literal[
-    "lut_to_ff",
-    "lut_to_carry",
-    "lut_to_mux",
-    "carry_to_ff",
-    "fabric_to_ff",
-    "routed",
-    "routed_spread",
-    "routed_deviation",
-    "long_wire",
-]
+    "lut_to_ff", "lut_to_carry", "lut_to_mux", "carry_to_ff", "fabric_to_ff", "routed", "routed_spread",
+    "routed_deviation", "long_wire",
+]  # fmt: skip
 #: Picoseconds by name; comments in ``delays.yaml`` explain each.
 Delays = Mapping[_Cell | _Net, float]
 
@@ -64,11 +57,8 @@ def load_delays(path: Path = FILE) -> Delays:
     """Read the delays; `InputError` for a missing or unknown name, or a source missing from the table."""
     document = read_document(path)
     form = validate(document, TypeAdapter(_DelaysForm))
-    for group, entries, names in (
-        ("cells", form.cells, get_args(_Cell)),
-        ("nets", form.nets, get_args(_Net)),
-    ):
-        for name in names:
+    for group, entries, kind in (("cells", form.cells, _Cell), ("nets", form.nets, _Net)):
+        for name in get_args(kind):
             if name not in entries:
                 raise document.error((group,), f"a table with {name}", value="missing")
             if entries[name].source not in form.sources:

@@ -84,9 +84,7 @@ class Estimate:
     worst_slack_ps: float
     logic_depth: int  #: Cells between the registers of the slowest path.
     places: tuple[EndpointGroup, ...]  #: The same by part and source file, worst first.
-    paths: tuple[
-        TimingPath, ...
-    ]  #: The slowest path to each of the worst registers, worst first, one a register.
+    paths: tuple[TimingPath, ...]  #: The slowest path to each of the worst registers, worst first.
     widest: tuple[PathNet, ...]  #: The nets with the most loads, most first.
 
 

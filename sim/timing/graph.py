@@ -50,9 +50,8 @@ class TimingGraph:
         crossing: float = 0.0,
         die_of: Callable[[str], int] | None = None,
     ) -> None:
-        self._placed: list[
-            tuple[int, str, PartTiming]
-        ] = []  # where the nets of a placement begin, path, part
+        #: Where the nets of a placement begin, its path, its part.
+        self._placed: list[tuple[int, str, PartTiming]] = []
         self._kinds: list[str] = []
         self._joined: list[tuple[int, int]] = []
         #: Register and pin, source line, and part of every pin that the clock samples.
@@ -103,7 +102,7 @@ class TimingGraph:
         self._nets = np.concatenate([arcs[:, 0], captures[:, 0]]).astype(int)
         self._cell_delays = np.concatenate([arcs[:, 2], captures[:, 1]])
         sinks = np.concatenate([arcs[:, 3], captures[:, 2]]).astype(int)
-        placements = self._placements()
+        placements = self._owners("names")
         at = np.where(drivers == Driver.PORT, 0, placements[self._driven_at])[self._nets]
         to = np.concatenate([self._owners("arcs"), self._owners("captures"), np.zeros(len(beside), int)])
         self._between = at != to
@@ -175,17 +174,11 @@ class TimingGraph:
     def _rows(self, name: str, root: Any, *columns: int) -> Any:
         """Return the rows of all placements; ``columns`` are converted to nets of the kernel, or -1."""
         found = np.concatenate([getattr(part, name) for *_, part in self._placed])
-        firsts = np.repeat(
-            [first for first, *_ in self._placed], [len(getattr(part, name)) for *_, part in self._placed]
-        )
+        firsts = np.array([first for first, *_ in self._placed])[self._owners(name)]
         for column in columns:
             nets = found[:, column].astype(int)
             found[:, column] = np.where(nets < 0, -1, root[nets + firsts])
         return found
-
-    def _placements(self) -> Any:
-        """Return for every net the number of its placement."""
-        return np.repeat(np.arange(len(self._placed)), [len(part.names) for *_, part in self._placed])
 
     def _owners(self, name: str) -> Any:
         """Return for every row of all placements the number of its placement."""

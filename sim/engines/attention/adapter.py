@@ -67,9 +67,7 @@ class AttentionAdapter(EngineAdapter):
         return {"o": Layout(job, config).results(buffers)}
 
     def results(self, job: AttentionJob, config: AttentionConfig, integers: Tensors) -> dict[str, Tensor]:
-        """Return ``o`` (float32), ``o_int`` (as in memory) and ``o_scale``: one number, one a head, or ``[H,
-        dv]``.
-        """
+        """Return ``o`` (float32), ``o_int`` (as in memory), ``o_scale``: a number, one a head, or [H, dv]."""
         size = job.inputs.value_size
         scale = job.output_scale[:, :size]
         if (scale == scale[:, :1]).all():

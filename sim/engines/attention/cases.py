@@ -225,9 +225,7 @@ def _tensors(
 
 
 def _paged() -> dict[str, dict[str, Tensor]]:
-    """Return launches in pages: the end of a prefill, bitmaps, and decoding of sequences that share first
-    pages.
-    """
+    """Return launches in pages: the end of a prefill, bitmaps, decoding of sequences with shared pages."""
     rng, span = np.random.default_rng(0), SMALL.tile_span
     prefill = _tensors(rng, 2, 1, 20, 7 * span - 5, 48, 32) | {"causal": np.asarray(True)}
     bitmap = _tensors(rng, 2, 2, 4 * SMALL.rows, 9 * span + 1, 16, 48)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sim.host.options import BoardOption, ConfigOption, SeedOption
+from sim.host.options import BoardOption, ConfigOption, DirectoryOption, SeedOption
 
 
 def register(app: typer.Typer, compare: typer.Typer) -> None:
@@ -25,9 +25,7 @@ def compare_attention(
     measure_up_to: Annotated[
         int, typer.Option("--measure-up-to", help="Tokens up to which gates are simulated; 0 for none.")
     ] = 2048,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Directory to write.")] = Path(
-        "build/compare-attention"
-    ),
+    output: DirectoryOption = Path("build/compare-attention"),
     seed: SeedOption = 0,
 ) -> None:
     """Compare the attention engine with published schedules: useful MACs and bytes over sequence length."""

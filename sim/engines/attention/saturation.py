@@ -22,8 +22,10 @@ def saturation(job: AttentionJob) -> dict[str, float]:
     given = job.exact[..., : job.inputs.value_size].size
     results = sum(_results(job, piece) for piece in job.pieces) / given
     logits = 0.0
-    # A cap limits logits as specified.
-    pieces = [] if job.inputs.cap is not None else [piece for piece in job.pieces if _reaches(piece)]
+    # A cap limits logits as specified; elsewhere scales may be too small for any tensors to saturate one.
+    most = 2 ** (_LOGIT_BITS - 1) - 1
+    uncapped = [] if job.inputs.cap is not None else job.pieces
+    pieces = [piece for piece in uncapped if piece.integers.q.shape[2] * 2.0**14 * _factor(piece) >= most]
     if pieces:
         each = [piece.integers for piece in job.pieces]
         pairs = sum(len(own.q) * own.mask.pairs(own.q.shape[1], own.k.shape[1]) for own in each)
@@ -43,11 +45,6 @@ def _results(job: AttentionJob, piece: Piece) -> int:
 
 def _factor(piece: Piece) -> float:
     return float(piece.integers.scale.multiplier * 2.0**-piece.integers.scale.shift)
-
-
-def _reaches(piece: Piece) -> bool:
-    """Say whether any tensors with these scales could saturate a logit."""
-    return piece.integers.q.shape[2] * 2.0**14 * _factor(piece) >= 2 ** (_LOGIT_BITS - 1) - 1
 
 
 def _logits(piece: Piece) -> int:

@@ -14,7 +14,7 @@ from hw.conv.driver.table import NETWORK, Row, read_table
 from hw.conv.driver.workload import ConvWorkload
 from hw.errors import InputError
 from hw.launch import Buffer, Buffers, Launch, Tensor, Tensors
-from sim.engines.conv.cases import regression
+from sim.engines.conv.cases import as_network, regression
 from sim.engines.conv.demo import conv_demo
 from sim.engines.conv.execute import execute
 from sim.engines.conv.job import LayerJob, NetworkJob, layer_job
@@ -118,13 +118,6 @@ class ConvAdapter(EngineAdapter):
     def demo(self, board: Board) -> Demo:
         """Return a photograph; see `sim.engines.conv.demo`."""
         return conv_demo()
-
-
-def as_network(rows: list[Row]) -> Tensor:
-    """Put a table among tensors."""
-    found = np.empty((), object)
-    found[()] = rows
-    return found
 
 
 ADAPTER = ConvAdapter()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,7 +60,7 @@ def regression() -> Iterator[Case]:
 
 
 def _blocks(memory: str, *, soak: bool = False) -> Case:
-    tensors = {NETWORK: _network(BLOCKS)}
+    tensors = {NETWORK: as_network(BLOCKS)}
     return Case(
         name=f"blocks_{memory}", board="u55c", config=SMALL, tensors=tensors, memory=memory, soak=soak
     )
@@ -92,7 +92,8 @@ BLOCKS = tuple(
 )
 
 
-def _network(rows: tuple[Row, ...]) -> Tensor:
+def as_network(rows: Sequence[Row]) -> Tensor:
+    """Put a table among tensors."""
     found = np.empty((), object)
     found[()] = list(rows)
     return found

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sim.host.options import BoardOption, ConfigOption, SeedOption
+from sim.host.options import BoardOption, ConfigOption, DirectoryOption, SeedOption
 
 
 def register(app: typer.Typer, compare: typer.Typer) -> None:
@@ -19,14 +19,9 @@ def compare_conv(
     board: BoardOption = "u55c",
     config: ConfigOption = None,
     measure: Annotated[
-        str,
-        typer.Option(
-            help="What the gates of a 16 x 16 engine are simulated for: depthwise-bounded, config-c ..."
-        ),
+        str, typer.Option(help="Works that the gates of a 16 x 16 engine are simulated for: config-c ...")
     ] = "",
-    output: Annotated[Path, typer.Option("--output", "-o", help="Directory to write.")] = Path(
-        "build/compare-conv"
-    ),
+    output: DirectoryOption = Path("build/compare-conv"),
     seed: SeedOption = 0,
 ) -> None:
     """Compare the convolution engine with gathering and a schedule like CoDeNet's: cycles, bytes, MACs."""

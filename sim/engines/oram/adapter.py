@@ -171,12 +171,7 @@ class OramAdapter(EngineAdapter):
 
 def _integers(results: OperationResults, records: NDArray[np.uint8]) -> dict[str, Tensor]:
     """Return responses opened and sealed: sealing is deterministic, so both must be equal."""
-    return {
-        "statuses": results.statuses,
-        KEYS: results.keys,
-        VALUES: results.values,
-        "responses": records,
-    }
+    return {"statuses": results.statuses, KEYS: results.keys, VALUES: results.values, "responses": records}
 
 
 ADAPTER = OramAdapter()

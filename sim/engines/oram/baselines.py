@@ -110,9 +110,7 @@ def bolt(log_n: int, value_bytes: int, *, alpha: float = 0.2, bin_keys: int = 8)
 
 
 def bolt_cycles(log_n: int, *, clock_mhz: float) -> float:
-    """Return the cycles of an operation of BOLT, one at a time, on the line through its published times
-    over log2 N.
-    """
+    """Return the cycles of an operation of BOLT, on the line through its published times over log2 N."""
     (few, short), (many, long) = ((math.log2(keys), time) for keys, time in sorted(BOLT_SECONDS.items()))
     seconds = short + (long - short) * (log_n - few) / (many - few)
     return seconds * clock_mhz * 1e6
@@ -137,7 +135,8 @@ def path_oram(
     """
     _check(log_n, value_bytes)
     keys = 1 << log_n
-    cached = _cached_levels(log_n, alpha, bucket_slots)
+    # Levels whose slots are at most alpha N.
+    cached = min(log_n, math.floor(math.log2(alpha * keys / bucket_slots + 1)))
     buckets = path_levels(log_n) - cached
     page = _page(bucket_slots, value_bytes)
     total, accesses, bursts = buckets * page, buckets, buckets * block_bursts(page)
@@ -166,11 +165,6 @@ def path_oram(
         host_bytes=host,
         hbm_bytes=hbm,
     )
-
-
-def _cached_levels(log_n: int, alpha: float, bucket_slots: int) -> int:
-    """Return the levels of the tree whose slots are at most ``alpha`` N."""
-    return min(log_n, max(0, math.floor(math.log2(alpha * 2**log_n / bucket_slots + 1)))) if alpha else 0
 
 
 def chained_reads(load: float, slots: int) -> float:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sim.host.options import BoardOption, ConfigOption, SeedOption
+from sim.host.options import BoardOption, ConfigOption, DirectoryOption, SeedOption
 
 
 def register(app: typer.Typer, compare: typer.Typer) -> None:
@@ -26,9 +26,7 @@ def compare_oram(
         str,
         typer.Option(help="Maps of 2^8 keys whose gates are simulated: one-skip, one-always, both-skip ..."),
     ] = "",
-    output: Annotated[Path, typer.Option("--output", "-o", help="Directory to write.")] = Path(
-        "build/compare-oram"
-    ),
+    output: DirectoryOption = Path("build/compare-oram"),
     seed: SeedOption = 0,
 ) -> None:
     """Compare the oblivious map with BOLT, Path ORAM and a hash table: host traffic, cycles and HBM."""

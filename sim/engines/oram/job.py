@@ -141,12 +141,7 @@ def read_job(tensors: Tensors, config: OramConfig) -> OramJob:
 
 
 def _whole(
-    tensors: Tensors,
-    name: str,
-    shape: Sequence[int] | None = None,
-    *,
-    bits: int,
-    default: object = None,
+    tensors: Tensors, name: str, shape: Sequence[int] | None = None, *, bits: int, default: object = None
 ) -> NDArray[np.uint64]:
     """Return a tensor of whole numbers of ``bits`` bits; for shape () a single number of any shape."""
     if name not in tensors and default is None:

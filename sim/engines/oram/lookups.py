@@ -20,9 +20,7 @@ Int = NDArray[np.int64]
 
 
 class HostView(NamedTuple):
-    """The host's view of some operations: the pages they touched, in order, and the first cycle of each
-    read and write.
-    """
+    """The host's view of operations: pages touched, in order, and the first cycle of each read and write."""
 
     pages: Int
     reads: Int

@@ -19,9 +19,7 @@ Bytes = NDArray[np.uint8]
 
 
 def golden_state(job: OramJob) -> dict[str, Bytes]:
-    """Return pages [H, P], records [records, record_bytes] and the two tables of buckets [B, 128];
-    undefined bytes of HBM are zeros.
-    """
+    """Return pages [H, P], records, and two tables of buckets [B, 128]; undefined bytes of HBM are zeros."""
     config, state = job.config, job.played.state
     images = {name: np.where(care, image, 0) for name, (image, care) in _hbm_images(job).items()}
     return {"pages": sealed_pages(state, job.page_gcm, range(config.host_pages))} | images

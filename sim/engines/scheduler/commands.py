@@ -15,6 +15,7 @@ import typer
 from hw.errors import InputError
 from hw.scheduler.plan.options import CRITERIA, ON_BOARD, OrderChoice, When
 from sim.host.files import write_bytes, write_text
+from sim.host.options import DirectoryOption
 from sim.host.paths import check_distinct, check_readable, check_writable
 
 if TYPE_CHECKING:
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
 ModelArgument = Annotated[
     str, typer.Argument(help="Model file (.onnx, .pt2, .json), or a shipped network: `loomwork networks`.")
 ]
+ModelsArgument = Annotated[
+    list[str] | None, typer.Argument(help="Networks or model files; every shipped network without one.")
+]
+BudgetsOption = Annotated[str, typer.Option(help="Scratchpads, with commas between.")]
+SearchSeedOption = Annotated[int, typer.Option(help="Seed of the search.")]
+EffortOption = Annotated[int, typer.Option(help="Work of the search; 1 is the default.")]
 ScratchpadOption = Annotated[
     str, typer.Option("--scratchpad", help="Size (512KiB), or a share of COSMA's budgets (M_R, M_H, 0.5M_R).")
 ]
@@ -100,8 +107,8 @@ def plan(
     pipelining: Annotated[When, typer.Option(help="Whether neighbours may share the array.")] = When.AUTO,
     cores: Annotated[int, typer.Option(help="Neighbours that may share the array, at the most.")] = 2,
     macs_per_cycle: Annotated[int, typer.Option(help="Multiply-accumulates of the array.")] = 4096,
-    seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
-    effort: Annotated[int, typer.Option(help="Work of the search; 1 is the default.")] = 1,
+    seed: SearchSeedOption = 0,
+    effort: EffortOption = 1,
     time_limit: TimeLimitOption = 600.0,
     dim: DimensionOption = None,
     shape: ShapeOption = None,
@@ -113,8 +120,7 @@ def plan(
     """
     started = time.perf_counter()
     check_writable("--output", output)
-    if html is not None:
-        check_writable("--html", html)
+    check_writable("--html", html)
     from hw.board.files import find_board, load_board
 
     read = (("model", Path(model)), ("--board", find_board(board) if board is not None else None))
@@ -298,18 +304,14 @@ def networks() -> None:
 
 
 def ablate(
-    models: Annotated[
-        list[str] | None, typer.Argument(help="Networks or model files; every shipped network without one.")
-    ] = None,
-    budgets: Annotated[str, typer.Option(help="Scratchpads, with commas between.")] = "M_H,M_R",
+    models: ModelsArgument = None,
+    budgets: BudgetsOption = "M_H,M_R",
     without: Annotated[
         list[str] | None, typer.Option(help="Technique to switch off; each of all in turn without one.")
     ] = None,
     whole: Annotated[bool, typer.Option(help="Whole tensors only: no windows, bands or groups.")] = False,
-    effort: Annotated[int, typer.Option(help="Work of the search; 1 is the default.")] = 1,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Directory to write.")] = Path(
-        "build/ablate"
-    ),
+    effort: EffortOption = 1,
+    output: DirectoryOption = Path("build/ablate"),
 ) -> None:
     """Plan networks with each technique of the planner switched off, and print the loss."""
     from sim.plans.ablate import run_ablate
@@ -318,17 +320,11 @@ def ablate(
 
 
 def compare_plan(
-    models: Annotated[
-        list[str] | None, typer.Argument(help="Networks or model files; every shipped network without one.")
-    ] = None,
-    budgets: Annotated[
-        str, typer.Option(help="Scratchpads, with commas between.")
-    ] = "M_P,M_H,M_R,0.75M_R,0.5M_R,0.25M_R",
-    output: Annotated[Path, typer.Option("--output", "-o", help="Directory to write.")] = Path(
-        "build/compare-plan"
-    ),
-    seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
-    effort: Annotated[int, typer.Option(help="Work of the search; 1 is the default.")] = 1,
+    models: ModelsArgument = None,
+    budgets: BudgetsOption = "M_P,M_H,M_R,0.75M_R,0.5M_R,0.25M_R",
+    output: DirectoryOption = Path("build/compare-plan"),
+    seed: SearchSeedOption = 0,
+    effort: EffortOption = 1,
 ) -> None:
     """Compare the planner's traffic with COSMA's baselines, for networks and scratchpads."""
     from sim.plans.suite import run_compare

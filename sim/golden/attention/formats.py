@@ -12,11 +12,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from hw.attention.driver.formats import (
-    SCORE_FRACTION_BITS,
-    SLOPE_FRACTION_BITS,
-    Output,
-)
+from hw.attention.driver.formats import SCORE_FRACTION_BITS, SLOPE_FRACTION_BITS, Output
 
 Int = NDArray[np.int64]
 PROBABILITY_BITS = (8, 12, 16, 20)

@@ -88,9 +88,7 @@ class Trace(NamedTuple):
 
 
 class _BurstWriter:
-    """Writes blocks as bursts: an address when the whole block is ready, beats no earlier than their
-    address.
-    """
+    """Writes blocks as bursts: an address when the block is ready, beats no earlier than their address."""
 
     def __init__(self, host: HostTimes, port: str, accesses: list[Burst]) -> None:
         self._host, self._port, self._accesses = host, port, accesses
@@ -228,9 +226,7 @@ class _CommandRing:
 
 
 class _ResponseRing:
-    """Writes responses at the end of a group, after the last command, or when the first has waited long
-    enough.
-    """
+    """Writes responses at the end of a group, after the last command, or after the longest wait."""
 
     def __init__(self, timing: Latencies, launch: BusLaunch, writer: _BurstWriter, times: Admission) -> None:
         self._timing, self._launch, self._writer, self._times = timing, launch, writer, times

@@ -140,7 +140,7 @@ def test_memory_is_found_without_proc(monkeypatch):
         raise FileNotFoundError
 
     monkeypatch.setattr("pathlib.Path.read_text", missing)
-    assert doctor._available_pages() == os.sysconf("SC_PHYS_PAGES")
+    assert doctor.available_bytes() == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_the_table_has_advice_only_where_something_fails(monkeypatch):

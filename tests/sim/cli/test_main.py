@@ -391,3 +391,7 @@ def test_a_command_makes_the_table_once_and_asks_once_whether_the_engine_fits(mo
     argument_table.cache_clear()
     call("sim", "attention", "--board", case.board, "--memory", case.memory, *files)
     assert (argument_table.cache_info().misses, counted["fits"]) == (1, 1)
+
+
+def test_a_misspelt_choice_has_a_hint():
+    assert "Did you mean 'jitter'?" in call("replay", "folder", "--memory", "jiter", status=2).stderr

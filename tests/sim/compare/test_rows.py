@@ -5,8 +5,9 @@ import json
 import pytest
 
 from sim.compare.rows import RowTask, make_rows, read_rows, write_document
-from sim.compare.table import Column, cells, csv_text, table, titles
+from sim.compare.table import Column, cells, table, titles
 from sim.host.console import console
+from sim.host.files import csv_text
 
 FORM = "test/1"
 

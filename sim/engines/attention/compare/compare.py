@@ -60,11 +60,7 @@ class AttentionSetting:
     def work(self, tokens: int) -> Work:
         """Return the work of a length."""
         return Work(
-            heads=self.heads,
-            queries=tokens,
-            keys=tokens,
-            size=self.size,
-            output_bytes=self.output_bytes,
+            heads=self.heads, queries=tokens, keys=tokens, size=self.size, output_bytes=self.output_bytes
         )
 
 

@@ -129,7 +129,7 @@ def _tiles(comparison: AttentionComparison) -> list[Headline]:
         up_to = f"up to {max(row.tokens for row, _ in measured):,} tokens"
         tiles += [
             Headline("Bit-exact co-simulations", exact, up_to, comparison.exact),
-            Headline("Prediction error", signed_percent(worst), "the worst of what was simulated"),
+            Headline("Prediction error", signed_percent(worst), "the worst of all simulations"),
         ]
     return tiles
 

@@ -148,7 +148,8 @@ def unit_cycles(run: PipelineRun, loop_cycles: int, *, request_cycles: int) -> i
     if _gathers(run.taps):
         fetched = results * run.taps.taps * (request_cycles + -(-run.taps.channels // _LANES) + loop_cycles)
         return max(fetched, results * (load + tiles * load) if full else 0)
-    read = _reads(run.taps) * -(-run.taps.channels // lanes) + loop_cycles
+    reads = 3 if run.taps.offsets is Offsets.FREE else 1  # cycles in which the nine taps of a word are read
+    read = reads * -(-run.taps.channels // lanes) + loop_cycles
     rows = min(LEAD_ROWS, last.out_size[0])
     behind = rows * last.out_size[1] * read
     sampled = LEAD_ROWS * first.columns * load + results * (load + tiles * load) if full else 0
@@ -158,11 +159,6 @@ def unit_cycles(run: PipelineRun, loop_cycles: int, *, request_cycles: int) -> i
 def _gathers(layer: ConvLayer) -> bool:
     """Return whether offsets reach farther than any line buffer."""
     return layer.offsets is not Offsets.NONE and layer.bound is None
-
-
-def _reads(layer: ConvLayer) -> int:
-    """Count the cycles in which the nine taps of a word are read."""
-    return 3 if layer.offsets is Offsets.FREE else 1
 
 
 def _parameter_cycles(run: PipelineRun) -> int:
@@ -182,9 +178,7 @@ def _weights(layer: ConvLayer) -> int:
 
 
 def _read_bytes(run: PipelineRun) -> int:
-    """Count the bytes read: map, weights of 4 bits, scales and biases of 2 bytes, offsets of a byte
-    a number.
-    """
+    """Count the bytes read: map, weights of 4 bits, scales and biases of 2 bytes, offsets of a byte."""
     first, last = run.layers[0], run.layers[-1]
     results = last.out_size[0] * last.out_size[1]
     pixels = results * last.taps if _gathers(last) else first.rows * first.columns

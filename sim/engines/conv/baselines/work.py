@@ -42,9 +42,7 @@ class LayerOffsets:
 class Work:
     """Layers one after another."""
 
-    #: ``name``, ``about``: short name, and description.
     name: str
-    about: str
     layers: tuple[ConvLayer, ...]  #: At least one.
     #: Samples lie outside any line buffer of `BUFFERED_ROWS` rows; maps have three times as many.
     outside: bool = False

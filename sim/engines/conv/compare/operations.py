@@ -47,16 +47,14 @@ def operation(kind: str, offsets: Offsets = Offsets.NONE, bound: int | None = No
 def works() -> tuple[Work, ...]:
     """Return everything that is compared: operations, then networks."""
     found = [
-        Work(name=f"{kind}{suffix}", about=_about(suffix), layers=(operation(kind, *offsets),))
+        Work(name=f"{kind}{suffix}", layers=(operation(kind, *offsets),))
         for kind in ("depthwise", "full")
         for suffix, offsets in _OFFSETS.items()
     ]
     outside = operation("depthwise", Offsets.FREE)
-    found.append(Work(name=OUTSIDE, about="offsets of half the map", layers=(outside,), outside=True))
+    found.append(Work(name=OUTSIDE, layers=(outside,), outside=True))
     for name in NETWORKS:
-        rows = network_rows(name)
-        layers = tuple(row_layer(row) for row in rows)
-        found.append(Work(name=f"config {name}", about=f"{len(rows)} layers", layers=layers))
+        found.append(Work(name=f"config {name}", layers=tuple(map(row_layer, network_rows(name)))))
     return tuple(found)
 
 
@@ -76,12 +74,3 @@ def key_of_name(name: str) -> str:
 def network_rows(name: str) -> list[Row]:
     """Read the layer table of a configuration."""
     return read_table(Path(__file__).parents[1] / "tables" / f"codenet_{name}.csv")
-
-
-def _about(suffix: str) -> str:
-    return {
-        "": "no offsets",
-        ", deformable": "offsets without a bound",
-        ", bounded": f"offsets up to {BOUND}",
-        ", square": f"one offset a pixel, up to {BOUND}",
-    }[suffix]

@@ -31,24 +31,24 @@ _HEADLINE, _OPERATION = "config c", "depthwise, square"
 
 _CYCLES = """
 From start to done with the board’s memory behind every port. Ours as simulated where the table says
-measured, else predicted by the model that tests hold to the gates; the others are formulas. Dashes: what
-CoDeNet published, at its 250 MHz on an Ultra96.
+measured, else predicted by the model that tests hold to the gates; the others are formulas. Dashes:
+figures that CoDeNet published, at its 250 MHz on an Ultra96.
 """
 _UTILIZATION = """
 Over all multiplier slots of all cycles. A bilinear sample of a full layer passes the array as three digits,
 one useful multiplication in three.
 """
 _TRAFFIC = """
-1 is the map and the result of every layer once; layers that share a job keep what is between them on chip.
+1 is the map and the result of every layer once; layers that share a job keep the maps between them on chip.
 """
 _NOTES = """
 <b>Gather, no buffer</b>: the arrays and ports of our 16 x 16 engine; every neighbour of every tap from
-memory, what lies side by side in one request, 64 of them under way at a port that never waits for a row of
+memory, neighbours side by side in one request, 64 of them under way at a port that never waits for a row of
 its banks.
 
 <b>Like CoDeNet</b> (arXiv 2006.08357, and the loops of its source): words of 16 channels through 16 x 16
 and 16 x 9 multipliers, a line buffer that stores and reads in turn, layer after layer, offsets from memory.
-Each entry into a pipelined loop costs {loop_cycles} cycles, fitted to what it measured for c and d;
+Each entry into a pipelined loop costs {loop_cycles} cycles, fitted to its measurements of c and d;
 <b>gapless</b>: none.
 
 Its full 3 x 3 array of 8 x 8 x 9 is taken as a cycle for each tile of 8 x 8; with offsets without a bound

@@ -22,8 +22,8 @@ from hw.conv.engine import ConvEngine
 from hw.launch import Tensor, Tensors
 from sim.compare.rows import RowTask
 from sim.compare.simulated import CoSimulation
-from sim.engines.conv.adapter import as_network
 from sim.engines.conv.baselines.work import Work
+from sim.engines.conv.cases import as_network
 from sim.engines.conv.compare.compare import ConvComparison, ConvRow, ConvSetting, predicted
 from sim.engines.conv.compare.operations import ARRAY, ROWS, named, network_rows, works
 from sim.engines.conv.compare.page import COMPARISON
@@ -78,9 +78,7 @@ def run_compare(
 
 
 def measured_config(work: Work) -> ConvConfig:
-    """Return the engine that a work is measured on: with a small line buffer where samples shall be
-    outside.
-    """
+    """Return the engine that a work is measured on: with a small line buffer where samples lie outside."""
     return replace(ARRAY, bank_words=ROWS) if work.outside else ARRAY
 
 

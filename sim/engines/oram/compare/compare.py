@@ -245,9 +245,7 @@ MEASURED_COLUMNS: Columns[tuple[str, MapSimulation]] = (
 
 
 def oram_tables(comparison: OramComparison) -> tuple[Table, ...]:
-    """Return the tables for a terminal: for each size of values the fewest and the most keys, and
-    measurements beside the formulas.
-    """
+    """Return the tables for a terminal: the fewest and the most keys by size of values, and measurements."""
     config, ends = comparison.config, (comparison.log_ns[0], comparison.log_ns[-1])
     found = [
         table(

@@ -132,10 +132,7 @@ def _pages(config: OramConfig, trace: NDArray[Any], port: int) -> dict[str, floa
     empty = int(np.searchsorted(np.cumsum(writes["bytes"]), config.host_pages * config.page_bytes)) + 1
     reads = found[found["channel"] == Channel.AR]
     moved = int(reads["bytes"].sum()) + int(writes[empty:]["bytes"].sum())
-    return {
-        "page_bytes": moved / OPERATIONS,
-        "bursts": (len(reads) + len(writes) - empty) / OPERATIONS,
-    }
+    return {"page_bytes": moved / OPERATIONS, "bursts": (len(reads) + len(writes) - empty) / OPERATIONS}
 
 
 def _used_bytes(trace: NDArray[Any]) -> int:

@@ -56,7 +56,7 @@ written. Initialization is left out.
 _NOTES = """
 <b>Loomwork</b>: pages of a label (one) or of two, as in BOLT (both), touched where they lie with the host
 (skip) or always one for a label (always). Bytes are 2 (1 − α) P and 2 P for a label, P the bytes of a page;
-structures in HBM hold what no workload exceeds but with a probability that the documentation states.
+structures in HBM overflow with the probability that the documentation states, whatever the workload.
 
 <b>BOLT</b> (CCS 2025, arXiv 2509.01742, and its artifact): two bins read and written, a page of as many
 slots as its bound on a bin’s load; four entries of 12 bytes a key in HBM. Cycles: on the line through its
@@ -124,7 +124,7 @@ def _tiles(comparison: OramComparison) -> list[Headline]:
         worst = max((found.cycles_error for found in comparison.measured.values()), key=abs)
         tiles += [
             exact_tile(found.exact for found in comparison.measured.values()),
-            Headline("Prediction error", signed_percent(worst), "cycles, the worst of what was simulated"),
+            Headline("Prediction error", signed_percent(worst), "cycles, the worst of all simulations"),
         ]
     return tiles
 
@@ -135,9 +135,7 @@ def _lines(
     value: Callable[[OramFigures], float],
     text: Callable[[OramFigures], str],
 ) -> go.Figure:
-    """Draw a line for each map over the number of keys, for one size of values at a time. Maps with open
-    marks do not fit the board.
-    """
+    """Draw a line for each map over the keys, by size of values; open marks do not fit the board."""
     figure = go.Figure()
     for value_bytes in comparison.values:
         for number, method in enumerate(METHODS):

@@ -17,14 +17,7 @@ from hw.oram.engine import OramEngine
 from hw.oram.model.link import Link
 from sim.compare.rows import RowTask
 from sim.compare.runner import listed_names, listed_numbers
-from sim.engines.oram.compare.compare import (
-    METHODS,
-    OURS,
-    OramComparison,
-    OramFigures,
-    figures_of,
-    variant,
-)
+from sim.engines.oram.compare.compare import METHODS, OURS, OramComparison, OramFigures, figures_of, variant
 from sim.engines.oram.compare.measure import MapSimulation, measure, measured_config
 from sim.engines.oram.compare.page import COMPARISON
 from sim.host.digest import key_of, source_digest

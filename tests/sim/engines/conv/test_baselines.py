@@ -104,7 +104,7 @@ def test_reads_take_as_long_as_played(outstanding, length, bandwidth):
 def test_gathering_everything_takes_memory_s_time():
     """Offsets without a fraction inside the map: nine reads of a pixel for each result."""
     shape = layer(channels=256, outputs=256, group=256, rows=32, columns=32, pads=(0, 0, 0, 0))
-    cost = gather(Work(name="", about="", layers=(shape,)), ARRAY, BOARD)
+    cost = gather(Work(name="", layers=(shape,)), ARRAY, BOARD)
     assert cost.moved_bytes == 30 * 30 * 9 * 256 + 256 * 9 // 2 + 30 * 30 * 256
     # Nine cycles for each of four words a pixel; a request of three pixels is six beats of each port.
     busy = 30 * 30 * 4 * 9
@@ -113,7 +113,7 @@ def test_gathering_everything_takes_memory_s_time():
     # Where a beat takes longer than the arrays, memory limits.
     narrow = replace(ARRAY, ports=1)
     beats = 30 * 30 * 3 * 24
-    alone = gather(Work(name="", about="", layers=(shape,)), narrow, BOARD)
+    alone = gather(Work(name="", layers=(shape,)), narrow, BOARD)
     assert alone.cycles == pytest.approx(BOARD.idle_read_cycles + beats + BOARD.idle_write_cycles, rel=0.01)
 
 

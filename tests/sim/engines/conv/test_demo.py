@@ -1,5 +1,6 @@
 """The photograph of the demo: its file, its offsets, its results."""
 
+import base64
 import math
 import struct
 import zlib
@@ -25,7 +26,7 @@ from sim.engines.conv.demo import (
     turned,
 )
 from sim.engines.conv.job import RESULT
-from sim.report.pictures import png
+from sim.report.pictures import embedded
 from sim.run.result import RunResult
 
 
@@ -110,7 +111,9 @@ def test_demo_shows_before_and_after(picture):
 
 def test_png_holds_the_pixels():
     pixels = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
-    content, chunks = png(pixels)[8:], {}
+    kind, _, text = embedded(pixels).partition(",")
+    assert kind == "data:image/png;base64"
+    content, chunks = base64.b64decode(text)[8:], {}
     while content:
         size = struct.unpack(">I", content[:4])[0]
         body, check = content[4 : 8 + size], content[8 + size : 12 + size]

@@ -316,7 +316,7 @@ def test_names_and_numbers_that_cannot_be():
         (["--log-n", "no"], "--log-n must be whole numbers with commas between"),
         (["--log-n", "31"], "log_n must be from 8 to 30"),
         (["--values", "9"], "value_bytes must be 8, 16, 32 or a multiple of 64"),
-        (["--measure", "all"], "name of what is measured must be one of"),
+        (["--measure", "all"], "measured name must be one of"),
         (["--board", "none"], "board"),
         (["--board", "zcu104"], "board must be one with access to the host's memory"),
         (["--config", "none.yaml"], "none.yaml"),
