@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Tensor = NDArray[Any]
+Bytes = NDArray[np.uint8]
+Int8 = NDArray[np.int8]
 Tensors = Mapping[str, Tensor]
 #: Bytes of buffers by the names of their arguments.
-Buffers = Mapping[str, NDArray[np.uint8]]
+Buffers = Mapping[str, Bytes]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +22,7 @@ class Buffer:
     argument: str  #: Name of the pointer in the argument table.
     #: Content before the launch, uint8, one dimension; None for a buffer that the kernel writes.  A buffer
     #: without data and not read back is the kernel's own: zeros that take no space until written.
-    data: NDArray[np.uint8] | None
+    data: Bytes | None
     size_bytes: int  #: Length of the buffer.
     output: bool = False  #: Whether the host reads it after the launch.
     #: Addresses within ``data``: (byte offset, argument).  The address of the argument's buffer is added to

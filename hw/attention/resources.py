@@ -2,7 +2,7 @@
 
 from hw.attention.config import AttentionConfig
 from hw.attention.movers.cache import ULTRA_DEPTH
-from hw.board.resources import Gates, Resources
+from hw.board.resources import BLOCK_WORDS, ULTRA_WORDS, Gates, Resources, rams
 
 # Counts of Yosys, by `synth_xilinx -family xcup -flatten`, with 64 lanes in two folds, 20-bit probabilities
 # and four merge lanes.  Two rows of a stream: 5,508 LUT and 4,213 more as LUTRAM, 5,036 FF and 196 DSP48E2.
@@ -31,23 +31,19 @@ _PORT, _LENGTH = Gates(5000, 4300), Gates(dsp=1)
 # A kernel that decodes: a port of queries, keys or values, without a cutter; a bit that selects a stream's
 # part or a cell's own; the combination of all cells.
 _PART_PORT, _CHOICE, _CELLS = Gates(400, 600), Gates(1, 2), Gates(5000, 5000)
-#: Bits of a word of a 36-Kibit block RAM in its widest shape, of 512 words; of an UltraRAM, of 4,096 words.
-_RAM_BITS, _BLOCK_WORDS, _ULTRA_WORDS = 72, 512, 4096
 
 
 def estimate(config: AttentionConfig, data_width: int) -> Resources:
     """Estimate a kernel."""
     rows, streams, ports = config.rows, config.streams, config.ports
-    caches = 2 * streams * -(-config.part_bits // _RAM_BITS)
     ultra = config.cached_keys >= ULTRA_DEPTH
-    words = _ULTRA_WORDS if ultra else _BLOCK_WORDS
-    cache_rams = caches * -(-config.cached_keys // words)
+    most = ULTRA_WORDS if ultra else BLOCK_WORDS
+    cache_rams = 2 * streams * rams(config.part_bits, config.cached_keys, most)
     # Every reader buffers 512 beats, and every writer too, with strobes beside the data.
     writers = config.result_ports
     readers = 1 + config.query_port_count + 2 * streams * ports
-    buffers = readers * -(-data_width // _RAM_BITS) + writers * -(
-        -(data_width + data_width // 8 + 1) // _RAM_BITS
-    )
+    buffers = readers * rams(data_width, BLOCK_WORDS)
+    buffers += writers * rams(data_width + data_width // 8 + 1, BLOCK_WORDS)
     # Two rows share a table of the cap.
     tables = streams * -(-rows // 2) if config.logit_cap else 0
     # A pair of rows shares the multipliers of its scores.

@@ -12,6 +12,13 @@ IN_PRINT = {"lut": "LUT", "ff": "FF", "dsp": "DSP", "bram36": "BRAM36", "uram": 
 #: Largest shares of a user region that can be expected to place and route; FINN's limits (Xilinx/finn
 #: src/finn/util/platforms.py).
 MOST_SHARES = {"lut": 0.7, "ff": 0.5, "dsp": 0.8, "bram36": 0.8, "uram": 0.8}
+#: Bits of a word of either RAM at its widest; words of a block RAM of that width, and of an UltraRAM.
+RAM_BITS, BLOCK_WORDS, ULTRA_WORDS = 72, 512, 4096
+
+
+def rams(bits: int, words: int, most: int = BLOCK_WORDS) -> int:
+    """Count the RAMs of ``most`` words for a memory of ``words`` of ``bits``."""
+    return -(-bits // RAM_BITS) * -(-words // most)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
 """FPGA resources of a convolution kernel: an estimate that errs on the high side."""
 
-from hw.board.resources import Gates, Resources
+from hw.board.resources import BLOCK_WORDS, ULTRA_WORDS, Gates, Resources, rams
 from hw.conv.config import ConvConfig
 from hw.conv.movers.movers import side_port
 from hw.lib.fifo import SHALLOW_DEPTH
@@ -22,12 +22,6 @@ _WORD_LANE, _COPY_LANE = Gates(430, 500), Gates(180, 180)
 _GATHER, _GATHER_LANE, _GATHER_PORT = Gates(2500, 3500), Gates(110, 110), Gates(dsp=3)
 # The multiplier of a lane of the unit that computes offsets, for two numbers.
 _DOT_LANE = Gates(dsp=1)
-#: Bits of a word of a 36-Kibit block RAM at its widest; words of it then, and of an UltraRAM.
-_RAM_BITS, _BLOCK_WORDS, _ULTRA_WORDS = 72, 512, 4096
-
-
-def _rams(bits: int, words: int, most: int = _BLOCK_WORDS) -> int:
-    return -(-bits // _RAM_BITS) * -(-words // most)
 
 
 def estimate(config: ConvConfig, data_width: int) -> Resources:
@@ -65,24 +59,24 @@ def _columns(config: ConvConfig, columns: int) -> Gates:
 def lane_cell_estimate(config: ConvConfig) -> Resources:
     """Estimate a cell of the depthwise array."""
     weights = config.taps * config.weight_bits * config.cell_lanes
-    return (config.cell_lanes * _lane(config)).with_rams(bram36=_rams(weights, 2 * config.tap_words))
+    return (config.cell_lanes * _lane(config)).with_rams(bram36=rams(weights, 2 * config.tap_words))
 
 
 def point_cell_estimate(config: ConvConfig, *, columns: int) -> Resources:
     """Estimate a cell of the pointwise array of ``columns``."""
-    sums = _rams(columns * config.pointwise_bits, config.block_pixels)
+    sums = rams(columns * config.pointwise_bits, config.block_pixels)
     gates = _columns(config, columns) + Gates(dsp=config.inputs)
     return gates.with_rams(bram36=sums if config.block_pixels > SHALLOW_DEPTH else 0)
 
 
 def _large_rams(config: ConvConfig) -> int:
     """Count the RAMs of the line buffer, and of the buffers before and after the pointwise array."""
-    depth = _ULTRA_WORDS if config.memory == "ultra" else _BLOCK_WORDS
+    depth = ULTRA_WORDS if config.memory == "ultra" else BLOCK_WORDS
     slices = config.taps * config.generators
     return (
-        4 * slices * _rams(config.word_bits // config.generators, config.bank_words, depth)
-        + 2 * _rams(config.word_bits, 2 * config.block_words, depth)
-        + _rams(config.word_bits, 2 * config.bypass_words, depth)
+        4 * slices * rams(config.word_bits // config.generators, config.bank_words, depth)
+        + 2 * rams(config.word_bits, 2 * config.block_words, depth)
+        + rams(config.word_bits, 2 * config.bypass_words, depth)
     )
 
 
@@ -93,12 +87,12 @@ def _block_rams(config: ConvConfig, data_width: int, cells: int) -> int:
     weights = config.taps * config.weight_bits * config.cell_lanes
     sums = -(-config.outputs // cells) * config.pointwise_bits
     return (
-        config.lanes // config.cell_lanes * _rams(weights, 2 * config.tap_words)
-        + (cells * _rams(sums, config.block_pixels) if config.block_pixels > SHALLOW_DEPTH else 0)
-        + (_rams(16 * config.lanes, 2 * config.dot_words) if config.dot_words else 0)
-        + config.generators * _rams(40 * config.taps, config.offset_entries)
-        + (_rams(config.word_bits, config.bypass_words) if config.bypass_words > SHALLOW_DEPTH else 0)
-        + 4 * config.taps * (_rams(config.word_bits, config.gather_words) if config.gather_words else 0)
-        + (side_port(config) + 1) * _rams(data_width, _BLOCK_WORDS)
-        + config.ports * _rams(data_width + data_width // 8 + 1, _BLOCK_WORDS)
+        config.lanes // config.cell_lanes * rams(weights, 2 * config.tap_words)
+        + (cells * rams(sums, config.block_pixels) if config.block_pixels > SHALLOW_DEPTH else 0)
+        + (rams(16 * config.lanes, 2 * config.dot_words) if config.dot_words else 0)
+        + config.generators * rams(40 * config.taps, config.offset_entries)
+        + (rams(config.word_bits, config.bypass_words) if config.bypass_words > SHALLOW_DEPTH else 0)
+        + 4 * config.taps * (rams(config.word_bits, config.gather_words) if config.gather_words else 0)
+        + (side_port(config) + 1) * rams(data_width, BLOCK_WORDS)
+        + config.ports * rams(data_width + data_width // 8 + 1, BLOCK_WORDS)
     )

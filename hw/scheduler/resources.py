@@ -1,6 +1,6 @@
 """FPGA resources of a scheduler kernel: an estimate on the high side."""
 
-from hw.board.resources import Gates, Resources
+from hw.board.resources import BLOCK_WORDS, ULTRA_WORDS, Gates, Resources, rams
 from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.core.layouts import command_layout, operand_layout, step_layout, transfer_layout
 from hw.scheduler.core.scratchpad import TILE_ROWS
@@ -15,9 +15,6 @@ _TRANSFER = Gates(9500, 12000)
 _CORE = Gates(2700, 2600)
 # A bit of a bank's word: for each port its share of both multiplexers, and registers.
 _BANK_PORT_BIT, _BANK_BIT = Gates(lut=2.0), Gates(ff=3.2)
-#: Widest word of a RAM in bits, and its depth at that width.
-_BRAM_BITS, _BRAM_ROWS = 72, 512
-_URAM_BITS = 72
 
 
 def estimate(config: SchedulerConfig) -> Resources:
@@ -28,13 +25,12 @@ def estimate(config: SchedulerConfig) -> Resources:
     rows = min(config.bank_rows, TILE_ROWS)
     tiles = config.banks * -(-config.bank_rows // rows)
     # The DMAs buffer 512 beats each, the writer's with strobes.
-    buffers = -(-config.word_bits // _BRAM_BITS) + -(-(config.word_bits * 9 // 8 + 1) // _BRAM_BITS)
+    buffers = rams(config.word_bits, BLOCK_WORDS) + rams(config.word_bits * 9 // 8 + 1, BLOCK_WORDS)
     gates = width * (_TRANSFER + config.cores * _CORE) + bits * (ports * _BANK_PORT_BIT + _BANK_BIT)
     bram36 = buffers + _table_brams(config)
     if config.memory == "ultra":
-        return gates.with_rams(bram36=bram36, uram=tiles * -(-config.word_bits // _URAM_BITS))
-    banks = tiles * -(-rows // _BRAM_ROWS) * -(-config.word_bits // _BRAM_BITS)
-    return gates.with_rams(bram36=bram36 + banks)
+        return gates.with_rams(bram36=bram36, uram=tiles * rams(config.word_bits, rows, ULTRA_WORDS))
+    return gates.with_rams(bram36=bram36 + tiles * rams(config.word_bits, rows))
 
 
 def _table_brams(config: SchedulerConfig) -> int:
@@ -45,4 +41,4 @@ def _table_brams(config: SchedulerConfig) -> int:
         (config.cores, command_layout(config).size, config.max_steps),
         (2 * config.cores, operand_layout(config).size, config.max_operands),
     ]
-    return sum(count * -(-bits // _BRAM_BITS) * -(-rows // _BRAM_ROWS) for count, bits, rows in tables)
+    return sum(count * rams(bits, rows) for count, bits, rows in tables)

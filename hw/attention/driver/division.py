@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from hw.attention.config import AttentionConfig
 from hw.attention.core.gathering import Gathering
-from hw.attention.driver.shapes import DECODE_ROWS, JobShape
+from hw.attention.driver.shapes import JobShape
 from hw.attention.driver.workload import AttentionWorkload, Bitmap, bitmap_bits, size_in_memory
+from hw.attention.walk.job_setup import DECODE_ROWS
 from hw.errors import InputError
 
 #: Cycles for a beat while all ports read: HBM supplies about two thirds of their width.

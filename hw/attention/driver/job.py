@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hw.attention.config import AttentionConfig
 from hw.attention.driver.division import Share, divide
@@ -18,12 +17,10 @@ from hw.attention.driver.formats import (
     slope_multiplier,
 )
 from hw.attention.driver.integers import IntegerJob
-from hw.attention.driver.modes import Sequence, mask_of
+from hw.attention.driver.modes import Floats, Sequence, mask_of
 from hw.attention.driver.tensors import Inputs
 from hw.attention.driver.workload import AttentionWorkload
 from hw.launch import Tensor
-
-Floats = NDArray[np.float64]
 
 _FRACTION_BITS = range(16)
 #: The largest absolute value of a weighted mean of int8 values.

@@ -21,13 +21,10 @@ from hw.attention.walk.descriptor import (
     WINDOWED,
     pack_descriptor,
 )
-from hw.attention.walk.job_setup import BITMAP_ROW_BYTES, PAGE_ENTRY_BYTES, PAGE_GROUP
-from hw.launch import Buffer, Launch, Tensor
-
-Bytes = NDArray[np.uint8]
+from hw.attention.walk.job_setup import BITMAP_ROW_BYTES, PAGE_ENTRY_BYTES, PAGE_GROUP, SLOPE_BYTES
+from hw.launch import Buffer, Bytes, Launch, Tensor
 
 _ALIGN = 64
-_SLOPE_BYTES = 4
 
 
 class Layout:
@@ -220,7 +217,7 @@ class Layout:
             "k_offset": offsets["k"] + kv_head * rows * key_bytes(self._config, query_size),
             "v_offset": offsets["v"] + kv_head * rows * key_bytes(self._config, value_size),
             "bitmap": bitmap if mask.bitmap is not None else 0,
-            "slopes": _SLOPE_BYTES * piece.share.heads.start if golden.slopes is not None else 0,
+            "slopes": SLOPE_BYTES * piece.share.heads.start if golden.slopes is not None else 0,
             "pages": PAGE_ENTRY_BYTES * sum(map(_table_entries, tables)),
             "queries": queries,
             "keys": keys,

@@ -8,10 +8,7 @@ from numpy.typing import NDArray
 
 from hw.attention.config import AttentionConfig
 from hw.attention.core.command import UNIT_ELEMENTS
-from hw.attention.walk.job_setup import BITMAP_ROW_BYTES, KEPT_PARTS, PAGE_GROUP
-
-#: Rows of a query tile in a job that decodes: those of a cell.
-DECODE_ROWS = 2
+from hw.attention.walk.job_setup import BITMAP_ROW_BYTES, DECODE_ROWS, KEPT_PARTS, PAGE_GROUP
 
 
 @dataclass(frozen=True, kw_only=True)

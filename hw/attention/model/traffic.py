@@ -13,10 +13,7 @@ from hw.attention.config import UNIT_BITS, AttentionConfig
 from hw.attention.driver.shapes import JobPass, JobShape, Tiles
 from hw.attention.model.shared import split_shared
 from hw.attention.walk.descriptor import USED_BYTES
-from hw.attention.walk.job_setup import BITMAP_ROW_BYTES, PAGE_ENTRY_BYTES
-
-#: Bytes of a slope in memory.
-_SLOPE_BYTES = 4
+from hw.attention.walk.job_setup import BITMAP_ROW_BYTES, PAGE_ENTRY_BYTES, SLOPE_BYTES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +132,7 @@ def traffic(
 def _table_bytes(job: JobShape, this: JobPass) -> int:
     """Count the bytes of a pass's bitmap row, of the slopes of its heads, and of its page entries."""
     row = job.bitmap_rows * BITMAP_ROW_BYTES
-    slopes = this.heads * _SLOPE_BYTES if job.slopes and this.opens_set else 0
+    slopes = this.heads * SLOPE_BYTES if job.slopes and this.opens_set else 0
     return row + slopes + PAGE_ENTRY_BYTES * len(this.entries)
 
 

@@ -10,15 +10,13 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hw.attention.config import AttentionConfig
 from hw.attention.walk.descriptor import USED_BYTES
 from hw.attention.walk.job import ADDRESS_BITS
-from hw.attention.walk.job_setup import BITMAP_ROW_BYTES, PAGE_ENTRY_BYTES, PAGE_GROUP
+from hw.attention.walk.job_setup import BITMAP_ROW_BYTES, PAGE_ENTRY_BYTES, PAGE_GROUP, SLOPE_BYTES
 from hw.attention.walk.layouts import TablePass
 from hw.lib import axi
 from hw.lib.dma.align_read import packed_layout
 from hw.lib.dma.read import ReadDMA
 from hw.lib.fifo import Fifo
 
-#: Bytes of a slope.
-_SLOPE_BYTES = 4
 #: Commands that may be outstanding.
 _COMMANDS = 64
 
@@ -100,7 +98,7 @@ class TablePort(wiring.Component):
         command = dma.command.payload
         tables = [(_Kind.BITMAP, current.bitmap, current.bitmap_rows, BITMAP_ROW_BYTES)]
         if config.alibi:
-            tables.append((_Kind.SLOPES, current.slopes, current.heads, _SLOPE_BYTES))
+            tables.append((_Kind.SLOPES, current.slopes, current.heads, SLOPE_BYTES))
         if config.paged:
             tables.append((_Kind.PAGES, current.pages, current.page_groups, PAGE_GROUP * PAGE_ENTRY_BYTES))
         did, asked, later = (Signal(len(tables), name=name) for name in ("did", "asked", "later"))

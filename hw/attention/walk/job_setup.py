@@ -16,7 +16,9 @@ KEPT_PARTS = 256
 BITMAP_ROW_BYTES = 32
 #: Bytes of an entry of a page table; entries that are read together, and log2 of them.
 PAGE_ENTRY_BYTES, PAGE_GROUP, PAGE_GROUP_SHIFT = 8, 4, 2
-#: Rows of a query tile of a job that decodes.
+#: Bytes of a slope.
+SLOPE_BYTES = 4
+#: Rows of a query tile of a job that decodes: those of a cell.
 DECODE_ROWS = 2
 #: Bits of the size of a head in bytes, in a port or in all: up to 2^17 rows of 512 elements of 2 bytes.
 HEAD_BITS = 28

@@ -13,14 +13,12 @@ from hw.attention.walk.job_setup import (
     PAGE_ENTRY_BYTES,
     PAGE_GROUP,
     PAGE_GROUP_SHIFT,
+    SLOPE_BYTES,
     JobPlan,
     page_groups_shape,
     whole_parts,
 )
 from hw.attention.walk.layouts import Pass
-
-#: Bytes of a slope.
-_SLOPE_BYTES = 4
 
 
 class _Registers:
@@ -229,7 +227,7 @@ class PassWalker(wiring.Component):
                 now.opens_group.eq(now.ends_group),
                 now.heads_left.eq(now.heads_left - now.heads),
                 now.group_left.eq(now.following_group),
-                now.slopes.eq(now.slopes + now.heads * _SLOPE_BYTES),
+                now.slopes.eq(now.slopes + now.heads * SLOPE_BYTES),
             ]
             self._open_set(m, now, now.following_group, now.q_set + now.q_stride, now.o_set + now.o_stride)
             with m.If(now.ends_group):

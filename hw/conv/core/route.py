@@ -10,7 +10,7 @@ from hw.conv.config import ConvConfig
 from hw.lib.fifo import Fifo
 from hw.lib.skid import Skid
 
-#: Bits of a number of words.
+#: Bits of a number of words or of pixels of a whole map.
 TOTAL_BITS = 32
 #: Jobs queued at an end.
 _JOBS = 4

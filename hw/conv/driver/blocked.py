@@ -1,11 +1,9 @@
 """Maps in blocks of pixels: a layer whose windows do not overlap becomes a 1 x 1 convolution of blocks."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hw.conv.driver.table import Row
-
-Int8 = NDArray[np.int8]
+from hw.launch import Int8
 
 
 def blocked_map(x: Int8, stride: int, pad: tuple[int, int]) -> Int8:

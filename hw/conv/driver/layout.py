@@ -7,9 +7,7 @@ from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
 from hw.conv.driver.form import MapForm
 from hw.conv.driver.layer import ConvLayer, LayerKind
-
-Bytes = NDArray[np.uint8]
-Int8 = NDArray[np.int8]
+from hw.launch import Bytes, Int8
 
 
 def map_words(config: ConvConfig, form: MapForm, tensor: Int8) -> Int8:

@@ -10,9 +10,6 @@ Any other layer takes the result of the previous layer, or the last result of it
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
 from hw.conv.driver.blocked import blocked_map, blocked_weights, in_blocks
@@ -23,8 +20,8 @@ from hw.conv.driver.seeded import SeededTensors
 from hw.conv.driver.table import Row
 from hw.conv.driver.workload import busy_cycles
 from hw.errors import InputError
+from hw.launch import Int8
 
-Int8 = NDArray[np.int8]
 #: Whole pixels to which offsets of a network are clamped, as in CoDeNet.
 BOUND = 6
 

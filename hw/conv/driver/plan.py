@@ -11,12 +11,11 @@ from hw.conv.core.pointwise.pointwise import PointwiseUnit
 from hw.conv.driver.blocks import BlockPlan, PixelWords, plan_blocks
 from hw.conv.driver.layer import ConvLayer
 from hw.conv.driver.maps import MapPlace, bypass_fields, result_fields, source_fields
-from hw.conv.driver.route import PointSide, Rearrangement, Route, TapSide, plan_route
+from hw.conv.driver.route import PLAIN, PointSide, Rearrangement, Route, TapSide, plan_route
 from hw.conv.driver.weights import packet_beats, packets, tile_beats
 from hw.conv.movers import descriptor
 from hw.errors import InputError
 
-_PLAIN = Rearrangement()
 #: Share of a job's cycles that smaller blocks must save: weights are read again for each block.
 _WORTH = 0.03
 
@@ -68,7 +67,7 @@ def plan_job(
     places: JobPlaces,
     *,
     beat_bits: int,
-    rearrangement: Rearrangement = _PLAIN,
+    rearrangement: Rearrangement = PLAIN,
     most_pixels: int | None = None,
     after: bool = False,
 ) -> PlannedJob:

@@ -16,17 +16,15 @@ from hw.conv.driver.layer import ConvLayer, LayerKind
 from hw.conv.driver.layout import gathered, offset_entries, spread
 from hw.conv.driver.maps import MapPlace
 from hw.conv.driver.plan import JobPlaces, PlannedJob
-from hw.conv.driver.route import Rearrangement, Route, plan_route
+from hw.conv.driver.route import PLAIN, Rearrangement, Route, plan_route
 from hw.conv.driver.weight_streams import ChannelParameters, DotTensors, tap_stream, tile_stream
 from hw.conv.driver.workload import ConvJob, ConvWorkload
 from hw.conv.movers.descriptor import pack_descriptor
 from hw.errors import InputError
+from hw.launch import Bytes, Int8
 
-Bytes = NDArray[np.uint8]
-Int8 = NDArray[np.int8]
 #: Alignment of maps, weights and offsets, in bytes.
 _ALIGNED = 64
-_PLAIN = Rearrangement()
 _EMPTY = np.zeros(0, np.uint8)
 
 
@@ -60,7 +58,7 @@ class ConvStep:
     source: MapName
     result: str
     bypass: MapName | None = None
-    rearrangement: Rearrangement = _PLAIN
+    rearrangement: Rearrangement = PLAIN
     most_pixels: int | None = None
     after: bool = False
 

@@ -24,6 +24,10 @@ class Rearrangement:
     shuffle: bool = False  #: Channels alternate with those of another map, which come first.
 
 
+#: Results leave as they are made.
+PLAIN = Rearrangement()
+
+
 @dataclass(frozen=True, kw_only=True)
 class TapSide:
     """The depthwise unit's share: ``layer``, with the line buffer planned in ``buffer``."""

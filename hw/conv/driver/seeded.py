@@ -1,15 +1,14 @@
 """Seeded tensors of a network's layers: results have the spread of a map, whatever the depth."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
 from hw.conv.driver.layer import ConvLayer
 from hw.conv.driver.program import LayerTensors
 from hw.conv.driver.weight_streams import ChannelParameters, DotTensors
+from hw.launch import Int8
 
-Int8 = NDArray[np.int8]
 #: Target spread of maps: most of int8, with some values clamped.
 _SPREAD = 48.0
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +22,8 @@ from hw.conv.driver.program import ConvProgram, ConvStep, LayerTensors, MapName
 from hw.conv.driver.route import Route
 from hw.conv.driver.weight_streams import ChannelParameters
 from hw.errors import InputError, check_one_of
+from hw.launch import Tensor
 
-Tensor = NDArray[Any]
 #: Tensors of a layer; attributes are arrays of whole numbers.
 TENSORS = ("x", "w", "offset", "mask", "bias", "x_scale", "x_zero", "w_scale", "y_scale", "y_zero")
 ATTRIBUTES = ("group", "offset_group", "pads", "strides", "dilations", "bound", "accumulators")

@@ -22,9 +22,8 @@ from hw.conv.driver.layer import LayerKind
 from hw.conv.driver.route import PointSide, TapSide
 from hw.conv.driver.weights import WeightTile, packets
 from hw.errors import InputError
+from hw.launch import Bytes, Int8
 
-Bytes = NDArray[np.uint8]
-Int8 = NDArray[np.int8]
 Int = NDArray[np.int64]
 
 

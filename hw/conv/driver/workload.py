@@ -9,10 +9,8 @@ from hw.conv.driver.form import MapForm
 from hw.conv.driver.layer import ConvLayer, LayerKind
 from hw.conv.driver.maps import MapPlace
 from hw.conv.driver.plan import JobPlaces, PlannedJob, plan_job
-from hw.conv.driver.route import Rearrangement, plan_route
+from hw.conv.driver.route import PLAIN, Rearrangement, plan_route
 from hw.errors import InputError
-
-_PLAIN = Rearrangement()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +18,7 @@ class ConvJob:
     """A job: one layer, or a depthwise and a pointwise one without memory in between."""
 
     layers: tuple[ConvLayer, ...]  #: One or two.
-    rearrangement: Rearrangement = _PLAIN  #: Of the results of a pointwise layer.
+    rearrangement: Rearrangement = PLAIN  #: Of the results of a pointwise layer.
     source_half: bool = False  #: The map that is read is one half of a map whose rows are split.
     bypass_half: bool = False  #: As ``source_half``, of the bypass.
     most_pixels: int | None = None  #: Most pixels of a block of the pointwise array; None: as many as fit.

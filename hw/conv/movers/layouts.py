@@ -3,12 +3,11 @@
 from amaranth.lib import data
 
 from hw.conv.config import SIDE_BITS, WORDS_BITS, ConvConfig
+from hw.conv.core.route import TOTAL_BITS
 from hw.lib.rows.command import RowsCommand
 
 ADDRESS_BITS = 64
 LENGTH_BITS = 32
-#: Bits of a number of words or of pixels of a whole map.
-TOTAL_BITS = 32
 
 
 def map_rows(config: ConvConfig) -> RowsCommand:

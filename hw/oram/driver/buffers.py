@@ -3,14 +3,11 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hw.launch import Buffer
+from hw.launch import Buffer, Bytes
 from hw.oram.config import OramConfig
 from hw.oram.driver.capacity import Structure, hbm_structures, host_structures
 from hw.oram.kernel.arguments import position_names, record_names
-
-Bytes = NDArray[np.uint8]
 
 #: Arguments of the buffers in the host's memory.
 COMMANDS, RESPONSES, PAGES = "commands", "responses", "pages"

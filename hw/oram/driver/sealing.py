@@ -12,10 +12,9 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
+from hw.launch import Bytes
 from hw.oram.config import BLOCK_BYTES, OramConfig
 from hw.oram.driver.operations import UNVERIFIED, OperationResults, Operations
-
-Bytes = NDArray[np.uint8]
 
 #: Last word of the initialization vector.
 COMMAND, RESPONSE = 0, 1

@@ -24,6 +24,8 @@ Rows = tuple[int, int]
 UNKNOWN_WINDOW_BYTES = 4096
 #: Most parts of the compute array.
 MAX_CORES = 4
+#: Rows of an output that are checked; the pattern repeats after them.
+MOST_ROWS = 4096
 
 
 class Tensor(BaseModel):

@@ -2,11 +2,8 @@
 
 from collections.abc import Iterator
 
-from hw.scheduler.check.form import Operator, Plan, Rows, Tensor
+from hw.scheduler.check.form import MOST_ROWS, Operator, Plan, Rows, Tensor
 from hw.scheduler.check.graph import shape_problems
-
-#: Rows of a group's output that are checked; the pattern repeats after them.
-MOST_ROWS = 4096
 
 
 def group_problems(plan: Plan) -> Iterator[str]:

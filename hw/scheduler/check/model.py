@@ -8,10 +8,7 @@ operator that writes their origins.
 from collections import defaultdict
 from collections.abc import Iterator
 
-from hw.scheduler.check.form import Graph, Operator, Plan, Rows, Tensor
-
-#: Rows of an operator's output that are checked; the pattern repeats after them.
-MOST_ROWS = 4096
+from hw.scheduler.check.form import MOST_ROWS, Graph, Operator, Plan, Rows, Tensor
 
 
 def model_problems(plan: Plan, model: Graph) -> Iterator[str]:

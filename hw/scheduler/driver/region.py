@@ -7,12 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.errors import InputError
-from hw.launch import Tensor, Tensors
+from hw.launch import Bytes, Tensor, Tensors
 from hw.scheduler.graph import graph
 from hw.scheduler.program.dataflow import Dataflow
 from hw.scheduler.program.program import SchedulerProgram
-
-Bytes = NDArray[np.uint8]
 
 #: Source names that an error lists; the rest are counted.
 _LISTED = 8

@@ -13,11 +13,8 @@ from hw.oram.core.crypto.aes_lane import BLOCK_BITS, KEYS_LAYOUT
 from hw.oram.core.crypto.config import power_layout
 from hw.oram.core.crypto.page_open import PageOpen
 from hw.oram.core.layouts import BEAT_BITS, Code, command_layout
-from hw.oram.core.session.record import COMMAND, record_nonces, record_shape
+from hw.oram.core.session.record import BEAT_BLOCKS, COMMAND, record_nonces, record_shape
 from hw.oram.core.stage.layouts import value_write_layout
-
-#: Blocks of a beat.
-_BEAT_BLOCKS = BEAT_BYTES // BLOCK_BYTES
 
 
 class CommandOpener(wiring.Component):
@@ -69,14 +66,14 @@ class CommandOpener(wiring.Component):
         m.submodules.beats = beats = Fifo(BEAT_BITS, depth=2 * config.command_bytes // BEAT_BYTES)
         connect(m, flipped(self.i), beats.i)
         place = Signal(range(config.command_bytes // BLOCK_BYTES))
-        lane = place[: _BEAT_BLOCKS.bit_length() - 1]
+        lane = place[: BEAT_BLOCKS.bit_length() - 1]
         sealed = (place != 0) & (place <= shape.slots)
         moves = Signal()
         m.d.comb += [
             opener.i.valid.eq(beats.o.valid & sealed),
             opener.i.payload.eq(beats.o.payload.word_select(lane, BLOCK_BITS)),
             moves.eq(beats.o.valid & (opener.i.ready | ~sealed)),
-            beats.o.ready.eq(moves & (lane == _BEAT_BLOCKS - 1)),
+            beats.o.ready.eq(moves & (lane == BEAT_BLOCKS - 1)),
         ]
         with m.If(moves):
             m.d.sync += place.eq(place + 1)

@@ -4,12 +4,14 @@ from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 
-from hw.oram.config import BLOCK_BYTES, VERSION_BITS, OramConfig
+from hw.oram.config import BEAT_BYTES, BLOCK_BYTES, VERSION_BITS, OramConfig
 from hw.oram.core.crypto.config import PageShape
 from hw.oram.core.layouts import PAGE_BITS
 
 #: Bits of a sequence number.
 SEQUENCE_BITS = 64
+#: Blocks of a beat.
+BEAT_BLOCKS = BEAT_BYTES // BLOCK_BYTES
 #: Blocks of the sealed text before the value: code or status, and key.
 TEXT_HEADER_BLOCKS = 1
 #: Last word of the initialization vector.

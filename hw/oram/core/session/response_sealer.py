@@ -9,12 +9,13 @@ from amaranth.lib.wiring import In, Out
 from hw.lib.delay import payload_register
 from hw.lib.fifo import Fifo
 from hw.lib.place import Placer
-from hw.oram.config import BEAT_BYTES, BLOCK_BYTES, OramConfig
+from hw.oram.config import BLOCK_BYTES, OramConfig
 from hw.oram.core.crypto.aes_lane import BLOCK_BITS, KEYS_LAYOUT
 from hw.oram.core.crypto.config import power_layout
 from hw.oram.core.crypto.page_seal import PageSeal
 from hw.oram.core.layouts import BEAT_BITS
 from hw.oram.core.session.record import (
+    BEAT_BLOCKS,
     RESPONSE,
     SEQUENCE_BITS,
     TEXT_HEADER_BLOCKS,
@@ -22,8 +23,6 @@ from hw.oram.core.session.record import (
     record_shape,
 )
 from hw.oram.core.stage.layouts import response_layout
-
-_BEAT_BLOCKS = BEAT_BYTES // BLOCK_BYTES
 
 
 class ResponseSealer(wiring.Component):
@@ -89,12 +88,12 @@ class ResponseSealer(wiring.Component):
             m.d.sync += slot.eq(Mux(slot == final, 0, slot + 1))
 
         sequence = Signal(SEQUENCE_BITS)
-        place = Signal(range(_BEAT_BLOCKS), init=1)
+        place = Signal(range(BEAT_BLOCKS), init=1)
         begins = Signal(init=1)
         beat = payload_register(m, self.o.payload, name="beat")
-        blocks = [beat.word_select(n, BLOCK_BITS) for n in range(_BEAT_BLOCKS)]
+        blocks = [beat.word_select(n, BLOCK_BITS) for n in range(BEAT_BLOCKS)]
         ends = sealer.o.valid & sealer.o.payload.last
-        m.d.sync += self.o.valid.eq(sealer.o.valid & ((place == _BEAT_BLOCKS - 1) | ends))
+        m.d.sync += self.o.valid.eq(sealer.o.valid & ((place == BEAT_BLOCKS - 1) | ends))
         with m.If(sealer.o.valid):
             m.d.sync += [place.eq(place + 1), begins.eq(0)]
             with m.If(begins):

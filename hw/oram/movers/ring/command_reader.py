@@ -11,11 +11,11 @@ from hw.lib.fifo import Fifo
 from hw.lib.skid import Skid
 from hw.oram.config import BEAT_BYTES, OramConfig
 from hw.oram.core.layouts import ADDRESS_BITS, BEAT_BITS
+from hw.oram.core.session.record import SEQUENCE_BITS
 from hw.oram.movers.blocks.bursts import BlockBursts
 
-#: Bits of a slot's number in a ring, of a sequence number, and of a number of operations.
+#: Bits of a slot's number in a ring, and of a number of operations.
 SLOT_BITS = 32
-SEQUENCE_BITS = 64
 OPERATIONS_BITS = 48
 #: Bits of the cycles between two reads of an unwritten record.
 POLL_BITS = 16

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hw.scheduler.graph.graph import Access
+from hw.scheduler.graph.importers.rules.call import Shape
+from hw.scheduler.graph.importers.rules.table import REDUCTIONS
 
-Shape = tuple[int, ...]
 #: Accesses by the position of the input.
 Accesses = dict[int, Access]
 
@@ -288,10 +289,6 @@ _ELEMENTWISE = (
     "Softsign Sqrt Sub Sum Swish Tanh ThresholdedRelu Where Expand Trilu Xor Acos Acosh Asin Asinh Atan "
     "Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Celu Cosh IsInf IsNaN Shrink Sinh Tan"
 )
-_REDUCTIONS = (
-    "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum "
-    "ReduceSumSquare"
-)
 _WHOLE = (
     "GlobalAveragePool GlobalMaxPool InstanceNormalization GroupNormalization ArgMax ArgMin TopK "
     "DynamicQuantizeLinear"
@@ -302,7 +299,7 @@ _SKIPPED = ("com.microsoft.SkipLayerNormalization", "com.microsoft.SkipSimplifie
 #: The accesses of each supported operator, by ONNX's name.
 OPERATORS: Mapping[str, Callable[[Node], Accesses]] = {
     **dict.fromkeys(_ELEMENTWISE.split(), _elementwise),
-    **dict.fromkeys(_REDUCTIONS.split(), _reduction),
+    **dict.fromkeys(REDUCTIONS.split(), _reduction),
     **dict.fromkeys(_WHOLE.split(), lambda node: {}),
     **dict.fromkeys(("Conv", "MaxPool", "AveragePool", "LpPool"), _window),
     **dict.fromkeys(("Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization"), _along),

@@ -25,7 +25,7 @@ _TOGETHER = (
     "Add And BitShift BitwiseAnd BitwiseOr BitwiseXor Div Equal Greater GreaterOrEqual Less LessOrEqual Max "
     "Mean Min Mod Mul Or Pow Sub Sum Where Xor"
 )
-_REDUCTIONS = (
+REDUCTIONS = (
     "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum "
     "ReduceSumSquare"
 )
@@ -44,7 +44,7 @@ _RUNTIME: Mapping[str, Rule] = {
 RULES: Mapping[str, Rule] = {
     **dict.fromkeys(_SAME.split(), elementwise.unary),
     **dict.fromkeys(_TOGETHER.split(), elementwise.broadcast_together),
-    **dict.fromkeys(_REDUCTIONS.split(), reductions.reduction),
+    **dict.fromkeys(REDUCTIONS.split(), reductions.reduction),
     **dict.fromkeys(("ArgMax", "ArgMin"), reductions.arg_max),
     **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), windows.pooling),
     **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool"), windows.global_pooling),
