@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from hw.design import MemoryPort
-from hw.package.context import _high_performance
+from hw.package.context import context
 from hw.registry import find_engine
 from hw.verilog import write_package
 from tests.hw.package.support import TclError, make_design, run_tcl
@@ -99,7 +99,7 @@ def test_more_ports_than_the_processing_system_has_share():
     port = make_design("zcu104").ports[0]
     ports = tuple(dataclasses.replace(port, name=f"gmem{n}") for n in range(6))
     design = dataclasses.replace(make_design("zcu104"), ports=ports)
-    assert _high_performance(design) == [
+    assert context(design)["high_performance"] == [
         (0, ["m_axi_gmem0", "m_axi_gmem4"]),
         (1, ["m_axi_gmem1", "m_axi_gmem5"]),
         (2, ["m_axi_gmem2"]),
