@@ -11,28 +11,29 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from amaranth._toolchain.yosys import YosysError, find_yosys
 from amaranth.back import rtlil
 from amaranth.hdl import Const, Elaboratable, Fragment, MemoryInstance, Value
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib import wiring
 
-from hw.errors import ToolError
+from hw.lib.conversion.netlist import quick_netlists
+from hw.lib.conversion.yosys import written
 from hw.lib.memory import NO_INIT
-from hw.lib.netlist import quick_netlists
 
 #: Attributes that speak of the generator, not of the hardware.
 _INTERNAL = ("generator", "top", "amaranth.hierarchy", "amaranth.decoding")
-_MODULE = re.compile(r"module (\S+)")
-_MEMORY = re.compile(r"  memory .*(\\\S+)")
-_MARK = f"  attribute \\{NO_INIT} "
-_CONTENT = "  cell $meminit_v2 "
+_MARK = f"\n  attribute \\{NO_INIT} "
+_MARK_LINE = re.compile(re.escape(_MARK) + ".*")
+_ATTRIBUTE = "\n  attribute "
+_MARKED = re.compile(r"\n  memory .*(\\\S+)")
+_CONTENT = "\n  cell $meminit_v2 "
+_MEMORY_NAME = re.compile(r'\n    parameter \\MEMID "\\(\\\S+)"')
 #: Yosys names fields without bits, too, which nothing can refer to: in Verilog they would have two.
-_NO_BITS = re.compile(r"^(?: *\(\* .* \*\)\n)* *wire \[-1:0\] \S+ ?;\n", re.MULTILINE)
+_NO_BITS = re.compile(r"\n *wire \[-1:0\] \S+ ?;(?=\n)")
+_NOTE = re.compile(r"\n *\(\* .* \*\)(?=\n)")
 #: A register's value before reset, as Yosys writes it: in the declaration, which linters refuse for registers
 #: of processes.
-_INITIAL = re.compile(r"^(  reg (?:signed )?(?:\[\d+:\d+\] )?)(\\\S+ |\w+) = (.*);$", re.MULTILINE)
-_MEMORY_NAME = re.compile(r'    parameter \\MEMID "\\(\\\S+)"')
+_INITIAL = re.compile(r"(\n  reg (?:signed )?(?:\[\d+:\d+\] )?)(\\\S+ |\w+) = (.*);(?=\n)")
 
 
 class UltraScalePlus:
@@ -59,22 +60,26 @@ def to_verilog(component: Any, *, name: str, sources: bool = False, platform: An
         text = rtlil.convert(emptied, name=name, ports=ports(component), emit_src=sources)
     internal = _INTERNAL if sources else (*_INTERNAL, "src")
     removed = " ".join(f"-remove {attribute}" for attribute in internal)
-    script = [
-        f"read_rtlil <<rtlil\n{without_content(text)}\nrtlil",
+    commands = [
         "proc -nomux -norom",
         "memory_collect",
         f"attrmap {removed}",
         f"attrmap -modattr {removed}",
-        "write_verilog -norename",
     ]
-    # Yosys warns of processes that stay processes, as they should.
-    yosys = find_yosys(lambda version: version >= (0, 40))
-    try:
-        verilog: str = yosys.run(["-q", "-"], "\n".join(script), ignore_warnings=True)
-    except YosysError as error:
-        why = str(error).rstrip().rpartition("\n")[2]
-        raise ToolError(f"Yosys could not write the Verilog of {name}: {why}") from error
-    return _INITIAL.sub(r"\1\2;\n  initial \2 = \3;", _NO_BITS.sub("", verilog))
+    verilog = written(without_content(text), commands, name)
+    return _INITIAL.sub(r"\1\2;\n  initial \2 = \3;", _without_empty(verilog))
+
+
+def _without_empty(verilog: str) -> str:
+    """Return Verilog without the fields that have no bits, and without their attributes."""
+    kept, done = [], 0
+    for found in _NO_BITS.finditer(verilog):
+        begin = found.start()
+        while _NOTE.match(verilog, before := verilog.rindex("\n", 0, begin)):
+            begin = before
+        kept.append(verilog[done:begin])
+        done = found.end()
+    return "".join((*kept, verilog[done:]))
 
 
 def ports(interface: Any) -> dict[str, tuple[Value, PortDirection]]:
@@ -94,48 +99,46 @@ def without_content(netlist: str) -> str:
 
     Raises `ValueError` if such a memory's content is not found exactly once.
     """
-    lines = netlist.split("\n")
-    marked = dict.fromkeys(_marked(lines), 0)
-    kept: list[str] = []
-    module, cell = "", None
-    for line in lines:
-        if found := _MODULE.match(line):
-            module = found[1]
-        if line.startswith(_CONTENT):
-            cell = len(kept)  # where it begins
-        elif cell is not None and (found := _MEMORY_NAME.match(line)):
-            if (module, found[1]) in marked:
-                marked[module, found[1]] += 1
-            else:
-                cell = None
-        elif cell is not None and line == "  end":
-            del kept[cell:]
-            while kept[-1].startswith("  attribute "):
-                kept.pop()
-            cell = None
-            continue
-        if not line.startswith(_MARK):
-            kept.append(line)
+    marked = dict.fromkeys(_marked(netlist), 0)
+    kept, done = [], 0
+    at = netlist.find(_CONTENT) if marked else -1
+    while at >= 0:
+        end = netlist.index("\n  end", at)
+        found = _MEMORY_NAME.search(netlist, at, end)
+        place = _module(netlist, at), found and found[1]
+        if place in marked:
+            marked[place] += 1
+            begin = at
+            while netlist.startswith(_ATTRIBUTE, before := netlist.rindex("\n", 0, begin)):
+                begin = before
+            kept.append(netlist[done:begin])
+            done = end + len("\n  end")
+        at = netlist.find(_CONTENT, end)
     for (module, memory), times in marked.items():
         if times != 1:
             raise ValueError(f"content of memory {memory} of module {module} is written {times} times")
-    return "\n".join(kept)
+    return _MARK_LINE.sub("", "".join((*kept, netlist[done:])))
 
 
-def _marked(lines: list[str]) -> Iterator[tuple[str, str]]:
+def _module(netlist: str, at: int) -> str:
+    """Return the module that a place of a netlist is in."""
+    begin = netlist.rindex("\nmodule ", 0, at) + len("\nmodule ")
+    return netlist[begin : netlist.index("\n", begin)]
+
+
+def _marked(netlist: str) -> Iterator[tuple[str, str]]:
     """List (module, memory) of the memories that are to have no content."""
-    module, marked = "", False
-    for line in lines:
-        if found := _MODULE.match(line):
-            module = found[1]
-        elif line.startswith(_MARK):
-            marked = True
-        elif marked and not line.startswith("  attribute "):
-            found = _MEMORY.match(line)
-            if found is None:
-                raise ValueError(f"{NO_INIT} stands before {line.strip()!r}, which is no memory")
-            yield module, found[1]
-            marked = False
+    at = netlist.find(_MARK)
+    while at >= 0:
+        memory = at
+        while netlist.startswith(_ATTRIBUTE, memory):
+            memory = netlist.index("\n", memory + 1)
+        found = _MARKED.match(netlist, memory)
+        if found is None:
+            line = netlist[memory + 1 : netlist.index("\n", memory + 1)]
+            raise ValueError(f"{NO_INIT} stands before {line.strip()!r}, which is no memory")
+        yield _module(netlist, at), found[1]
+        at = netlist.find(_MARK, memory)
 
 
 class _Elaborated(Elaboratable):

@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from hw.lib.netlist import quick_netlists
+from hw.lib.conversion.netlist import quick_netlists
 
 
 class Adder(wiring.Component):
@@ -71,8 +71,25 @@ def test_a_combinational_cycle_is_named():
         rtlil.convert(Loop(), name="loop", emit_src=False)
 
 
+class Mirrors(wiring.Component):
+    """Two signals that each have the other's value."""
+
+    o: Out(1)
+
+    def elaborate(self, platform):
+        m = Module()
+        left, right = Signal(), Signal()
+        m.d.comb += [left.eq(right), right.eq(left), self.o.eq(left)]
+        return m
+
+
+def test_signals_that_lead_around_are_named():
+    with quick_netlists(), pytest.raises(CombinationalCycle, match="right"):
+        rtlil.convert(Mirrors(), name="mirrors", emit_src=False)
+
+
 def test_another_version_of_amaranth_is_left_alone(monkeypatch):
-    monkeypatch.setattr("hw.lib.netlist.version", lambda name: "0.6.0")
+    monkeypatch.setattr("hw.lib.conversion.netlist.version", lambda name: "0.6.0")
     kept = Netlist.__dict__["resolve_value"]
     with quick_netlists():
         assert Netlist.__dict__["resolve_value"] is kept

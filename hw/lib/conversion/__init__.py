@@ -1,0 +1,1 @@
+"""Steps of converting components to Verilog: Amaranth's netlist, and Yosys."""
