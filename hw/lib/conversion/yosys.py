@@ -6,6 +6,7 @@ packaged Yosys is WebAssembly, which this process loads once and begins anew for
 
 from __future__ import annotations
 
+import atexit
 import functools
 import tempfile
 from importlib import resources
@@ -74,4 +75,7 @@ def _loaded() -> tuple[Any, Any]:
     settings = wasmtime.Config()
     settings.cache = True
     engine = wasmtime.Engine(settings)
-    return engine, wasmtime.Module(engine, (resources.files(_PACKAGE) / "yosys.wasm").read_bytes())
+    atexit.register(engine.close)  # both are closed before the runtime's own functions are gone
+    module = wasmtime.Module(engine, (resources.files(_PACKAGE) / "yosys.wasm").read_bytes())
+    atexit.register(module.close)
+    return engine, module

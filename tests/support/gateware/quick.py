@@ -1,9 +1,9 @@
-"""Amaranth's simulator, quicker where testbenches read and drive signals: half of the time of our tests.
+"""Amaranth's simulator, quicker where testbenches read and drive signals, and where gates run.
 
 Amaranth walks an expression for every read and every assignment of a testbench, computes the width of each
 part, and makes the clock's trigger in every cycle.  Here shapes, parts and triggers are cached at expressions
 and domains.  Compiled gates skip assignments of the value a signal already has, and equal processes are
-compiled once.
+compiled once.  `compiled` and `stepping` have the rest.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from amaranth.lib import data
 from amaranth.sim import _async, _pyrtl, pysim
 from amaranth.sim._pyeval import eval_assign, eval_value
 
+from tests.support.gateware import compiled, stepping
+
 #: Assignment of a signal's next value in a compiled process, and names of signals.
-_UPDATE = re.compile(r"(slots\[\d+\])\.update\((next_\d+)")
+_UPDATE = re.compile(r"(slots\[\d+\])\.update\((next_\d+), (-?\d+)\)")
 #: A write into a memory, without effect if no bit is enabled.
 _WRITE = re.compile(r"slots\[\d+\]\.write\(\w+, \w+, (\w+)\)$")
 _SLOT = re.compile(r"slots\[(\d+)\]|\bnext_(\d+)")
@@ -203,9 +205,11 @@ def _localized(code: str, filename: str, mode: str) -> tuple[Any, list[int]]:
     def local(place: re.Match[str]) -> str:
         signal = place[1] or place[2]
         number = numbers.setdefault(signal, len(numbers))
-        return f"slots[{number}]" if place[1] else f"next_{number}"
+        return f"s{number}" if place[1] else f"next_{number}"
 
     code = _SLOT.sub(local, code)
+    slots = ", ".join(f"s{number}=slots[{number}]" for number in range(len(numbers)))
+    code = code.replace("def run():", f"def run({slots}):", 1)
     return _compile(code, filename, mode), list(map(int, numbers))
 
 
@@ -214,6 +218,7 @@ def _execute(compiled: tuple[Any, list[int]], names: dict[str, Any]) -> None:
     code, numbers = compiled
     if numbers:
         names["slots"] = [names["slots"][number] for number in numbers]
+        names["pending"] = names["slots"][0].pending
     exec(code, names)
 
 
@@ -254,9 +259,15 @@ def install() -> None:
 
     def append_line(emitter: Any, code: str) -> None:
         """Skip assignments without a change: most have none."""
-        code = _WRITE.sub(r"if \1: \g<0>", _UPDATE.sub(r"if \1.next != \2: \g<0>", code))
+        if update := _UPDATE.match(code):
+            whole = f"{update[1]}.next = {update[2]}; pending.add({update[1]})"
+            code = f"if {update[1]}.next != {update[2]}: {whole if update[3] == '-1' else code}"
+        else:
+            code = _WRITE.sub(r"if \1: \g<0>", code)
         append(emitter, code)
 
+    compiled.install()
+    stepping.install()
     for kind in (Operator, Concat):
         kind.shape = _kept(kind.shape)
     _pyrtl._PythonEmitter.append = append_line
