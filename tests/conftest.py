@@ -6,6 +6,7 @@ import signal
 
 import hypothesis
 import pytest
+from hypothesis.internal.conjecture import providers
 from xdist.scheduler import LoadScopeScheduling
 
 from sim.build.simulator import OPTIMIZE_VARIABLE
@@ -52,8 +53,9 @@ class _Scheduling(LoadScopeScheduling):
 def pytest_configure(config: pytest.Config) -> None:
     """Leave optimizing to the soak; collect garbage seldom, since designs are many lasting objects.
 
-    In the suite Hypothesis draws the same examples every time: no failure by chance.  Processes in the
-    background of a shell ignore Ctrl-C; tests of Ctrl-C need the user's handler.
+    In the suite Hypothesis draws the same examples every time: no failure by chance.  It reads no constants
+    from loaded modules: reading takes 10 s, and modules differ between workers.  Processes in the background
+    of a shell ignore Ctrl-C; tests of Ctrl-C need the user's handler.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.set_threshold(100_000, 20, 100)
@@ -62,6 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault(OPTIMIZE_VARIABLE, "-O0")
         hypothesis.settings.register_profile("suite", derandomize=True)
         hypothesis.settings.load_profile("suite")
+        providers._get_local_constants = lambda: providers._local_constants
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
