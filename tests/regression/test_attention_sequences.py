@@ -43,15 +43,20 @@ CONFIGS = {
         rows=2, lanes=16, folds=1, tile_keys=16, streams=4, merge_lanes=1, cached_keys=32,
         probability_bits=8, output="int8", decode=True,
     ),
+    "one_row_and_stream": AttentionConfig(
+        rows=1, lanes=16, folds=2, tile_keys=16, ports_per_stream=1, result_ports=2, merge_lanes=1,
+        cached_keys=32, probability_bits=8, exp_segments=8, output="int8", alibi=True, paged=True,
+    ),
 }  # fmt: skip
-#: Runs of `CALLS` launches of each configuration: in `make test`, and in the soak.
-IN_TEST = dict.fromkeys(("decode", "one_row", "one_stream"), 1)
-IN_SOAK = 9
+#: Runs of `CALLS` launches of each configuration: in `make test`, and in the soak.  The last configuration
+#: joins two of the soak's in one simulator.
+IN_TEST = dict.fromkeys(("decode", "one_row_and_stream"), 1)
+IN_SOAK = dict.fromkeys(CONFIGS, 9) | {"one_row_and_stream": 1}
 
 
 def runs():
     for name in CONFIGS:
-        for seed in range(IN_SOAK):
+        for seed in range(IN_SOAK[name]):
             marks = [] if seed < IN_TEST.get(name, 0) else [pytest.mark.soak]
             yield pytest.param(name, seed, id=f"{name}-{seed}", marks=marks)
 
