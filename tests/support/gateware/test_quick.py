@@ -3,9 +3,10 @@
 import random
 
 import pytest
-from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, signed
+from amaranth.hdl import Cat, ClockDomain, ClockSignal, Const, Module, Mux, Shape, Signal, signed
 from amaranth.hdl._ir import DriverConflict
 from amaranth.lib import data, enum
+from amaranth.lib.memory import Memory
 from amaranth.sim import Simulator, pysim
 from amaranth.sim._pyeval import eval_assign, eval_value
 
@@ -69,6 +70,36 @@ def test_what_gates_drive_is_not_assigned():
     simulator.add_testbench(testbench)
     with pytest.raises(DriverConflict):
         simulator.run()
+
+
+def test_processes_run_when_what_they_read_changes():
+    """Registers of both edges, a memory that is read without a clock, and all again after a reset."""
+    m, falling = Module(), ClockDomain("falling", clk_edge="neg", reset_less=True)
+    m.domains += falling
+    m.submodules.memory = memory = Memory(shape=8, depth=4, init=[])
+    count, late, read, write = Signal(4), Signal(4), memory.read_port(domain="comb"), memory.write_port()
+    m.d.sync += count.eq(count + 1)
+    m.d.falling += late.eq(count)
+    m.d.comb += falling.clk.eq(ClockSignal())
+    m.d.comb += [read.addr.eq(count), write.addr.eq(count), write.data.eq(Cat(count, late)), write.en.eq(1)]
+    seen, words, expected = [], [0] * 4, []
+
+    async def testbench(ctx):
+        for _ in range(12):
+            seen.append(tuple(ctx.get(signal) for signal in (count, late, read.data)))
+            await ctx.tick()
+
+    for n in range(12):
+        expected.append((n, max(0, n - 1), words[n % 4]))
+        words[n % 4] = n << 4 | n
+    simulator = Simulator(m)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(testbench)
+    simulator.run()
+    assert seen == expected
+    simulator.reset()
+    simulator.run()
+    assert seen == expected * 2
 
 
 class Kind(enum.Enum, shape=2):
