@@ -16,7 +16,6 @@ from tests.support.gateware import quick
 #: folders compile the same searches, timing model or memories. So do those of any other file.
 _FIRST = (
     "tests/regression/test_engines.py",
-    "tests/test_readme.py",
     "tests/hw/attention/core/test_core.py",
     "tests/hw/scheduler/planner/order/",
     "tests/regression/test_attention_figures.py",
