@@ -4,8 +4,6 @@ It runs inside the simulator's process, in the folder that holds the plan.  Memo
 NumPy views onto the models' stores; between start and interrupt Python sleeps on one signal.
 """
 
-from __future__ import annotations
-
 import hashlib
 import time
 from pathlib import Path

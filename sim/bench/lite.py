@@ -1,7 +1,5 @@
 """An AXI-Lite manager for the few register accesses around a kernel call."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from cocotb.triggers import FallingEdge, ReadOnly

@@ -4,8 +4,6 @@ The clock is made here, by ``always #half``: 72 k cycles/s of a 4,096-MAC array.
 clock, which goes through VPI twice a cycle, it was 63 k.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One cache for each user: builds, each made once, by one process, and there whole or not at all."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib

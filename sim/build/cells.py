@@ -8,8 +8,6 @@ multiply-accumulators it was 58 s of compiling and 39 k cycles/s, against 20 s a
 cells are declared visible, which keeps them, and the pass is switched off.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections import Counter

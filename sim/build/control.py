@@ -5,8 +5,6 @@ both, over the whole kernel.  Attention's default then simulates 393,464 cycles 
 of 3.2 s.  Yosys takes 20 s.  Registers that hand zeros round, as in the packers of results, are not found.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from collections.abc import Sequence

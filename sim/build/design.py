@@ -1,7 +1,5 @@
 """The design of an engine, generated once for each configuration and state of the generator."""
 
-from __future__ import annotations
-
 import os
 import pickle
 from importlib import import_module

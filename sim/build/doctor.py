@@ -1,7 +1,5 @@
 """Is this machine fit for Loomwork?  One finding a need, and a remedy for each that fails."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import os
 import re

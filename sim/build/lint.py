@@ -1,7 +1,5 @@
 """Verilator's linter over generated Verilog, with every warning."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 They are most of the compile time of a middling design: 24 of 34 s for 4,096 multiply-accumulators.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """cocotb's Verilator runner as a builder, with our visibility and our build cache's steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TextIO

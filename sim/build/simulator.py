@@ -5,8 +5,6 @@ That costs three quarters of the speed and six times the build time.  Here only 
 top are visible; stimulus and memories are compiled models, and Python sleeps while the design runs.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import json

@@ -5,8 +5,6 @@ placement, and not Vivado's.  A cell that the generator placed many times is syn
 kept in the cache of builds by its own text, so that sizes that share their rows share the work.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ That takes half a second, most of it pytest's, which cocotb imports for the name
 either side of a simulation that is over in one.
 """
 
-from __future__ import annotations
-
 import importlib.machinery
 import importlib.util
 import os

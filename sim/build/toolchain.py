@@ -1,7 +1,5 @@
 """The tools a simulator is built with: found, checked, and named by version."""
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 import os

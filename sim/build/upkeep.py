@@ -1,7 +1,5 @@
 """The cache as a whole: its entries, the damaged ones, and those that can go."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Yosys: running it over the parts of a kernel, a part being a module placed as a whole."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

@@ -1,7 +1,5 @@
 """The calibration bench: traffic generators in RTL, a memory model behind them, and registers for cocotb."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from amaranth.back import verilog

@@ -1,7 +1,5 @@
 """``loomwork calibrate``: memory models against published measurements, by traffic generators in RTL."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Experiments: a memory and programs for the generators, run on a bench, many in one simulation."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Calibration points (``points.yaml``): published figures, and the traffic that should reproduce them."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace

@@ -1,7 +1,5 @@
 """Programs and results of a traffic generator (`hw.lib.traffic`), as Python values."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The cocotb module of the calibration bench: every experiment of the plan, one after another."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

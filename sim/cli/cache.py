@@ -1,7 +1,5 @@
 """``loomwork cache``: the user's kept builds, listed and removed."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Options of commands that take an engine's own files: the engine named in the arguments declares them."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``loomwork launch``, ``replay`` and ``verify``: files in, files out, around `sim.run.card`."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from pathlib import Path

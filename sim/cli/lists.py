@@ -1,7 +1,5 @@
 """``loomwork boards``, ``engines`` and ``schema``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

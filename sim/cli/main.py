@@ -4,8 +4,6 @@ Every import that costs time is inside the command that needs it: ``--help`` and
 at once.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import io
 import os

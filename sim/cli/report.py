@@ -1,7 +1,5 @@
 """``loomwork report``: report files or the database of a sweep in, a page and a table out."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """``loomwork resources``: counted cells, their share of the board, whether they fit, paths over budget."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import asdict

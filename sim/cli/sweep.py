@@ -1,7 +1,5 @@
 """``loomwork sweep``: a file in, a database out, and the front of designs."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

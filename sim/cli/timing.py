@@ -1,7 +1,5 @@
 """``loomwork timing``: endpoints over the clock's budget, where they are, and the worst paths."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace

@@ -1,7 +1,5 @@
 """The page of a comparison: headline figures, cards with charts or tables, and notes on the formulas."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

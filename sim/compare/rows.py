@@ -1,7 +1,5 @@
 """Slow rows: each is kept at once, and found again by the key of everything it depends on."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """One comparison from its rows to its page; every new row is kept at once, and earlier ones are reused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables of a comparison: columns said once, for the terminal and the page."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path

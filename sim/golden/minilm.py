@@ -5,8 +5,6 @@ GELU, a LayerNorm after each residual sum.  A sentence is the mean of its tokens
 Arithmetic is float64, and results are rounded to float32, so that they are equal on every machine.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 import json

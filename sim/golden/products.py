@@ -4,8 +4,6 @@ BLAS spreads even products of a few microseconds over threads that wait for each
 machine that makes attention, a long series of small products, ten times slower and keeps every core busy.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -10,8 +10,6 @@ the digest is
 because ``R`` permutes bits and so distributes over the exclusive or.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 

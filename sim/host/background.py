@@ -1,7 +1,5 @@
 """Work done beside the simulation: the golden model runs on the second core of the machine meanwhile."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future

@@ -1,7 +1,5 @@
 """Names for content: equal for equal content, different for any other."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Which extra of the package a missing module belongs to: not everybody needs a planner or a demo."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import re
 

@@ -1,7 +1,5 @@
 """Files a run leaves behind: written whole under a temporary name, then renamed into place."""
 
-from __future__ import annotations
-
 import csv
 import errno
 import io

@@ -1,7 +1,5 @@
 """Options of the ``loomwork`` command that engines' own commands share."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

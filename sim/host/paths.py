@@ -1,7 +1,5 @@
 """A user's paths, checked before any work."""
 
-from __future__ import annotations
-
 import os
 import stat
 import tempfile

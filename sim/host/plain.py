@@ -1,7 +1,5 @@
 """Text of a file or a path on its way to a terminal."""
 
-from __future__ import annotations
-
 
 def plain(text: str) -> str:
     r"""Escape characters that do not print (``\x1b``, ``\n``): a name from a file must not steer the terminal

@@ -1,7 +1,5 @@
 """Running a program: when the caller is interrupted or terminated, the program ends too."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

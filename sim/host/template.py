@@ -1,7 +1,5 @@
 """Text files made from templates."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The tree of a process: its members, their memory, and an end to all."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -3,8 +3,6 @@
 The file's path goes to the simulator in the environment variable `CONFIG_VARIABLE`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The file with every transfer at the ports of a memory, as the models write it (``trace.h``); its text."""
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ In co-simulation the models are linked into the simulator (with ``-rdynamic``) a
 itself; unit tests load them as a shared library.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """``loomwork ablate``: the value of each technique of the planner, by planning a suite without it."""
 
-from __future__ import annotations
-
 import resource
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace

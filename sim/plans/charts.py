@@ -1,7 +1,5 @@
 """Two figures of a plan's page: the graph by step, and traffic over scratchpad size."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from html import escape
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """Helpers of the planner's commands: options parsed, plans read and checked, figures printed."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """Plans beside baselines for many networks and scratchpads: summaries, tables and file."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

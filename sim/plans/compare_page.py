@@ -1,7 +1,5 @@
 """One self-contained HTML page that compares plans with baselines."""
 
-from __future__ import annotations
-
 import itertools
 from html import escape
 

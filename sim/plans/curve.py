@@ -1,7 +1,5 @@
 """The curve of a plan's page: traffic of other plans of the network, and of baselines, by scratchpad size."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

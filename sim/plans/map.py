@@ -1,7 +1,5 @@
 """The picture of a plan: addresses over steps, and the transfers between memory and scratchpad."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from html import escape

@@ -1,7 +1,5 @@
 """The self-contained HTML page of a plan: figures, charts and certificate."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hw.scheduler.plan.plan import Plan, StageCertificate

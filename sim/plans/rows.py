@@ -1,7 +1,5 @@
 """One network in one scratchpad: traffic of the planner and of the baselines."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """``loomwork compare plan``: many networks at many scratchpads, row by row."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

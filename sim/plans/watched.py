@@ -1,7 +1,5 @@
 """Planning with a progress line, which the user can stop early."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """A run's share of its board, estimated from the configuration in the report."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pydantic import TypeAdapter, ValidationError

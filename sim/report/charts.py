@@ -1,7 +1,5 @@
 """The figures of a report page, each drawn from the reports alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from html import escape
 

@@ -1,7 +1,5 @@
 """The figures of reports as rows of text, one cell a run, for tables on the page and the terminal."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """One self-contained HTML page of any number of reports: no file beside it, nothing fetched."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path

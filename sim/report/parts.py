@@ -1,7 +1,5 @@
 """Parts of all pages: templates, headline figures, and charts embedded in the page itself."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pictures within a page."""
 
-from __future__ import annotations
-
 import numpy as np
 import plotly.express
 from numpy.typing import NDArray

@@ -4,8 +4,6 @@ The dataclasses here and in `sim.report.sections` are the format; `sim.report.sc
 and the glossary from them.  A report in which one figure contradicts another cannot be constructed or loaded.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ Run as a module, it writes ``sim/report.schema.json`` and ``docs/report.md``::
     python -m sim.report.schema
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path

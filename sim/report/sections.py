@@ -3,8 +3,6 @@
 A section in which one figure contradicts another cannot be constructed.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal

@@ -1,7 +1,5 @@
 """Shared parts of all charts: colours, fonts, axes, legends, menus."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

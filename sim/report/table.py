@@ -1,7 +1,5 @@
 """The figures of a report by their dotted names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

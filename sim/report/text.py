@@ -1,7 +1,5 @@
 """Numbers as text: counts, ratios and bytes, the same on every page and terminal."""
 
-from __future__ import annotations
-
 #: Cell of a table without a figure.
 MISSING = "–"
 

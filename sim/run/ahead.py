@@ -1,7 +1,5 @@
 """Simulators built ahead in a process of their own, while another simulation runs."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Launch folders for a card: written, replayed in simulation, verified."""
 
-from __future__ import annotations
-
 import dataclasses
 import io
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The demo: simulates every engine's RTL on real input; writes tables, Verilog and pages."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The kinds of file that an engine reads and writes, and the options of commands that name them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A launch in the simulator: a design and buffers in, counters and bytes out."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Memory addresses of the buffers of a launch, and the register values that follow from them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

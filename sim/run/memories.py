@@ -1,7 +1,5 @@
 """The memories behind a kernel's ports: their names, modes and counts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One engine's part of the demo, kept where its simulation takes minutes."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

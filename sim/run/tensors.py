@@ -1,7 +1,5 @@
 """The user's tensor files, ``.npz`` archives: reading runs no code from them, writing replaces them whole."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 import zlib

@@ -1,7 +1,5 @@
 """The figures of a sweep's page, each drawn from its results alone."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Workers of a sweep: processes of this machine, each with a limit of memory."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pickle

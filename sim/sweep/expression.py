@@ -1,7 +1,5 @@
 """Expressions of a sweep's file: arithmetic and comparisons over parameters and figures, and nothing else."""
 
-from __future__ import annotations
-
 import ast
 import operator
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Figures of designs: from evaluations to constraints, objectives and pages."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

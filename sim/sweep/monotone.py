@@ -1,7 +1,5 @@
 """Designs that are larger than others and predicted slower, which mislead a search."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """One self-contained HTML page of a sweep: the front, the evaluations, and the commands to build a design."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The points of a sweep, and their evaluations by each fidelity."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal

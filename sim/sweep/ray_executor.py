@@ -1,7 +1,5 @@
 """Who answers the questions of a sweep: a Ray cluster."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """All results of a sweep's database, for pages and notebooks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path

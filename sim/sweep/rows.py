@@ -1,7 +1,5 @@
 """The points of a sweep as rows: for the tables, and as JSON."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Iterator, Mapping

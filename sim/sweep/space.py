@@ -1,7 +1,5 @@
 """The space of a sweep: all designs, before any evaluation."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

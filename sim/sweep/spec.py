@@ -1,7 +1,5 @@
 """The file of a sweep: parameters, workloads, objectives, and the fidelities of designs."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The designs of a sweep, batch by batch: the same designs for the same results."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 
 from sim.sweep.space import Place, Space

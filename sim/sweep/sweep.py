@@ -1,7 +1,5 @@
 """A sweep: every design is predicted, the selected ones are evaluated by dearer fidelities."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """The results of a sweep, printed."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from sim.host.console import print_table

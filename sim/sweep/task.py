@@ -1,7 +1,5 @@
 """One task of a sweep: a fidelity, an engine's configuration and, except for synthesis, a workload."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """A worker of a sweep: pickled tasks on its input, evaluations on its output."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal

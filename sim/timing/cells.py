@@ -1,7 +1,5 @@
 """Timing of each cell of UltraScale+: paths through it, from its clock, and to its clock."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

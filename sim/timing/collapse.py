@@ -5,8 +5,6 @@ that a vendor's tool would merge.  Here a LUT takes over the function of the LUT
 most six inputs together and it then settles a level earlier.  The LUTs before it stay for their other loads.
 """
 
-from __future__ import annotations
-
 import contextlib
 import graphlib
 import re

@@ -1,7 +1,5 @@
 """The delays of ``delays.yaml``, and the delay of a net by its driver, its sink and its number of loads."""
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Mapping
 from pathlib import Path

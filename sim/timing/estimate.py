@@ -1,7 +1,5 @@
 """The estimate of a kernel's timing: endpoints over the clock's budget, by part and file, and worst paths."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import defaultdict

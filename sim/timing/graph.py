@@ -4,8 +4,6 @@ A kernel is its top part with all placed parts joined at their ports.  Every pla
 arrays, and nets joined by a port are one.  So no path through ports is lost, and every net has all its loads.
 """
 
-from __future__ import annotations
-
 from bisect import bisect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The timing estimate of a whole kernel, cached by its Verilog and its budget."""
 
-from __future__ import annotations
-
 import inspect
 import pickle
 from pathlib import Path

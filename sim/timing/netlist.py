@@ -1,7 +1,5 @@
 """Yosys' netlist of a kernel, part by part, as arrays of nets and paths."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

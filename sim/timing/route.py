@@ -4,8 +4,6 @@ nextpnr does not support UltraScale+, but Lattice's ECP5: LUTs of four inputs, d
 long.  Absolute delays differ from the estimate; a block that is slow in the estimate should be slow there.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import re

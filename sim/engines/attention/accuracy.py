@@ -3,8 +3,6 @@
 ``python -m sim.engines.attention.accuracy`` prints the tables of ``docs/attention-figures.md``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The attention engine's simulation side: tensors to a launch, and the launch's bytes to o."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

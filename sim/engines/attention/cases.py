@@ -1,7 +1,5 @@
 """The attention engine's regression: the sizes, shapes, modes and memories that are co-simulated."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

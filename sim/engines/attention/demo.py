@@ -1,7 +1,5 @@
 """The attention engine's demo: all layers of a real encoder, and the effect of rounding on its sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

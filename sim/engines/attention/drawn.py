@@ -1,7 +1,5 @@
 """Random tensors for a launch without tensors, and keys moved into pages."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hw.attention.driver.workload import AttentionWorkload, bitmap_bits

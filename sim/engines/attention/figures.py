@@ -4,8 +4,6 @@
 table; without names all of them, with ``--no-data`` without the data path.
 """
 
-from __future__ import annotations
-
 import functools
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """An attention launch with float64 attention: reference of its errors, and range of its results."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cached_property

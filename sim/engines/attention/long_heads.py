@@ -3,8 +3,6 @@
 ``python -m sim.engines.attention.long_heads`` prints the table of ``docs/attention-figures.md``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from hw.attention.driver.workload import AttentionWorkload

@@ -6,8 +6,6 @@ launches whose error exceeds half of the limit, and a summary.  The limit is 2 %
 cycles below.  The exit status is 1 if an error exceeds it.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Saturation of an attention launch: results are bit-exact, but useless where numbers leave their formats."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hw.attention.driver.job import Piece

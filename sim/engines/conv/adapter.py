@@ -1,7 +1,5 @@
 """The convolution engine's simulation side: layers to a launch, and its golden results."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 

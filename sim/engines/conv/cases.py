@@ -1,7 +1,5 @@
 """The regression: random layers of every kind on one small engine, and blocks of networks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

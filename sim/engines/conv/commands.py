@@ -1,7 +1,5 @@
 """The convolution engine's part of the ``loomwork`` command; see `sim.cli.main`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

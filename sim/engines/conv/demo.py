@@ -1,7 +1,5 @@
 """The convolution engine's demo: a photograph turned, zoomed and filtered by one deformable layer."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

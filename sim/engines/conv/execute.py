@@ -1,7 +1,5 @@
 """The golden run of a program: every map that it writes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A launch of the convolution engine: a layer of tensors, or a table of layers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

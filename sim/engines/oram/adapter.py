@@ -1,7 +1,5 @@
 """The oblivious map's simulation side: launches from operations, and their expected results."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 

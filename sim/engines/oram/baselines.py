@@ -5,8 +5,6 @@ share of trusted HBM. Pages are rounded up to the host port's beat. They include
 would have to seal them.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

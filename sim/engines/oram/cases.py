@@ -2,8 +2,6 @@
 all sizes of values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The oblivious map's commands of ``loomwork``; see `sim.cli.main`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """The oblivious map's demo: a vocabulary in the host's memory, and private lookups of sentences."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The expected bus trace of a launch, from its revealed labels and the host's recorded times."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import repeat, zip_longest

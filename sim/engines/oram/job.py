@@ -1,7 +1,5 @@
 """A job of the oblivious map: operations, keys, and the golden model's results."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A table in the oblivious map, lookups of its rows, and the host's view of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """A self-contained HTML page of the host's view of lookups in the oblivious map."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

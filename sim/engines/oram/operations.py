@@ -1,7 +1,5 @@
 """Files of operations and of their results: ``ops.csv``, ``results.csv``, ``labels.csv``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The map after a launch, from its buffers and from the golden model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The scheduler engine's adapter: a plan and sources to a launch, and the golden result."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

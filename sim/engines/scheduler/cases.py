@@ -3,8 +3,6 @@
 Other plans have tests of their own, because planning takes too long for a list of cases.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The scheduler engine's demo: a layer planned, checked, and executed with exactly the promised bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 

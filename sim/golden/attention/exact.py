@@ -1,7 +1,5 @@
 """Exact softmax attention in float64: the reference of every error measure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 Names and units are those of the page.  All functions map whole NumPy arrays.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cache

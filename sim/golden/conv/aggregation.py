@@ -1,7 +1,5 @@
 """DCNv3 and DCNv4 as ONNX's deformable convolution: weights of 1, and a mask a tap (``docs/conv.md``)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

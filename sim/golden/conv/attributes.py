@@ -1,7 +1,5 @@
 """Attributes of a convolution, as ONNX's Conv and DeformConv have them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hw.errors import InputError

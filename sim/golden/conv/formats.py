@@ -1,7 +1,5 @@
 """Sums to results, as the engine rounds and clamps them (``docs/conv-specification.md``)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

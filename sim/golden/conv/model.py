@@ -7,8 +7,6 @@ outside the map has the value z (ONNX DeformConv-19: it counts nothing).  The su
 sample)``: ONNX's result times 4^F, and times 256 with masks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

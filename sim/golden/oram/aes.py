@@ -1,7 +1,5 @@
 """AES-128 encryption of many blocks at once (FIPS 197), by the package `cryptography`."""
 
-from __future__ import annotations
-
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """The keys of a map, the keyed permutation of keys, and the random draws of operations."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -3,8 +3,6 @@
 Messages have no additional data, and initialization vectors of 96 bits.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """Times of the host's memory on the bus: the interface, and a recorded host."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol

@@ -3,8 +3,6 @@
 The layouts are in docs/oram.md, Formats.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

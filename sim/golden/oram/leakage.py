@@ -5,8 +5,6 @@ smallest effect that it detects nine times in ten. A smaller leak stays undetect
 no more than that.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from statistics import NormalDist

@@ -6,8 +6,6 @@ which the item waits in HBM until its page is touched. This is one choice; with 
 remapping (arXiv 2509.01742).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple

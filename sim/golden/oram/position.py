@@ -5,8 +5,6 @@ helps load balancing", 2003). Buckets are bits of the permuted key, and the othe
 exactly.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Nothing here depends on keys, values, codes, or HBM. `Admission` computes the cy
 admission; bursts follow them by constants.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence

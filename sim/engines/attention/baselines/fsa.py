@@ -5,8 +5,6 @@ Times are those of its RTL (``VCA-EPFL/FSA``, ``ExecutionPlan.scala``), between 
 instructions.  The order of loads is that of its kernel, ``python/main.py``.
 """
 
-from __future__ import annotations
-
 from sim.engines.attention.baselines.work import Cost, Machine, Work
 
 #: Segments of the exponential, each a cycle; and the cycles of maximum, difference and scaling before it.

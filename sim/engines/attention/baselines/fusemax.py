@@ -5,8 +5,6 @@ Nayak et al., "FuseMax: Leveraging Extended Einsums to Optimize Attention Accele
 ``src/accel/proposal.py``), and reproduce its published table.  It is a model; there is no RTL.
 """
 
-from __future__ import annotations
-
 from sim.engines.attention.baselines.work import Cost, Machine, Work
 
 #: Array slots of an exponential: six multiply-adds and the subtraction before them.

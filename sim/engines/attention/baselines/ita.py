@@ -7,8 +7,6 @@ elements: one more than its multipliers need.  The matrix of probabilities, a by
 back.  Its accumulators suffice for 2,048 keys; the formula is used beyond.
 """
 
-from __future__ import annotations
-
 from sim.engines.attention.baselines.work import Cost, Machine, Work
 
 

@@ -8,8 +8,6 @@ of FuseMax (arXiv 2406.10491; ``src/accel/unfused.py`` and ``stable_softmax.py``
 vector lanes as the array has columns take four cycles an element, and the phases do not overlap.
 """
 
-from __future__ import annotations
-
 import math
 
 from sim.engines.attention.baselines.work import Cost, Machine, Work

@@ -1,7 +1,5 @@
 """Work, machine and cost of a comparison."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Attention beside published schedules: the figures of all lengths, as tables and as files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property

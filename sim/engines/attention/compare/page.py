@@ -1,7 +1,5 @@
 """One self-contained HTML page of the attention engine beside published schedules."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from html import escape
 

@@ -19,8 +19,6 @@ three cycles. Without a bound there is no line buffer ("deform" of table 2).  A 
 for each tap, with offsets of whole pixels, one request after the other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ not read. A pixel's samples are kept for all output channels, and weights and of
 follow each other.  It is "deform" of CoDeNet's table 2 (arXiv 2006.08357) at its best.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """The compared work, layers with their offsets, and its cost under a schedule."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Convolution beside other schedules: the figures of all operations and networks, as tables and as files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property

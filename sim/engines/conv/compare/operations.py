@@ -1,7 +1,5 @@
 """The compared works: the operations of CoDeNet's table 2, and its networks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hw.conv.config import ConvConfig

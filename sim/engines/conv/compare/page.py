@@ -1,7 +1,5 @@
 """One self-contained HTML page of the convolution engine beside other schedules."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from html import escape
 

@@ -1,7 +1,5 @@
 """``loomwork compare conv``: operations and networks, every co-simulation kept at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial

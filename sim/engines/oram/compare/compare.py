@@ -1,7 +1,5 @@
 """The oblivious map beside others: the cost of an operation, as tables and files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The simulated gates of a small oblivious map, beside the formulas for the same operations."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal

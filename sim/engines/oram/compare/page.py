@@ -1,7 +1,5 @@
 """One self-contained HTML page of the oblivious map beside others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from html import escape

@@ -1,7 +1,5 @@
 """``loomwork compare oram``: every co-simulation kept at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
