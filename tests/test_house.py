@@ -70,7 +70,9 @@ DOORS = {
     ],
     "hw.scheduler.core": ["hw.errors", "hw.lib", "hw.scheduler.config", "hw.scheduler.program"],
     "hw.scheduler.operators.timing": ["hw.scheduler.compiled", "hw.scheduler.program"],
-    "hw.scheduler.operators": ["hw.scheduler.config", "hw.scheduler.core", "hw.scheduler.program"],
+    "hw.scheduler.operators": [
+        "hw.errors", "hw.lib", "hw.scheduler.config", "hw.scheduler.core", "hw.scheduler.program",
+    ],
     "hw.scheduler.kernel": [
         "hw.lib", "hw.scheduler.config", "hw.scheduler.program", "hw.scheduler.core",
         "hw.scheduler.operators",

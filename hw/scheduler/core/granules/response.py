@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -18,6 +18,15 @@ from hw.scheduler.core.granules.shape import GranuleShape
 READS_AHEAD = 32
 #: Bits of data that one copy of the selection serves.
 _COPY_BITS = 32
+#: Bits of the bank's number that select among neighbours, in one LUT a bit; the others select a cycle later.
+_NEAR_BITS = 2
+
+
+def _selected(values: list[Any], select: Signal) -> Value:
+    """Return the value of a number, by a tree of pairs."""
+    for bit in range(len(select)):
+        values = [Mux(select[bit], odd, even) for even, odd in zip(values[::2], values[1::2], strict=True)]
+    return Value.cast(values[0])
 
 
 class SliceResponse(wiring.Component):
@@ -25,18 +34,17 @@ class SliceResponse(wiring.Component):
 
     Behaviour
     ---------
-    A response is on ``response`` `LATENCY` cycles after its grant.  ``room`` counts reads granted and not
-    taken, so the FIFO never overflows.
+    A response is on ``response`` `LATENCY` cycles after its grant.  ``room`` is up while fewer than
+    `READS_AHEAD` reads are granted and not taken, so the FIFO never overflows.
     """
 
-    #: From a grant to its response: winner, bank, selection, FIFO.
-    LATENCY = 1 + SliceBank.LATENCY + 1 + Fifo.LATENCY
+    #: From a grant to its response: winner, bank, two selections, FIFO.
+    LATENCY = 1 + SliceBank.LATENCY + 2 + Fifo.LATENCY
 
     def __init__(self, shape: GranuleShape) -> None:
         self._shape = shape
         super().__init__(
             {
-                "granted": In(1),  #: A read is granted in this cycle.
                 "won": In(1),  #: A read was granted in the last cycle, of bank ``won_bank``.
                 "won_bank": In(shape.bank_bits),
                 "room": Out(1, init=1),  #: A read may be granted.
@@ -52,39 +60,32 @@ class SliceResponse(wiring.Component):
         credits = Signal(range(READS_AHEAD + 1), init=READS_AHEAD)
         taken = Signal()
         m.d.comb += taken.eq(self.response.valid & self.response.ready)
-        with m.If(self.granted & ~taken):
-            m.d.sync += [credits.eq(credits - 1), self.room.eq(credits != 1)]
-        with m.If(taken & ~self.granted):
-            m.d.sync += [credits.eq(credits + 1), self.room.eq(1)]
+        # Grants end long paths, so they are counted a cycle later: one credit is kept for the last one.
+        with m.If(self.won & ~taken):
+            m.d.sync += [credits.eq(credits - 1), self.room.eq(credits > 2)]
+        with m.If(taken & ~self.won):
+            m.d.sync += [credits.eq(credits + 1), self.room.eq(credits != 0)]
 
         chunks = shape.granule_bits // _COPY_BITS
-        selects = copies(Signal(shape.bank_bits, name="select", reset_less=True), 2 * chunks)
+        low = min(_NEAR_BITS, shape.bank_bits)
+        nears = copies(Signal(low, name="near", reset_less=True), 2 * chunks)
+        fars = copies(Signal(shape.bank_bits - low, name="far", reset_less=True), chunks)
         bank = delay(m, "bank", self.won_bank, SliceBank.LATENCY - 1, reset=False)
-        m.d.sync += [select.eq(bank) for select in selects]
-        arrived = delay(m, "arrived", self.won, SliceBank.LATENCY)
+        far = delay(m, "far_bank", bank[low:], 1, reset=False)
+        m.d.sync += [near.eq(bank[:low]) for near in nears] + [copy.eq(far) for copy in fars]
+        arrived = delay(m, "arrived", self.won, SliceBank.LATENCY + 2)
         chosen = Signal(shape.granule_bits, reset_less=True)
-        chosen_valid = Signal()
-        m.d.sync += [
-            chosen_valid.eq(arrived),
-            chosen.eq(Cat(self._chunk(m, n, selects) for n in range(chunks))),
-        ]
+        for chunk in range(chunks):
+            values = [word.word_select(chunk, _COPY_BITS) for word in self.banks]
+            groups = [values[at : at + (1 << low)] for at in range(0, len(values), 1 << low)]
+            found = []
+            for number, group in enumerate(groups):
+                value = Signal(_COPY_BITS, name=f"group_{number}_{chunk}", reset_less=True)
+                m.d.sync += value.eq(_selected(group, nears[2 * chunk + (2 * number >= len(groups))]))
+                found.append(value)
+            m.d.sync += chosen.word_select(chunk, _COPY_BITS).eq(_selected(found, fars[chunk]))
 
         m.submodules.waiting = waiting = Fifo(shape.granule_bits, depth=READS_AHEAD)
-        m.d.comb += [waiting.i.valid.eq(chosen_valid), waiting.i.payload.eq(chosen)]
+        m.d.comb += [waiting.i.valid.eq(arrived), waiting.i.payload.eq(chosen)]
         connect(m, waiting.o, flipped(self.response))
         return m
-
-    def _chunk(self, m: Module, chunk: int, selects: list[Signal]) -> Value:
-        """Return bits of the selected bank; the banks' halves have copies of their own."""
-        values: list[Any] = [word.word_select(chunk, _COPY_BITS) for word in self.banks]
-        for bit in range(self._shape.bank_bits):
-            half = len(values) // 2
-            chosen = []
-            for at in range(half):
-                select = selects[2 * chunk + (2 * at >= half)]
-                # A signal: as an expression it would be written out for each use.
-                value = Signal(_COPY_BITS, name=f"chunk_{chunk}_{bit}_{at}")
-                m.d.comb += value.eq(Mux(select[bit], values[2 * at + 1], values[2 * at]))
-                chosen.append(value)
-            values = chosen
-        return values[0]

@@ -173,7 +173,6 @@ class ScratchpadSlice(wiring.Component):
         )
         m.d.comb += [
             head.eligible.eq(head.valid & response.room),
-            response.granted.eq(head.grant),
             response.won.eq(head.won),
             response.won_bank.eq(head.won_bank),
         ]

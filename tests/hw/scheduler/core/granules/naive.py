@@ -16,9 +16,11 @@ class NaivePort:
     credits: int | None = READS_AHEAD  #: None for a writer.
     waiting: deque[int] = field(default_factory=deque)
     head: int | None = None
+    granted_last: bool = False
 
     def eligible(self) -> bool:
-        return self.head is not None and self.credits != 0
+        # A grant costs its credit a cycle later, and one credit is kept for it.
+        return self.head is not None and (self.credits is None or self.credits + self.granted_last >= 2)
 
     def edge(self, granted: bool, accepted: int | None, taken: bool) -> None:
         if granted or self.head is None:
@@ -27,6 +29,7 @@ class NaivePort:
             self.waiting.append(accepted)
         if self.credits is not None:
             self.credits += taken - granted
+        self.granted_last = granted
 
 
 def granted(ports: Sequence[NaivePort], bank_of) -> list[bool]:
