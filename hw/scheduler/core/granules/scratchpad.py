@@ -23,7 +23,7 @@ class GranuleScratchpad(wiring.Component):
     Behaviour
     ---------
     A word a cycle a port, from any granule on; see `ScratchpadSlice` for who waits.  Reads and writes of
-    different ports are ordered by ``idle`` of the writer: a read taken while it is up sees all its writes.
+    different ports are ordered by the writer's ``idle``, or by a count of ``written``.
     A user may overwrite a word as soon as it has its reads' responses.
 
     The granules of the last word may be followed by those of the first.

@@ -42,6 +42,7 @@ class SliceWritePort(wiring.Signature):
                 "write": Out(stream.Signature(write)),
                 #: Every write taken before this cycle was granted before this cycle.
                 "idle": In(1),
+                "granted": In(1),  #: A write was granted in the last cycle.
             }
         )
 
@@ -197,6 +198,7 @@ class ScratchpadSlice(wiring.Component):
             head.eligible.eq(head.valid),
             words.o.ready.eq(head.won),
             port.idle.eq(addresses.empty & ~head.valid),
+            port.granted.eq(head.won),
         ]
         m.d.sync += late_data.eq(words.o.payload)
         return head, late_data

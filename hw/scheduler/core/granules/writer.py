@@ -8,9 +8,13 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.lib.fifo import Fifo
 from hw.scheduler.core.granules.rotate import rotated, rotation_copies, turned
 from hw.scheduler.core.granules.shape import GranuleShape
 from hw.scheduler.core.granules.slice import SliceWritePort
+
+#: Most writes taken and not counted.
+_UNCOUNTED = 32
 
 
 class GranuleWrite(data.StructLayout):
@@ -30,6 +34,8 @@ class GranuleWritePort(wiring.Signature):
                 "write": Out(stream.Signature(GranuleWrite(shape))),
                 #: Every write taken before this cycle is granted: reads taken from now on see it.
                 "idle": In(1),
+                #: One more write is granted, in order: reads taken from now on see it.
+                "written": In(1),
             }
         )
 
@@ -67,11 +73,14 @@ class GranuleWriter(wiring.Component):
         ]
         rotations = rotation_copies(shape, "rotation")
         accepted = Signal()
+        m.submodules.counted = counted = Fifo(shape.granules, depth=_UNCOUNTED)
         m.d.comb += [
-            accepted.eq(Cat(port.write.ready for port in self.slices).all()),
+            accepted.eq(counted.i.ready & Cat(port.write.ready for port in self.slices).all()),
             i.ready.eq(~sending | accepted),
             self.port.idle.eq(~sending & Cat(port.idle for port in self.slices).all()),
         ]
+        m.d.comb += [counted.i.valid.eq(sending & accepted), counted.i.payload.eq(sent)]
+        self._count(m, counted.o)
         first = i.payload.address[: shape.offset_bits]
         # Granule n of the word lies in slice first + n: slice j writes granule j - first.
         back = (-first)[: shape.offset_bits]
@@ -92,3 +101,18 @@ class GranuleWriter(wiring.Component):
                 port.write.payload.data.eq(datum),
             ]
         return m
+
+    def _count(self, m: Module, writes: Any) -> None:
+        """Count the oldest write when each of its slices has granted one more."""
+        m.d.comb += writes.ready.eq(self.port.written)
+        some = []
+        for n, port in enumerate(self.slices):
+            grants = Signal(range(_UNCOUNTED + 1), name=f"grants_{n}")  # not yet counted
+            any_grant = Signal(name=f"any_grant_{n}")
+            used = self.port.written & writes.payload[n]
+            with m.If(port.granted & ~used):
+                m.d.sync += [grants.eq(grants + 1), any_grant.eq(1)]
+            with m.If(used & ~port.granted):
+                m.d.sync += [grants.eq(grants - 1), any_grant.eq(grants != 1)]
+            some.append(any_grant | ~writes.payload[n])
+        m.d.comb += self.port.written.eq(writes.valid & Cat(some).all())

@@ -25,7 +25,7 @@ class PixelFeed(wiring.Component):
     Behaviour
     ---------
     For each block, for each n tile, for each k tile, for each pixel of the block: one word, one a cycle.
-    Sweeps of fewer than 2 pixels leave cycles between them.  A granule that its entry does not have, or whose
+    A granule that its entry does not have, or whose
     row or column is outside the input, is not read; all its bytes are the zero point.  The last pixel of the
     last block may be none: its words are zero points.
 

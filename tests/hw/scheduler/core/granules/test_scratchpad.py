@@ -9,7 +9,7 @@ from hw.lib.place import InlinePlacer
 from hw.scheduler.core.granules.reader import GranuleReader
 from hw.scheduler.core.granules.scratchpad import GranuleScratchpad
 from hw.scheduler.core.granules.shape import GranuleShape
-from tests.support.gateware.streams import Side, exchange, get, grid, hash_seed, put, simulate
+from tests.support.gateware.streams import Side, exchange, get, grid, hash_seed, put, seeds, simulate
 
 
 def small(**fields):
@@ -64,14 +64,14 @@ def test_each_port_reads_what_was_written(ports, stall, answer_stall, seed):
         writes = [
             [
                 drawn_write(rng, shape, {at for at, owner in enumerate(owners) if owner == n})
-                for _ in range(40)
+                for _ in range(30)
             ]
             for n in range(writers)
         ]
         requests = [
             [
                 {"address": rng.randrange(len(owners)), "enable": rng.choice([15, 15, rng.getrandbits(4)])}
-                for _ in range(40)
+                for _ in range(30)
             ]
             for _ in range(readers)
         ]
@@ -134,6 +134,51 @@ def test_words_of_any_granule_come_a_cycle_each():
     exchange(dut, sides)
     assert sides["response"].cycles[0] == GranuleReader.LATENCY
     assert sides["response"].gapless
+
+
+@pytest.mark.parametrize("seed", seeds(2, 10))
+def test_a_read_taken_when_a_write_is_counted_sees_it(seed):
+    """Each writer has places of its own; its reader asks in the very cycle in which a write is counted."""
+    shape = small(rows=8)
+    dut = GranuleScratchpad(shape, InlinePlacer(), readers=3, writers=3)
+    rng = random.Random(hash_seed(seed, "counted"))
+    places = rng.sample(range(shape.words // 2), shape.words // 2)  # of two words each
+    writes = [
+        [
+            {
+                "address": 8 * place + rng.randrange(5),
+                "enable": rng.choice([15, 15, 1, 8, 0]),
+                "data": [rng.getrandbits(32) for _ in range(4)],
+            }
+            for place in places[n::3]
+        ]
+        for n in range(3)
+    ]
+
+    def follow(n):
+        async def send(ctx):
+            await put(ctx, dut.write[n].write, writes[n], stall=0.2, seed=seed)
+
+        async def ask(ctx):
+            request = dut.read[n].request
+            for write in writes[n]:
+                while not ctx.get(dut.write[n].written):
+                    await ctx.tick()
+                ctx.set(request.payload, {name: write[name] for name in ("address", "enable")})
+                ctx.set(request.valid, 1)
+                assert ctx.get(request.ready)
+                await ctx.tick()
+                ctx.set(request.valid, 0)
+
+        async def check(ctx):
+            words = await get(ctx, dut.read[n].response, len(writes[n]))
+            seen[n] = [shown(word) for word in words]
+
+        return send, ask, check
+
+    seen = {}
+    simulate(dut, *(bench for n in range(3) for bench in follow(n)))
+    assert seen == {n: [shown(write) for write in each] for n, each in enumerate(writes)}
 
 
 def test_words_without_granules_keep_their_place():
