@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.lib.delay import payload_register
 from hw.lib.skid import Skid
-from hw.scheduler.core.granules.reader import GranuleReadPort
+from hw.scheduler.core.granules.reader import GranuleReader, GranuleReadPort
 from hw.scheduler.core.granules.shape import GranuleShape
 from hw.scheduler.operators.matrix.feed_command import FeedCommand, Place, TileEntry
 from hw.scheduler.operators.matrix.tile_table import Tile, TileTable
@@ -29,8 +29,11 @@ class PixelFeed(wiring.Component):
     row or column is outside the input, is not read; all its bytes are the zero point.  The last pixel of the
     last block may be none: its words are zero points.
 
-    The next command is taken when the last word of the current one is sent.
+    The next command is taken in the cycle after the last word of the current one is sent.
     """
+
+    #: From a command to its first word, with its entries there: tile, pixel, granules, request, and on.
+    LATENCY = TileTable.LATENCY + 3 + GranuleReader.LATENCY + Skid.LATENCY
 
     def __init__(self, shape: GranuleShape) -> None:
         self._shape = shape

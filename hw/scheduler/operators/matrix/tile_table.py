@@ -34,8 +34,11 @@ class TileTable(wiring.Component):
     ---------
     A command's entries come in order of the commands, at any time.  The command begins when all of its
     entries are there, and frees them after its last tile.  Then a tile a cycle: for each block, for each n
-    tile, for each k tile.  The first comes 4 cycles after the command.
+    tile, for each k tile.
     """
+
+    #: From a command to its first tile: command, begin, RAM, tile.
+    LATENCY = 4
 
     def __init__(self, shape: GranuleShape) -> None:
         self._shape = shape
