@@ -185,3 +185,9 @@ def test_layers_that_cannot_be(fields, message):
     good = {"base": 0, "pixel_pitch": 1, "row_pitch": 8} | sides
     with pytest.raises(InputError, match=message):
         FeedLayer(**good | fields)
+
+
+@pytest.mark.parametrize("fields", [{"kernel": (1, 129)}, {"kernel": (3, 1), "dilations": (64, 1)}])
+def test_taps_that_are_too_far(fields):
+    with pytest.raises(InputError, match="kernel must be from 0 to 127, not 128"):
+        kernel_tiles(**{"granules": 1, "pixel_pitch": 1, "row_pitch": 200} | fields)
