@@ -122,11 +122,11 @@ class ScratchpadSlice(wiring.Component):
             {
                 "read": In(SliceReadPort(shape)).array(readers),
                 "write": In(SliceWritePort(shape)).array(writers),
-                #: Ports whose oldest request is granted in this cycle, for tests and counters.
-                "read_grants": Out(readers),
-                "write_grants": Out(writers),
             }
         )
+        #: ``read_grants``, ``write_grants``: ports whose oldest request is granted in this cycle, for tests.
+        self.read_grants = Signal(readers)
+        self.write_grants = Signal(writers)
 
     def elaborate(self, platform: Any) -> Module:
         """Queues -> heads -> grants -> banks -> responses."""

@@ -154,6 +154,18 @@ def test_words_are_those_of_a_naive_gather(feeds, stall, seed):
         assert side.received == wanted
 
 
+def test_a_pixel_behind_the_last_is_none_even_inside_the_input():
+    tiles = kernel_tiles(kernel=(1, 1), granules=4, pixel_pitch=4, row_pitch=16)
+    layer = FeedLayer(
+        base=8, pixel_pitch=4, row_pitch=16, height=4, width=4, out_height=3, out_width=3, zero=-7, feeds=2,
+        steps=2, k_tiles=1, n_tiles=2,
+    )  # fmt: skip
+    memory, sides = run_layers(2, [(layer, tiles, (1, 1))], stall=0.0, entry_stall=0.0, busy=0, seed=1)
+    for feed, side in enumerate(sides):
+        assert side.received == gathered(layer, tiles, (1, 1), memory, feed)
+    assert sides[1].received[-1] == int.from_bytes(bytes([256 - 7]) * 16, "little")
+
+
 @pytest.mark.parametrize("feeds", [1, 2])
 @pytest.mark.parametrize("steps", [1, 16])
 def test_a_word_a_cycle_from_tile_to_tile(feeds, steps):
