@@ -136,17 +136,25 @@ def test_words_of_any_granule_come_a_cycle_each():
     assert sides["response"].gapless
 
 
+@pytest.mark.parametrize("crowded", [False, True])
 @pytest.mark.parametrize("seed", seeds(2, 10))
-def test_a_read_taken_when_a_write_is_counted_sees_it(seed):
-    """Each writer has places of its own; its reader asks in the very cycle in which a write is counted."""
-    shape = small(rows=8)
+def test_a_read_taken_when_a_write_is_counted_sees_it(crowded, seed):
+    """Each writer has places of its own; its reader asks in the very cycle in which a write is counted.
+
+    Crowded: all go to one bank, where the later writers wait, and the later readers do not.
+    """
+    shape = small(rows=32)
     dut = GranuleScratchpad(shape, InlinePlacer(), readers=3, writers=3)
     rng = random.Random(hash_seed(seed, "counted"))
-    places = rng.sample(range(shape.words // 2), shape.words // 2)  # of two words each
+    # Granules of two words, or of one word of bank 1.
+    places = [4 * word for word in range(shape.words) if shape.bank_of(word) == 1]
+    if not crowded:
+        places = [8 * pair + rng.randrange(5) for pair in range(32)]
+    rng.shuffle(places)
     writes = [
         [
             {
-                "address": 8 * place + rng.randrange(5),
+                "address": place,
                 "enable": rng.choice([15, 15, 1, 8, 0]),
                 "data": [rng.getrandbits(32) for _ in range(4)],
             }
@@ -157,10 +165,10 @@ def test_a_read_taken_when_a_write_is_counted_sees_it(seed):
 
     def follow(n):
         async def send(ctx):
-            await put(ctx, dut.write[n].write, writes[n], stall=0.2, seed=seed)
+            await put(ctx, dut.write[n].write, writes[n], stall=0.6 - 0.3 * n, seed=hash_seed(seed, f"{n}"))
 
         async def ask(ctx):
-            request = dut.read[n].request
+            request = dut.read[2 - n].request
             for write in writes[n]:
                 while not ctx.get(dut.write[n].written):
                     await ctx.tick()
@@ -171,7 +179,7 @@ def test_a_read_taken_when_a_write_is_counted_sees_it(seed):
                 ctx.set(request.valid, 0)
 
         async def check(ctx):
-            words = await get(ctx, dut.read[n].response, len(writes[n]))
+            words = await get(ctx, dut.read[2 - n].response, len(writes[n]))
             seen[n] = [shown(word) for word in words]
 
         return send, ask, check
@@ -179,6 +187,34 @@ def test_a_read_taken_when_a_write_is_counted_sees_it(seed):
     seen = {}
     simulate(dut, *(bench for n in range(3) for bench in follow(n)))
     assert seen == {n: [shown(write) for write in each] for n, each in enumerate(writes)}
+
+
+def test_a_writer_is_busy_from_the_cycle_after_a_write_until_its_grant():
+    dut = GranuleScratchpad(small(), InlinePlacer(), readers=1, writers=1)
+    port = dut.write[0]
+    busy, counted = [], []
+
+    async def bench(ctx):
+        for address in (4, 6):
+            assert ctx.get(port.idle)
+            await put(ctx, port.write, [{"address": address, "enable": 15, "data": [1, 2, 3, 4]}])
+            cycles = 0
+            while not ctx.get(port.idle):
+                cycles += 1
+                await ctx.tick()
+            busy.append(cycles)
+
+    async def count(ctx):
+        while True:
+            _, _, written = await ctx.tick().sample(port.written)
+            counted.append(written)
+
+    async def settle(ctx):
+        await ctx.tick().repeat(20)
+
+    simulate(dut, bench, settle, background=[count])
+    assert busy == [3, 3]  # register, queue, head
+    assert sum(counted) == 2
 
 
 def test_words_without_granules_keep_their_place():
