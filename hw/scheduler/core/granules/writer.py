@@ -11,10 +11,10 @@ from amaranth.lib.wiring import In, Out
 from hw.lib.fifo import Fifo
 from hw.scheduler.core.granules.rotate import rotated, rotation_copies, turned
 from hw.scheduler.core.granules.shape import GranuleShape
-from hw.scheduler.core.granules.slice import SliceWritePort
+from hw.scheduler.core.granules.slice import QUEUE, SliceWritePort
 
-#: Most writes taken and not counted.
-_UNCOUNTED = 32
+#: Most writes taken and not counted: a slice has room for as many, so its ``ready`` is always up.
+_UNCOUNTED = QUEUE
 
 
 class GranuleWrite(data.StructLayout):
@@ -45,8 +45,8 @@ class GranuleWriter(wiring.Component):
 
     Behaviour
     ---------
-    A word a cycle while every slice has room in its queue.  Slices write on their own: the granules of a word
-    may be written in different cycles.
+    A word a cycle, with at most `QUEUE` words waiting for a slice.  Slices write on their own: the granules
+    of a word may be written in different cycles.
     """
 
     def __init__(self, shape: GranuleShape) -> None:
@@ -75,7 +75,7 @@ class GranuleWriter(wiring.Component):
         accepted = Signal()
         m.submodules.counted = counted = Fifo(shape.granules, depth=_UNCOUNTED)
         m.d.comb += [
-            accepted.eq(counted.i.ready & Cat(port.write.ready for port in self.slices).all()),
+            accepted.eq(counted.i.ready),
             i.ready.eq(~sending | accepted),
             self.port.idle.eq(~sending & Cat(port.idle for port in self.slices).all()),
         ]

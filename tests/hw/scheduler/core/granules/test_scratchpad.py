@@ -227,3 +227,19 @@ def test_words_without_granules_keep_their_place():
     }
     exchange(dut, sides)
     assert [word["enable"] for word in sides["response"].received] == enables
+
+
+def test_a_writer_sends_a_word_a_cycle():
+    shape = small(banks=8, rows=8)
+    dut = GranuleScratchpad(shape, InlinePlacer(), readers=1, writers=1)
+    taken = []
+
+    async def watch(ctx):
+        port = dut.write[0].write
+        while True:
+            _, _, valid, ready = await ctx.tick().sample(port.valid, port.ready)
+            taken.append(valid and ready)
+
+    items = [{"address": 5 * n % 256, "enable": 15, "data": [n] * 4} for n in range(80)]
+    exchange(dut, {"write": Side(dut.write[0].write, items=items)}, background=[watch])
+    assert taken[:80] == [1] * 80
