@@ -21,7 +21,9 @@ from hw.lib.delay import delay
 _WIDTHS = {"A": 30, "B": 18, "C": 48, "D": 27, "PCIN": 48, "P": 48, "PCOUT": 48}
 #: OPMODE: W is nothing, X and Y are the product; bits 4 to 6 choose Z.
 _PRODUCT, _Z = 0b0101, 4
-_CASCADE, _P, _C = 0b001, 0b010, 0b011
+_CASCADE, _P, _C, _CASCADE_SHIFTED = 0b001, 0b010, 0b011, 0b101
+#: Bits that the shifted cascade drops: as many of a value go to the slice that it comes from.
+_SHIFTED_BITS = 17
 
 
 def packed_product(
@@ -67,8 +69,7 @@ def packed_product(
                 "CED": load,
             },
             parameters={"AMULTSEL": "AD", "BREG": shared_registers, "BCASCREG": shared_registers},
-            output="P" if ends else "PCOUT",
-            o=word,
+            outputs={"P" if ends else "PCOUT": word},
         )
         return word
     upper, lower = (Signal(signed(8), name=f"{name}_{side}", reset_less=True) for side in ("high", "low"))
@@ -130,8 +131,7 @@ def accumulated(
                 "CEC": rest,
             },
             parameters={"BREG": 2, "BCASCREG": 2, "OPMODEREG": 1},
-            output="P",
-            o=total,
+            outputs={"P": total},
         )
         return total
     product, rested = (Signal(signed(bits), name=f"{name}_{what}", reset_less=True) for what in "mc")
@@ -147,16 +147,70 @@ def accumulated(
     return total
 
 
+#: Cycles from a value to its `wide_product`.
+WIDE_PRODUCT_LATENCY = 4
+
+
+def wide_product(m: Module, platform: Any, name: str, *, value: Value, factor: Value, load: Value) -> Value:
+    """Multiply a value by a factor that stays, in two slices.
+
+    * ``m``, ``platform``, ``name``: as for `packed_product`.
+    * ``value``: signed, 18 to 35 bits.
+    * ``factor``: signed, up to 27 bits; it stays for a cycle after ``load``.
+    * ``load``: the factor is taken for the value of this cycle and later ones.
+
+    Returns the product, signed, with the ``value`` of `WIDE_PRODUCT_LATENCY` cycles ago.
+
+    Why
+    ---
+    The second slice adds the first one's word, shifted by its own cascade: no adder of the fabric.
+    """
+    bits = len(value) + len(factor)
+    low = Cat(value[:_SHIFTED_BITS], Const(0, 1)).as_signed()
+    high = value[_SHIFTED_BITS:].as_signed()
+    late_load = delay(m, f"{name}_load", load, 1)
+    below = Signal(signed(_WIDTHS["P"]), name=f"{name}_below", reset_less=True)
+    above = Signal(signed(bits - _SHIFTED_BITS), name=f"{name}_above", reset_less=True)
+    if isinstance(platform, UltraScalePlus):
+        cascade = Signal(signed(_WIDTHS["PCOUT"]), name=f"{name}_cascade")
+        first = {"A": factor, "B": low, "CEA2": load, "OPMODE": _PRODUCT}
+        second = {
+            "A": factor,
+            "B": high,
+            "CEA2": late_load,
+            "PCIN": cascade,
+            "OPMODE": _PRODUCT | _CASCADE_SHIFTED << _Z,
+        }
+        outputs = {"P": below, "PCOUT": cascade}
+        _place(m, f"{name}_0", inputs=first, parameters={}, outputs=outputs)
+        twice = {"BREG": 2, "BCASCREG": 2}
+        _place(m, f"{name}_1", inputs=second, parameters=twice, outputs={"P": above})
+    else:
+        products = []
+        for n, (part, taken) in enumerate(((low, load), (high, late_load))):
+            used = Signal(signed(len(factor)), name=f"{name}_factor_{n}", reset_less=True)
+            product = Signal(signed(len(part) + len(factor)), name=f"{name}_product_{n}", reset_less=True)
+            with m.If(taken):
+                m.d.sync += used.eq(factor)
+            m.d.sync += product.eq(used * delay(m, f"{name}_value_{n}", part, 1 + n, reset=False))
+            products.append(product)
+        m.d.sync += [below.eq(products[0]), above.eq(products[1] + (below >> _SHIFTED_BITS))]
+    lowest = delay(m, f"{name}_lowest", below[:_SHIFTED_BITS], 1, reset=False)
+    return Cat(lowest, above).as_signed()
+
+
 def _place(
     m: Module,
     name: str,
     *,
     inputs: dict[str, Any],
     parameters: dict[str, Any],
-    output: str,
-    o: Signal,
+    outputs: dict[str, Signal],
 ) -> None:
-    """Place a DSP48E2 with all its registers of data, enabled unless ``inputs`` say when."""
+    """Place a DSP48E2 with all its registers of data, enabled unless ``inputs`` say when.
+
+    ``outputs``: the signals that its pins drive, P or PCOUT.
+    """
     enabled = ("A2", "AD", "ALUMODE", "B1", "B2", "CARRYIN", "CTRL", "D", "INMODE", "M", "P")
     pins: dict[str, Any] = {
         **dict.fromkeys(("C", "D", "PCIN", "ALUMODE", "INMODE", "CARRYINSEL", "CARRYIN"), 0),
@@ -166,8 +220,8 @@ def _place(
     }
     widths = _WIDTHS | {"OPMODE": 9, "INMODE": 5, "ALUMODE": 4, "CARRYINSEL": 3}
     resets = ("A", "ALLCARRYIN", "ALUMODE", "B", "C", "CTRL", "D", "INMODE", "M", "P")
-    outputs = {pin: Signal(signed(_WIDTHS[pin]), name=f"{name}_{pin.lower()}") for pin in ("P", "PCOUT")}
-    m.d.comb += o.eq(outputs[output])
+    pins_out = {pin: Signal(signed(_WIDTHS[pin]), name=f"{name}_{pin.lower()}") for pin in ("P", "PCOUT")}
+    m.d.comb += [o.eq(pins_out[pin]) for pin, o in outputs.items()]
     data = ("A", "ACASC", "AD", "B", "BCASC", "C", "D", "M", "P")
     control = ("OPMODE", "INMODE", "ALUMODE", "CARRYINSEL", "CARRYIN")
     registers = {f"{name}REG": 1 for name in data} | {f"{name}REG": 0 for name in control}
@@ -177,7 +231,7 @@ def _place(
         i_CLK=ClockSignal(),
         **{f"i_RST{register}": Const(0, 1) for register in resets},
         **{f"i_{pin}": _wide(value, widths.get(pin, 1)) for pin, value in pins.items()},
-        **{f"o_{pin}": value for pin, value in outputs.items()},
+        **{f"o_{pin}": value for pin, value in pins_out.items()},
     )
 
 

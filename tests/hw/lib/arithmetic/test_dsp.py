@@ -6,7 +6,7 @@ from amaranth.hdl import Module, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.lib.arithmetic.dsp import accumulated, packed_product
+from hw.lib.arithmetic.dsp import accumulated, packed_product, wide_product
 from hw.lib.arithmetic.models import models_of
 from hw.lib.convert import to_verilog
 from tests.support.gateware.bench import assert_equal
@@ -58,11 +58,26 @@ class Sums(wiring.Component):
         return m
 
 
+class Wide(wiring.Component):
+    """A product of two slices."""
+
+    value: In(signed(33))
+    factor: In(signed(27))
+    load: In(1)
+    o: Out(signed(60))
+
+    def elaborate(self, platform):
+        m = Module()
+        inputs = {"value": self.value, "factor": self.factor, "load": self.load}
+        m.d.comb += self.o.eq(wide_product(m, platform, "wide", **inputs))
+        return m
+
+
 def test_slices_are_what_is_written_out(tmp_path):
-    """Both kinds in one bench, a part of its bits each."""
+    """All kinds in one bench, a part of its bits each."""
     texts, widths, bits = {}, {}, 0
     placed = {"gold": "", "gate": ""}
-    for component in (Chain, Sums):
+    for component in (Chain, Sums, Wide):
         name, members = component.__name__, component().signature.members.items()
         inputs = {pin: getattr(member.shape, "width", member.shape) for pin, member in members if pin != "o"}
         own = len(component().o)

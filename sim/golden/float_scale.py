@@ -1,0 +1,41 @@
+"""Golden model of requantization: float32 arithmetic, and the formula of integers that equals it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.signedinteger[Any]]
+
+
+def float_scaled(sums: Integers, scale: Any, zero: Any) -> NDArray[np.int8]:
+    """Return ``clamp(rint(float32(sums) * scale) + zero)`` in float32 arithmetic; ``scale`` is a float32."""
+    product = sums.astype(np.float32) * np.asarray(scale, np.float32)
+    # Beyond 2^9 any zero point leaves the result at a bound.
+    whole = np.rint(np.clip(product, -512, 512)).astype(np.int64)
+    return np.clip(whole + zero, -128, 127).astype(np.int8)
+
+
+def integer_scaled(sums: Integers, multiplier: Any, exponent: Any, zero: Any) -> NDArray[np.int8]:
+    """Return the same in integers, with the scale ``multiplier / 8^(exponent + 5)``."""
+    product = significand(significand(sums.astype(np.int64)) * multiplier)
+    whole = _divided(product, 3 * (np.asarray(exponent, np.int64) + 5))
+    return np.clip(whole + zero, -128, 127).astype(np.int8)
+
+
+def significand(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Round integers below 2^62 to 24 significant bits, ties to even, as float32 does."""
+    lengths = sum((np.abs(values) >> n != 0).astype(np.int64) for n in range(62))
+    dropped = np.maximum(lengths - 24, 0)
+    return _divided(values, dropped) << dropped
+
+
+def _divided(values: NDArray[np.int64], places: Any) -> NDArray[np.int64]:
+    """Divide by 2^places, nearest, ties to even."""
+    whole = values >> places
+    twice = (values - (whole << places)) * 2
+    half = np.int64(1) << places
+    up = (twice > half) | ((twice == half) & (whole % 2 == 1))
+    return whole + up
