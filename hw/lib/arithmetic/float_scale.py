@@ -34,8 +34,8 @@ _LEAST_EXPONENT, _STEP = 5, 3
 #: Steps of the first level of the shift.
 _COARSE = 4
 #: Bits of the shifted product that decide the result, those of an integer and those of a fraction.  A larger
-#: integer is beyond int8 with any zero point.  A product below a quarter becomes 0.  A larger one has at most 25
-#: bits of a fraction after its rounding, which one more bit decides.
+#: integer is beyond int8 with any zero point.  A product below a quarter becomes 0.  A larger one has at most
+#: 25 bits of a fraction after its rounding, which one more bit decides.
 _INTEGER_BITS, _FRACTION_BITS = 9, 26
 #: The place in the fraction of the last bit of the largest product's significand.
 _FIRST_PLACE = _SIGNIFICAND_BITS - (_INTEGER_BITS - 1)
@@ -44,8 +44,8 @@ _FIRST_PLACE = _SIGNIFICAND_BITS - (_INTEGER_BITS - 1)
 def float_scale_fields(scale: float) -> tuple[int, int]:
     """Return ``multiplier`` and ``exponent`` of `float_scale` for a scale, which is a float32 of at least 0.
 
-    Every result is that of the scale.  A scale of 2^8 or more sends any sum but 0 beyond int8.  With one below
-    2^-32 every result is the zero point, as with a multiplier of 0.
+    Every result is that of the scale.  A scale of 2^8 or more sends any sum but 0 beyond int8.  With one
+    below 2^-32 every result is the zero point, as with a multiplier of 0.
 
     >>> float_scale_fields(0.5), float_scale_fields(2.0**-40)
     ((8388608, 3), (0, 0))

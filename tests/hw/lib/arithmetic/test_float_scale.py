@@ -100,21 +100,16 @@ def test_equals_float32(seed):
     assert len({*wanted}) > 200
 
 
-#: Single changes of one rounding each: function, text, its replacement.
+#: Single changes of the shift: text, its replacement.  Proofs find those of the roundings.
 MUTANTS = {
-    "one rounding of the product": ("_to_int8", "leads & (near | tie)", "leads & tie & ~tail.any()"),
-    "no tie of its first": ("_to_int8", "(near | tie)", "near"),
-    "ties to odd": ("_to_int8", "is_odd, is_half", "~is_odd, is_half"),
-    "bits below are lost": ("_to_int8", "is_half & ~has_rest", "is_half"),
-    "the sum is cut": ("significand", "Cat(carry, loses[1:]", "Cat(carry, 0 * loses[1:]"),
-    "the sum stays": ("significand", "[:most] & ~loses", "[:most]"),
+    "bits below are lost": ("rest | _choice(amount, [extended[:first].any() for first in firsts])", "rest"),
+    "a bit above is lost": ("value[first + width - 1 :]", "value[first + width :]"),
 }
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutants_are_found(name):
-    function, old, new = MUTANTS[name]
-    changed = mutant(getattr(gates, function), old, new).__globals__["float_scale"]
+    changed = mutant(gates._shifted, *MUTANTS[name]).__globals__["float_scale"]
     found, wanted = played(changed, np.random.default_rng(0), 150)
     assert found != wanted
 
