@@ -1,6 +1,7 @@
 """The array against NumPy: packets that stall, pixels one or two at a time, tiles as early as allowed."""
 
 from collections import deque
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -60,11 +61,12 @@ def drawn(rng, config, blocks):
     return tiles
 
 
-def run(unit, rng, tiles, *, pace):
+def run(cls, config, rng, tiles, *, pace):
     """Sweep the tiles; return the results and the cycles in which tiles were adopted.
 
     ``pace``: the share of cycles in which the packets' stream has a word.
     """
+    unit = cls(config)
     words = deque(word for tile in tiles for word in tile.words)
     kinds = deque({"parameters": int(tile.parameters)} for tile in tiles)
     steps = deque(tile.steps for tile in tiles)
@@ -79,7 +81,9 @@ def run(unit, rng, tiles, *, pace):
             if not now and steps and ctx.get(unit.loaded) and rng.random() < max(pace, 0.5):
                 now = deque(steps.popleft())
                 adopted.append(cycle)
-            step, xs = now.popleft() if now else ({}, [drawn_bytes(rng, 16).tolist() for _ in range(2)])
+            step, xs = (
+                now.popleft() if now else ({}, [drawn_bytes(rng, config.inputs).tolist() for _ in range(2)])
+            )
             idle = dict.fromkeys(("valid", "pixel", "first", "last", "adopt", "parameters", "two"), 0)
             offered = bool(words) and (offered or rng.random() < pace)
             set_all(
@@ -99,7 +103,7 @@ def run(unit, rng, tiles, *, pace):
             if kinds and ctx.get(unit.kind.ready):
                 kinds.popleft()
             if ctx.get(unit.valid):
-                results.append([ctx.get(unit.o[n]) for n in range(SMALL.columns)])
+                results.append([ctx.get(unit.o[n]) for n in range(config.columns)])
             await ctx.tick()
 
     simulate(unit, bench)
@@ -108,14 +112,15 @@ def run(unit, rng, tiles, *, pace):
 
 @pytest.mark.parametrize("seed", seeds(1, 12))
 @pytest.mark.parametrize("pace", [1, 0.4])
-def test_tiles(pace, seed):
-    rng = np.random.default_rng(seed)
-    tiles = drawn(rng, SMALL, 6)
-    results, adopted = run(MatrixArray(SMALL), rng, tiles, pace=pace)
+@pytest.mark.parametrize("inputs", [16, *(pytest.param(n, marks=pytest.mark.soak) for n in (32, 64, 128))])
+def test_tiles(inputs, pace, seed):
+    rng, config = np.random.default_rng(seed), replace(SMALL, inputs=inputs)
+    tiles = drawn(rng, config, 6)
+    results, adopted = run(MatrixArray, config, rng, tiles, pace=pace)
     assert results == [result for tile in tiles for result in tile.results]
     if pace == 1:
         for before, after, start, then in zip(tiles, tiles[1:], adopted, adopted[1:], strict=False):
-            least = MatrixArray.least_sweep(SMALL, parameters=after.parameters)
+            least = MatrixArray.least_sweep(config, parameters=after.parameters)
             assert then - start == max(len(before.steps), least)
 
 
@@ -142,5 +147,5 @@ def test_mutants_are_found(name, monkeypatch):
         monkeypatch.setattr("hw.scheduler.operators.matrix.array.PacketLoader", changed)
     rng = np.random.default_rng(0)
     tiles = drawn(rng, SMALL, 4)
-    results, _ = run((MatrixArray if cls is PacketLoader else changed)(SMALL), rng, tiles, pace=1)
+    results, _ = run(MatrixArray if cls is PacketLoader else changed, SMALL, rng, tiles, pace=1)
     assert results != [result for tile in tiles for result in tile.results]
