@@ -139,7 +139,7 @@ class MatrixArray(wiring.Component):
         early = _TO_CELLS - 1
         lanes = Chains(config.inputs).lanes
         read_at, sum_at = early + MatrixCell.read_at(config), early + MatrixCell.sum_at(config)
-        adopts = Signal(early + lanes - 1, reset_less=True)  # bit n: n + 1 cycles ago
+        adopts = Signal(early + lanes - 2, reset_less=True)  # bit n: n + 1 cycles ago
         m.d.sync += adopts.eq(Cat(step.adopt, adopts))
         pixel = delay(m, "read", step.pixel, read_at, reset=False)
         control = Signal(SumControl(config), name="control")
@@ -152,7 +152,7 @@ class MatrixArray(wiring.Component):
             control.write.eq(delay(m, "write", step.valid, sum_at, reset=False)),
             control.pixel.eq(delay(m, "place", pixel, sum_at - read_at, reset=False)),
         ]
-        return adopts[early - 1 :], control
+        return adopts[early - 2 :], control
 
 
 def _beat_delay(config: MatrixConfig) -> int:

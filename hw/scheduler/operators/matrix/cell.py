@@ -61,9 +61,9 @@ class MatrixCell(wiring.Component):
     A pixel a cycle, the same one again after `INTERVAL` cycles at the earliest.  In cycle 0 a pixel's first
     inputs arrive, those of lane 0 (`Chains`); those of lane n arrive n cycles later.
 
-    A tile's beats are loaded while the one before is used.  Its weights are in use from ``adopt`` on, its
-    parameters from ``control.parameters`` on.  A beat may be on ``beat`` n cycles after ``adopt[0]`` if its
-    inputs lie in lanes up to n, one of parameters ``parameters_at`` cycles after it.
+    A tile's beats are loaded while the one before is used.  From its first pixel on it is used itself, and
+    the next beats may come: in cycle n of this pixel one of weights for lane n, and in cycle `parameters_at`
+    one of parameters.
     """
 
     #: From the read of a sum to the next read that finds it.
@@ -74,7 +74,7 @@ class MatrixCell(wiring.Component):
         super().__init__(
             {
                 "x": In(data.ArrayLayout(signed(8), config.inputs)),  #: Inputs of a pixel, lane by lane.
-                #: Bit n: the pixel in lane n is the first with the weights that were loaded.
+                #: Bit n: the pixel that comes to lane n in the next cycle is the first of a tile.
                 "adopt": In(Chains(config.inputs).lanes),
                 #: ``read`` and ``first`` in cycle `read_at`, ``parameters`` a cycle before, ``write`` and
                 #: ``pixel`` in cycle `sum_at`.
@@ -119,7 +119,10 @@ class MatrixCell(wiring.Component):
         strobes = Signal(len(self.strobes), reset_less=True)
         m.d.sync += strobes.eq(self.strobes)
         weights = self._weights(m, strobes[: config.weight_beats])
-        words = [self._chain(m, platform, chain, weights) for chain in range(Chains(config.inputs).chains)]
+        adopt = Signal(len(self.adopt), reset_less=True)
+        m.d.sync += adopt.eq(self.adopt)
+        chains = range(Chains(config.inputs).chains)
+        words = [self._chain(m, platform, chain, weights, adopt) for chain in chains]
         high, carry, low = packed_sums(m, "dots", words)
         # Bit n: n cycles after the first pixel's dot products come next.
         begins = Signal(2 + ZERO_AT, reset_less=True)
@@ -160,8 +163,8 @@ class MatrixCell(wiring.Component):
                     m.d.sync += weights[last - 8 * BEAT_INPUTS : last].eq(beat[column])
         return [[weights.word_select(i, 8).as_signed() for weights in loaded] for i in range(inputs)]
 
-    def _chain(self, m: Module, platform: Any, chain: int, weights: list[list[Value]]) -> Value:
-        """Make a chain of multipliers; return its last word."""
+    def _chain(self, m: Module, platform: Any, chain: int, weights: list[list[Value]], adopt: Value) -> Value:
+        """Make a chain of multipliers, whose lanes take weights with ``adopt``; return its last word."""
         chains = Chains(self._config.inputs)
         members = chains.of_chain(chain)
         word = None
@@ -172,7 +175,7 @@ class MatrixCell(wiring.Component):
                 f"word_{i}",
                 high=weights[i][1],
                 low=weights[i][0],
-                load=self.adopt[chains.lane(i)],
+                load=adopt[chains.lane(i)],
                 shared=self.x[i],
                 shared_registers=2,
                 cascade=word,

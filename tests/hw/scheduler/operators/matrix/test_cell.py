@@ -61,7 +61,8 @@ class Played:
         """Sweep a tile from ``start`` on."""
         config, lanes = self.config, range(self.chains.lanes)
         for lane in lanes:
-            self.at(start + lane, adopt=1 << lane | self.cycles[start + lane]["adopt"])
+            before = start + lane - 1
+            self.at(before, adopt=1 << lane | self.cycles[before]["adopt"])
         if first:
             self.at(start + MatrixCell.dot_at(config) - 2, parameters=1)
         for n, place in enumerate(places):
@@ -121,7 +122,7 @@ MUTANTS = {
     "bias in every tile": ("Mux(first, biases[n], before)", "before + biases[n]"),
     "carry lost": ("with_carry(dot, base, carry)", "dot + base"),
     "columns exchanged": ("[(low, None), (high, carry)]", "[(high, carry), (low, None)]"),
-    "adopted by the first lane": ("load=self.adopt[chains.lane(i)]", "load=self.adopt[0]"),
+    "adopted by the first lane": ("load=adopt[chains.lane(i)]", "load=adopt[0]"),
 }
 
 
