@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
-from amaranth.lib import data, stream, wiring
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.lib.delay import delay
+from hw.lib.loads import LOADS, copies
 from hw.lib.place import InlinePlacer, Placer
 from hw.scheduler.operators.matrix.cell import Chains, MatrixCell
 from hw.scheduler.operators.matrix.config import BEAT_BITS, BEAT_INPUTS, MatrixConfig
@@ -41,18 +42,19 @@ class MatrixArray(wiring.Component):
     def __init__(self, config: MatrixConfig, *, placer: Placer | None = None) -> None:
         self._config = config
         self._placer = placer or InlinePlacer()
-        word = data.ArrayLayout(signed(8), config.inputs)
         super().__init__(
             {
-                "x": In(word).array(2),  #: Inputs of a pixel; the second only with ``step.two``.
+                #: Inputs of a pixel, int8, the first one lowest; the second pixel only with ``step.two``.
+                "x": In(8 * config.inputs).array(2),
                 "step": In(MatrixStep(config)),  #: In the same cycle.
                 "kind": In(stream.Signature(Packet())),  #: The packets, in order.
                 #: Their words: 8 bytes for each cell, the first cell's lowest.
                 "packet": In(stream.Signature(config.packet_bits)),
                 "loaded": Out(1),  #: A packet may be adopted.
-                #: Results of the pixel with ``step.last`` of `latency` cycles ago, column by column.
+                #: Results of the pixel with ``step.last`` of `latency` cycles ago, int8, the first column's
+                #: lowest.
                 "valid": Out(1),
-                "o": Out(data.ArrayLayout(signed(8), config.columns)),
+                "o": Out(8 * config.columns),
             }
         )
 
@@ -120,10 +122,14 @@ class MatrixArray(wiring.Component):
         """Return the words for each half of the cells, each input as late as its lane."""
         first = delay(m, "first", self.x[0], 1, reset=False)
         second = delay(m, "second", self.x[1], 1, reset=False)
-        two = delay(m, "two", self.step.two, 1, reset=False)
+        twos = copies(Signal(name="two", reset_less=True), -(-len(first) // LOADS))
+        m.d.sync += [two.eq(self.step.two) for two in twos]
+        upper = Cat(
+            Mux(two, second.word_select(n, LOADS), first.word_select(n, LOADS)) for n, two in enumerate(twos)
+        )
         chains = Chains(self._config.inputs)
         found: list[Value] = []
-        for half, word in enumerate((first, Mux(two, second, first))):
+        for half, word in enumerate((first, upper)):
             lanes = Signal(8 * self._config.inputs, name=f"half_{half}", reset_less=True)
             m.d.sync += lanes.eq(word)
             parts = []

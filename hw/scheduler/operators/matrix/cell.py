@@ -73,7 +73,7 @@ class MatrixCell(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "x": In(data.ArrayLayout(signed(8), config.inputs)),  #: Inputs of a pixel, lane by lane.
+                "x": In(8 * config.inputs),  #: Inputs of a pixel, the first one lowest, lane by lane.
                 #: Bit n: the pixel that comes to lane n in the next cycle is the first of a tile.
                 "adopt": In(Chains(config.inputs).lanes),
                 #: ``read`` and ``first`` in cycle `read_at`, ``parameters`` a cycle before, ``write`` and
@@ -176,7 +176,7 @@ class MatrixCell(wiring.Component):
                 high=weights[i][1],
                 low=weights[i][0],
                 load=adopt[chains.lane(i)],
-                shared=self.x[i],
+                shared=self.x.word_select(i, 8).as_signed(),
                 shared_registers=2,
                 cascade=word,
                 ends=i == members[-1],

@@ -50,14 +50,16 @@ class PacketLoader(wiring.Component):
         take = Signal()
         ends = Signal()
         loads = expected[:weights].any() | settled if self._wait > weights + 1 else 1
+        word = Signal(len(self.word), reset_less=True)
         m.d.comb += [
+            self.word.eq(word),
             self.kind.ready.eq(~known),
             self.i.ready.eq(known & ~self.loaded & loads),
             take.eq(self.i.valid & self.i.ready),
             ends.eq(Mux(parameters, expected[-1], expected[weights - 1])),
         ]
         m.d.sync += [
-            self.word.eq(self.i.payload),
+            word.eq(self.i.payload),
             self.strobes.eq(expected & take.replicate(len(expected))),
         ]
         with m.If(~known):

@@ -16,6 +16,7 @@ from tests.hw.scheduler.operators.matrix.tiles import (
     drawn_parameters,
     drawn_weights,
     packet,
+    word_of,
 )
 from tests.support.gateware.streams import seeds, set_all, simulate
 from tests.support.proofs.mutants import mutant
@@ -42,7 +43,7 @@ class Tile:
                 self.results.append([result for results in found for result in results])
             step = {"valid": 1, "pixel": place, "first": first, "last": last}
             step |= {"adopt": n == 0, "parameters": first, "two": two}
-            self.steps.append((step, [x.tolist() for x in xs]))
+            self.steps.append((step, [word_of(x) for x in xs]))
 
 
 def drawn(rng, config, blocks):
@@ -82,7 +83,7 @@ def run(cls, config, rng, tiles, *, pace):
                 now = deque(steps.popleft())
                 adopted.append(cycle)
             step, xs = (
-                now.popleft() if now else ({}, [drawn_bytes(rng, config.inputs).tolist() for _ in range(2)])
+                now.popleft() if now else ({}, [word_of(drawn_bytes(rng, config.inputs)) for _ in range(2)])
             )
             idle = dict.fromkeys(("valid", "pixel", "first", "last", "adopt", "parameters", "two"), 0)
             offered = bool(words) and (offered or rng.random() < pace)
@@ -103,7 +104,8 @@ def run(cls, config, rng, tiles, *, pace):
             if kinds and ctx.get(unit.kind.ready):
                 kinds.popleft()
             if ctx.get(unit.valid):
-                results.append([ctx.get(unit.o[n]) for n in range(config.columns)])
+                word = ctx.get(unit.o).to_bytes(config.columns, "little")
+                results.append(np.frombuffer(word, np.int8).tolist())
             await ctx.tick()
 
     simulate(unit, bench)
@@ -132,7 +134,7 @@ def test_the_default_takes_a_packet_in_its_words_and_one_more():
 
 #: Single changes of text: class, text, its replacement.
 MUTANTS = {
-    "halves exchanged": (MatrixArray, "Mux(two, second, first)", "Mux(two, first, second)"),
+    "halves exchanged": (MatrixArray, "Mux(two, second", "Mux(~two, second"),
     "words early": (MatrixArray, "_BEAT_TO_CELLS - 1 + late", "_BEAT_TO_CELLS - 2 + late"),
     "results late": (MatrixArray, "results, self.latency(config)", "results, self.latency(config) + 1"),
     "parameters at once": (PacketLoader, "since + 1 >= self._wait - 1", "1"),

@@ -11,6 +11,7 @@ from tests.hw.scheduler.operators.matrix.tiles import (
     drawn_bytes,
     drawn_parameters,
     drawn_weights,
+    word_of,
 )
 from tests.support.gateware.play import play
 from tests.support.gateware.streams import seeds
@@ -80,7 +81,8 @@ class Played:
         own = {name: getattr(control, name) for name in ("read", "first", "parameters", "write", "pixel")}
         signals = own | {name: getattr(unit, name) for name in ("x", "adopt", "strobes", "beat")}
         self.at(max(self.expected))
-        cycles = [[(signals[name], value) for name, value in given.items()] for given in self.cycles]
+        flat = [given | {"x": word_of(given["x"])} for given in self.cycles]
+        cycles = [[(signals[name], value) for name, value in given.items()] for given in flat]
         found = play(unit, cycles, list(unit.o), 0)
         return {cycle: found[cycle] for cycle in self.expected}
 

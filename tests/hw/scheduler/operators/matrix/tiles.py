@@ -47,6 +47,11 @@ def drawn_bytes(rng, *shape):
     return np.where(rng.random(shape) < 0.1, rng.choice([-128, 127], shape), drawn)
 
 
+def word_of(values):
+    """Return the word of some int8, the first one lowest."""
+    return int.from_bytes(np.asarray(values, np.int8).tobytes(), "little")
+
+
 def beats(weights, parameters=None):
     """Return the beats of two columns: ``weights`` [inputs, 2], and parameters or none."""
     inputs = len(weights)
