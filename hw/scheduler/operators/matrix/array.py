@@ -21,6 +21,8 @@ from hw.scheduler.operators.matrix.loader import PacketLoader
 _GROUP = 8
 #: These registers are equal, and must not be merged.
 _KEEP = {"keep": 1}
+#: These are the way across the array, and must not become shift registers.
+_STAY = {"shreg_extract": "no"}
 #: Cycles from a pixel to its first lane at the cells: a register, one of the half, one of the group.
 _TO_CELLS = 3
 #: Cycles from the transfer of a packet's word to the cells.
@@ -79,7 +81,11 @@ class MatrixArray(wiring.Component):
         wiring.connect(m, wiring.flipped(self.kind), loader.kind)
         wiring.connect(m, wiring.flipped(self.packet), loader.i)
         m.d.comb += [self.loaded.eq(loader.loaded), loader.adopt.eq(self.step.adopt)]
-        word = delay(m, "word", loader.word, _BEAT_TO_CELLS - 1 + late, reset=False)
+        word: Value = loader.word
+        for n in range(_BEAT_TO_CELLS - 1 + late):
+            stage = Signal(config.packet_bits, name=f"word_{n}", reset_less=True, attrs=_STAY)
+            m.d.sync += stage.eq(word)
+            word = stage
         strobes = delay(m, "strobes", loader.strobes, late, reset=False)
 
         adopt, control = self._control(m)
@@ -130,7 +136,7 @@ class MatrixArray(wiring.Component):
         chains = Chains(self._config.inputs)
         found: list[Value] = []
         for half, word in enumerate((first, upper)):
-            lanes = Signal(8 * self._config.inputs, name=f"half_{half}", reset_less=True)
+            lanes = Signal(8 * self._config.inputs, name=f"half_{half}", reset_less=True, attrs=_STAY)
             m.d.sync += lanes.eq(word)
             parts = []
             for i in range(self._config.inputs):

@@ -61,9 +61,9 @@ class MatrixCell(wiring.Component):
     A pixel a cycle, the same one again after `INTERVAL` cycles at the earliest.  In cycle 0 a pixel's first
     inputs arrive, those of lane 0 (`Chains`); those of lane n arrive n cycles later.
 
-    A tile's beats are loaded while the one before is used.  From its first pixel on it is used itself, and
-    the next beats may come: in cycle n of this pixel one of weights for lane n, and in cycle `parameters_at`
-    one of parameters.
+    A tile's beats are loaded while the one before is used.  It is used itself from its first pixel on, and
+    the next beats may come.  In cycle n of this pixel one of weights for lane n may come, in cycle
+    `parameters_at` one of parameters.
     """
 
     #: From the read of a sum to the next read that finds it.

@@ -51,7 +51,7 @@ def packet_beats(config: MatrixConfig, *, parameters: bool) -> int:
 
 
 class Packet(data.StructLayout):
-    """What the next packet holds beside weights."""
+    """Contents of the next packet beside weights."""
 
     def __init__(self) -> None:
         super().__init__({"parameters": 1})  #: Biases, scales and zero points of the columns.

@@ -42,7 +42,7 @@ class PacketLoader(wiring.Component):
         """Shift one bit along the words of a packet."""
         m = Module()
         weights = self._config.weight_beats
-        known = Signal()  # what the packet holds
+        known = Signal()  # whether the packet has parameters is known
         parameters = Signal()
         expected = Signal(len(self.strobes), init=1)
         since = Signal(range(self._wait + 1), init=self._wait)  # cycles after ``adopt``, at most the wait
