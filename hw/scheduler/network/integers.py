@@ -1,0 +1,90 @@
+"""The integer rules of scales: float32 factors as a multiplier and a shift.
+
+Every operator's result is defined by float32 arithmetic, as onnxruntime's QLinear kernels compute it.  The
+hardware reaches the same results in integers; `Factor` holds one float32 factor in the hardware's form.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+#: Bits of the significand of a float32.
+SIGNIFICANT_BITS = 24
+#: Bits of a sum.
+SUM_BITS = 32
+#: Largest shift of a factor.  At a larger one every sum of 32 bits becomes 0: its multiplier is 0 instead.
+MAX_SHIFT = SUM_BITS + SIGNIFICANT_BITS + 1
+#: Fraction bits of the factors of a sum of two values.
+SUM_FRACTION_BITS = 24
+#: Bits of a multiplier of an addend.
+ADD_BITS = 26
+#: Bits of an exponential, and fraction bits of the steps of a result of softmax.
+EXPONENTIAL_BITS = 20
+SOFTMAX_FRACTION_BITS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Factor:
+    """``multiplier * 2**-shift``: a float32, exactly."""
+
+    multiplier: int  #: 0, or from 2^23 to 2^24 - 1.
+    shift: int
+
+    @classmethod
+    def of(cls, value: np.float32) -> Factor:
+        """Return the factor of a float32; a factor that makes every sum 0 has multiplier 0."""
+        fraction, exponent = math.frexp(float(value))
+        multiplier, shift = int(fraction * 2**SIGNIFICANT_BITS), SIGNIFICANT_BITS - exponent
+        if shift > MAX_SHIFT:
+            return cls(multiplier=0, shift=0)
+        return cls(multiplier=multiplier, shift=shift)
+
+
+def output_scales(input_scale: float, weight_scales: np.ndarray, scale: float) -> np.ndarray:
+    """Return the float32 factors from sums to results, as onnxruntime computes them: a product of two
+    float32, divided by the third.
+    """
+    return np.float32(input_scale) * weight_scales.astype(np.float32) / np.float32(scale)
+
+
+def product_scale(first: float, second: float, scale: float) -> np.float32:
+    """Return the float32 factor from products of two values to results."""
+    return np.float32(np.float32(first) * np.float32(second) / np.float32(scale))
+
+
+def mean_scale(input_scale: float, counts: np.ndarray, scale: float) -> np.ndarray:
+    """Return the float32 factors from sums of ``counts`` elements to results."""
+    return np.float32(input_scale) / (counts.astype(np.float32) * np.float32(scale))
+
+
+def add_factors(scales: Sequence[float], scale: float) -> tuple[list[int], int]:
+    """Return the multipliers of the addends of a sum, and the shift to its result.
+
+    The shift is 24, less where a multiplier would exceed `ADD_BITS` bits.
+    """
+    ratios = [float(np.float32(each) / np.float32(scale)) for each in scales]
+    shift = min(SUM_FRACTION_BITS, ADD_BITS - math.frexp(max(ratios))[1])
+    return [round(ratio * 2**shift) for ratio in ratios], shift
+
+
+def rounded_shift(value: np.ndarray, shift: int) -> np.ndarray:
+    """Return integers over ``2**shift``, rounded to the nearest integer, ties to even."""
+    floor = value >> shift
+    rest = value - (floor << shift)
+    half = 1 << shift - 1
+    return floor + ((rest > half) | ((rest == half) & (floor & 1 == 1)))
+
+
+def exponentials(scale: float) -> np.ndarray:
+    """Return ``exp(-scale * difference)`` for differences from 0 to 255, in `EXPONENTIAL_BITS` bits."""
+    powers = np.exp(-np.float64(scale) * np.arange(256))
+    return np.rint(powers * (2**EXPONENTIAL_BITS - 1)).astype(np.int64)
+
+
+def softmax_units(scale: float) -> int:
+    """Return the steps of a softmax's result between 0 and 1, in units of ``2**-SOFTMAX_FRACTION_BITS``."""
+    return round(2**SOFTMAX_FRACTION_BITS / float(scale))

@@ -1,0 +1,206 @@
+"""A quantized network: values of one byte an element, and the operators between them.
+
+Shapes are ``(height, width, channels)`` without a batch; a vector is ``(1, 1, channels)``.  Every value is
+int8: an unsigned one has its top bit flipped and its zero point lowered by 128, which changes no real value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.errors import InputError
+
+Shape = tuple[int, int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Value:
+    """One tensor between operators: ``real = scale * (stored - zero)``."""
+
+    name: str
+    shape: Shape
+    scale: float  #: Exactly representable in float32, positive.
+    zero: int  #: Zero point, from -128 to 127.
+    unsigned: bool = False  #: Whether the model's own elements are uint8; stored ones are 128 less.
+
+    def __post_init__(self) -> None:
+        where = f"value {self.name!r}"
+        if len(self.shape) != 3 or min(self.shape) < 1:
+            raise InputError(f"shape of {where}", self.shape, "height, width and channels, each at least 1")
+        if not (np.isfinite(self.scale) and self.scale > 0 and float(np.float32(self.scale)) == self.scale):
+            raise InputError(f"scale of {where}", self.scale, "a positive float32")
+        if not -128 <= self.zero <= 127:
+            raise InputError(f"zero point of {where}", self.zero, "from -128 to 127")
+
+    @property
+    def elements(self) -> int:
+        """Elements of the tensor."""
+        height, width, channels = self.shape
+        return height * width * channels
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """The window of a convolution or a pool: sizes as (vertical, horizontal)."""
+
+    kernel: tuple[int, int] = (1, 1)
+    strides: tuple[int, int] = (1, 1)
+    dilations: tuple[int, int] = (1, 1)
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)  #: Top, left, bottom, right.
+
+    def output(self, height: int, width: int) -> tuple[int, int]:
+        """Return height and width of the output for an input of this size."""
+        top, left, bottom, right = self.pads
+        sizes = ((height, top + bottom), (width, left + right))
+        found = [
+            (size + pad - dilation * (kernel - 1) - 1) // stride + 1
+            for (size, pad), kernel, stride, dilation in zip(
+                sizes, self.kernel, self.strides, self.dilations, strict=True
+            )
+        ]
+        return found[0], found[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operator:
+    """Its names, and the bounds of its stored results."""
+
+    kind: ClassVar[str]
+    name: str
+    inputs: tuple[str, ...]
+    output: str
+    #: ``low``, ``high``: results are clamped to them, as by a Relu.
+    low: int = -128
+    high: int = 127
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Convolution(Operator):
+    """A convolution, or a product with constant weights: a convolution with a kernel of 1 x 1."""
+
+    kind = "conv"
+    weights: NDArray[np.int8]  #: ``(kernel height, kernel width, channels of a group, output channels)``.
+    bias: NDArray[np.int32]  #: In units of input scale times weight scale.
+    weight_scales: NDArray[np.float32]  #: One an output channel.
+    window: Window = Window()
+    groups: int = 1
+
+    @property
+    def macs_of_pixel(self) -> int:
+        """Multiplications of one output pixel."""
+        return int(self.weights.size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sum(Operator):
+    """The sum of two values of one shape."""
+
+    kind = "add"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Product(Operator):
+    """The product of two values; the second may have one pixel, or one channel, for all."""
+
+    kind = "mul"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaxPool(Operator):
+    """The greatest value in each window; pads never win.  Scale and zero point stay."""
+
+    kind = "max_pool"
+    window: Window
+
+
+@dataclass(frozen=True, kw_only=True)
+class AveragePool(Operator):
+    """The mean of each window."""
+
+    kind = "average_pool"
+    window: Window
+    counts_pads: bool = False  #: Whether a pad counts as an element of value 0.
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Table(Operator):
+    """A function of each element alone, as its 256 results."""
+
+    kind = "table"
+    function: str  #: Its ONNX name: ``Sigmoid``, ``Relu``, ``Requantize`` ...
+    results: NDArray[np.int8]  #: For stored values from -128 on.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Concat(Operator):
+    """Values one after the other along the channels; all have the output's scale and zero point."""
+
+    kind = "concat"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Softmax(Operator):
+    """Softmax over the channels."""
+
+    kind = "softmax"
+
+
+#: Classes of operators by their kind.
+KINDS: dict[str, type[Operator]] = {
+    each.kind: each for each in (Convolution, Sum, Product, MaxPool, AveragePool, Table, Concat, Softmax)
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """Values and operators, in an order in which each reads only values that exist."""
+
+    name: str
+    values: Mapping[str, Value]
+    operators: tuple[Operator, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    constants: Mapping[str, NDArray[np.int8]]  #: Values that no operator makes and no input holds.
+
+    def __post_init__(self) -> None:
+        made = {*self.inputs, *self.constants}
+        for operator in self.operators:
+            for name in operator.inputs:
+                if name not in made:
+                    raise InputError(f"input of operator {operator.name!r}", name, "a value made before it")
+            if operator.output in made:
+                raise InputError(f"output of operator {operator.name!r}", operator.output, "made once")
+            made.add(operator.output)
+        for name in self.outputs:
+            if name not in made:
+                raise InputError("output of the network", name, "a value that an operator makes")
+
+    @cached_property
+    def macs(self) -> int:
+        """Multiply-accumulates of all convolutions and products with weights."""
+        found = 0
+        for operator in self.operators:
+            if isinstance(operator, Convolution):
+                height, width, _ = self.values[operator.output].shape
+                found += height * width * operator.macs_of_pixel
+        return found
+
+    @cached_property
+    def weight_bytes(self) -> int:
+        """Bytes of all weights, a byte each."""
+        return sum(each.weights.nbytes for each in self.operators if isinstance(each, Convolution))
+
+
+def attributes(operator: Operator) -> dict[str, Any]:
+    """Return the attributes of an operator that are no arrays and no names, for reports."""
+    return {
+        name: value
+        for name, value in vars(operator).items()
+        if name not in ("name", "inputs", "output") and not isinstance(value, np.ndarray)
+    }

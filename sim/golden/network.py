@@ -1,0 +1,151 @@
+"""Golden model of a quantized network: every operator by its integer or float32 rule, in NumPy.
+
+Sums of convolutions are exact.  Their results are ``rint(float32(sum) * float32(scale)) + zero``, clamped, as
+onnxruntime's QLinear kernels compute them.  ``docs/networks.md`` lists all rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.scheduler.network import integers
+from hw.scheduler.network.network import (
+    AveragePool,
+    Concat,
+    Convolution,
+    MaxPool,
+    Network,
+    Operator,
+    Product,
+    Softmax,
+    Sum,
+    Table,
+    Value,
+    Window,
+)
+
+Bytes = NDArray[np.int8]
+
+
+def execute(
+    network: Network,
+    inputs: Mapping[str, Bytes],
+    *,
+    given: Mapping[str, Bytes] | None = None,
+) -> dict[str, Bytes]:
+    """Return every value of a network, by name, as stored int8 in the order height, width, channels.
+
+    ``inputs``: the network's inputs. ``given``: values that replace computed ones for the operators that read
+    them, so that each operator can be judged alone.
+    """
+    values = {**network.constants, **inputs}
+    for operator in network.operators:
+        read = [(given or {}).get(name, values[name]) for name in operator.inputs]
+        values[operator.output] = result(operator, read, network.values)
+    return values
+
+
+def result(operator: Operator, read: list[Bytes], values: Mapping[str, Value]) -> Bytes:
+    """Return an operator's result for its inputs."""
+    before = [values[name] for name in operator.inputs]
+    found = _RULES[type(operator)](operator, read, before, values[operator.output])
+    return np.clip(found, operator.low, operator.high).astype(np.int8)
+
+
+def scaled(sums: NDArray[Any], factor: NDArray[np.float32] | np.float32, zero: int) -> NDArray[np.int64]:
+    """Return sums times float32 factors, in float32, rounded to even; the zero point is added."""
+    return np.rint(sums.astype(np.float32) * np.asarray(factor, np.float32)).astype(np.float64) + zero
+
+
+def _windows(image: NDArray[Any], window: Window, fill: int, size: tuple[int, ...]) -> Iterator[NDArray[Any]]:
+    """Yield, for each tap of a window, the pixels it meets in the output's order."""
+    top, left, bottom, right = window.pads
+    padded = np.pad(image, ((top, bottom), (left, right), (0, 0)), constant_values=fill)
+    for row in range(window.kernel[0]):
+        for column in range(window.kernel[1]):
+            first, begin = row * window.dilations[0], column * window.dilations[1]
+            yield padded[
+                first : first + (size[0] - 1) * window.strides[0] + 1 : window.strides[0],
+                begin : begin + (size[1] - 1) * window.strides[1] + 1 : window.strides[1],
+            ]
+
+
+def _conv(operator: Convolution, read: list[Bytes], before: list[Value], after: Value) -> Any:
+    size, groups = after.shape[:2], operator.groups
+    image = read[0].astype(np.float64) - before[0].zero
+    weights = operator.weights.astype(np.float64)
+    # Doubles hold every sum exactly.
+    sums = np.zeros((*size, after.shape[2])) + operator.bias
+    width, columns = weights.shape[2], after.shape[2] // groups
+    for number, pixels in enumerate(_windows(image, operator.window, 0, size)):
+        tap = weights[divmod(number, operator.window.kernel[1])]
+        for group in range(groups):
+            to = slice(group * columns, (group + 1) * columns)
+            sums[..., to] += pixels[..., group * width : (group + 1) * width] @ tap[:, to]
+    factors = integers.output_scales(before[0].scale, operator.weight_scales, after.scale)
+    return scaled(sums, factors, after.zero)
+
+
+def _sum(operator: Sum, read: list[Bytes], before: list[Value], after: Value) -> Any:
+    scales = [value.scale for value in before]
+    multipliers, shift = integers.add_factors(scales, after.scale)
+    total = sum(
+        (stored.astype(np.int64) - value.zero) * multiplier
+        for stored, value, multiplier in zip(read, before, multipliers, strict=True)
+    )
+    return integers.rounded_shift(total, shift) + after.zero
+
+
+def _product(operator: Product, read: list[Bytes], before: list[Value], after: Value) -> Any:
+    first, second = (each.astype(np.int64) - value.zero for each, value in zip(read, before, strict=True))
+    factor = integers.product_scale(before[0].scale, before[1].scale, after.scale)
+    return scaled(first * second, factor, after.zero)
+
+
+def _max_pool(operator: MaxPool, read: list[Bytes], before: list[Value], after: Value) -> Any:
+    return np.maximum.reduce(list(_windows(read[0], operator.window, -128, after.shape[:2])))
+
+
+def _average_pool(operator: AveragePool, read: list[Bytes], before: list[Value], after: Value) -> Any:
+    size = after.shape[:2]
+    image = read[0].astype(np.int64) - before[0].zero
+    sums = sum(_windows(image, operator.window, 0, size))
+    here = np.ones((*image.shape[:2], 1), np.int64)
+    counts = sum(_windows(here, operator.window, int(operator.counts_pads), size))
+    return scaled(sums, integers.mean_scale(before[0].scale, counts, after.scale), after.zero)
+
+
+def _table(operator: Table, read: list[Bytes], before: list[Value], after: Value) -> Any:
+    return operator.results[read[0].astype(np.int64) + 128]
+
+
+def _concat(operator: Concat, read: list[Bytes], before: list[Value], after: Value) -> Any:
+    return np.concatenate(read, axis=2)
+
+
+def _softmax(operator: Softmax, read: list[Bytes], before: list[Value], after: Value) -> Any:
+    powers = integers.exponentials(before[0].scale)
+    stored = read[0].astype(np.int64)
+    terms = powers[stored.max(axis=2, keepdims=True) - stored]
+    total = terms.sum(axis=2, keepdims=True)
+    # term / total / scale, rounded half up
+    units = integers.softmax_units(after.scale)
+    return (2 * terms * units + (total << integers.SOFTMAX_FRACTION_BITS)) // (
+        total << 1 + integers.SOFTMAX_FRACTION_BITS
+    ) + after.zero
+
+
+_RULES: dict[type[Operator], Callable[..., Any]] = {
+    Convolution: _conv,
+    Sum: _sum,
+    Product: _product,
+    MaxPool: _max_pool,
+    AveragePool: _average_pool,
+    Table: _table,
+    Concat: _concat,
+    Softmax: _softmax,
+}
