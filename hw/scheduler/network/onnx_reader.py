@@ -334,7 +334,7 @@ class _Reader:
         """Return the results of a function for all 256 stored values."""
         stored = np.arange(-128, 128)
         numbers = (stored - before.zero).astype(np.float32) * np.float32(before.scale)
-        return quantize(real(numbers.astype(np.float64)), after)  # type: ignore[operator]
+        return quantize(real(numbers), after)  # type: ignore[operator]
 
     def _constant_value(self, constant: Constant, shape: tuple[int, int, int]) -> str:
         """Return the name of a value that holds a constant operand of an element-wise operator."""

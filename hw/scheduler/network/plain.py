@@ -365,7 +365,7 @@ def _erf(real: Array) -> Array:
 
 
 def _sigmoid(real: Array) -> Array:
-    return 1 / (1 + np.exp(-real))
+    return 1 / (1 + np.exp(-real.astype(np.float64)))
 
 
 def _clip(call: Call) -> Callable[[Array], Array]:
@@ -398,7 +398,9 @@ UNARY: dict[str, Callable[[Call], Pending]] = {
     "Neg": _unary(lambda call: np.negative),
     "Softplus": _unary(lambda call: lambda real: np.logaddexp(0, real)),
     "LeakyRelu": _unary(
-        lambda call: lambda real: np.where(real < 0, call.attributes.get("alpha", 0.01) * real, real)
+        lambda call: (
+            lambda real: np.where(real < 0, np.float32(call.attributes.get("alpha", 0.01)) * real, real)
+        )
     ),
     "Elu": _unary(
         lambda call: lambda real: np.where(real < 0, call.attributes.get("alpha", 1.0) * np.expm1(real), real)

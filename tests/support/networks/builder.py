@@ -109,6 +109,11 @@ class Builder:
         target, name = self.constant(shape, TensorProto.INT64), f"{x}.view{len(self._graph.node)}"
         return self.add("Reshape", x, target, name=name, width=shape[-1])
 
+    @property
+    def nodes(self) -> Sequence[onnx.NodeProto]:
+        """The operators added so far."""
+        return self._graph.node
+
     def model(self) -> bytes:
         """Return the model in ONNX's binary form."""
         made = helper.make_model(self._graph, opset_imports=[helper.make_opsetid("", OPSET)])
