@@ -345,5 +345,5 @@ class _Reader:
             name=name, shape=shape, scale=float(scale), zero=point - 128 * unsigned, unsigned=unsigned
         )
         stored = constant.stored.astype(np.int64) - 128 * unsigned
-        self._constants[name] = stored.reshape(shape).astype(np.int8)
+        self._constants[name] = np.broadcast_to(stored.reshape(-1), shape).astype(np.int8)
         return name

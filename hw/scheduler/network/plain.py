@@ -261,7 +261,8 @@ def _pair(kind: str) -> Callable[[Call], Pending]:
                     raise UnsupportedError("operands of different orders of dimensions")
                 names.append(operand.value)
             elif isinstance(operand, Constant):
-                names.append(call.constant(operand, _constant_shape(operand.stored.shape, order)))
+                channels = call.values[reals[0].value].shape[2]
+                names.append(call.constant(operand, _constant_shape(operand.stored.shape, order, channels)))
             else:
                 raise UnsupportedError("an operand is not quantized")
         shapes = [call.values[name].shape for name in names]
@@ -276,15 +277,15 @@ def _pair(kind: str) -> Callable[[Call], Pending]:
     return rule
 
 
-def _constant_shape(shape: Shape, order: str) -> tuple[int, int, int]:
-    """Return height, width and channels of a constant that is broadcast."""
+def _constant_shape(shape: Shape, order: str, channels: int) -> tuple[int, int, int]:
+    """Return height, width and channels of a constant that is the same for all pixels."""
     if order not in (NCHW, NHWC, VECTOR):
         raise UnsupportedError("a constant beside a flattened image")
     whole = (1,) * (len(order) - len(shape)) + tuple(shape)
     found = hwc(whole, order)
-    if found[:2] != (1, 1):
+    if found not in ((1, 1, 1), (1, 1, channels)):
         raise UnsupportedError(f"a constant of shape {shape}: one pixel or element for all")
-    return found
+    return 1, 1, channels
 
 
 def _pool(kind: str) -> Callable[[Call], Pending]:

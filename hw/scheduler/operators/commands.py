@@ -1,0 +1,135 @@
+"""Commands of the matrix and the vector unit, as plain data.
+
+Addresses and pitches are in granules of 16 bytes.  Addresses wrap at the end of the scratchpad.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class TapTile:
+    """A row of the tap table: the 64 bytes that one pixel adds to a sum, or one row of a pool's window.
+
+    The word of output pixel (y, x) lies at ``source.base + y * source.down + x * source.across + offset``.
+    Its granule ``i`` is the source's zero point unless ``valid[i]``, input row ``y * stride_y + row`` and
+    column ``x * stride_x + columns[i]`` exist.
+    """
+
+    offset: int  #: Signed.
+    row: int  #: Signed.
+    columns: tuple[int, int, int, int]  #: Signed.
+    valid: tuple[bool, bool, bool, bool] = (True, True, True, True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A tensor that is read pixel by pixel, in the order of the output's pixels."""
+
+    base: int  #: Address of the pixel of output pixel (0, 0), before the tap's offset.
+    across: int = 0  #: Distance of pixels of neighbouring output columns.
+    down: int = 0  #: Distance of pixels of neighbouring output rows.
+    zero: int = 0  #: Zero point.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """Rows and columns of the image that taps may meet, and the strides of the window."""
+
+    height: int
+    width: int
+    stride_y: int = 1
+    stride_x: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """Where results go: output pixel p at ``base + p * pitch``."""
+
+    base: int
+    pitch: int
+    granules: int  #: Of one pixel.
+    zero: int = 0
+    low: int = -128
+    high: int = 127
+
+
+@dataclass(frozen=True, kw_only=True)
+class Addition:
+    """A sum of two values: ``(first * (a - a_zero) + second * (b - b_zero)) >> shift``, to even."""
+
+    first: int
+    second: int
+    shift: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatrixCommand:
+    """A convolution of an output row range: ``rows`` times ``columns`` pixels.
+
+    Column tile n has the 64 columns from 64 n on (32 with ``halves``); its taps are those of tile 0,
+    ``group_step`` granules further for each tile.
+    """
+
+    rows: int
+    columns: int
+    source: Source
+    bounds: Bounds
+    first_tap: int  #: ``first_tap``, ``taps``: rows of the tap table.
+    taps: int
+    group_step: int = 0
+    column_tiles: int
+    target: Target
+    halves: bool = False  #: Two pixels a cycle: at most 32 columns, which stand twice in the packets.
+    weights: int  #: Index of its pass in the weights.
+    residual: Source | None = None  #: Read like the target, pixel by pixel in a row.
+    addition: Addition | None = None  #: Of result and residual.
+    sum_target: tuple[int, int, int] = (0, -128, 127)  #: Zero point and bounds of the sum.
+
+
+class VectorKind(enum.IntEnum):
+    """Work of the vector unit."""
+
+    MAX = 0
+    MEAN = 1
+    ADD = 2
+    MULTIPLY = 3
+    TABLE = 4
+    SOFTMAX = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """A float32 factor: ``multiplier * 2**-shift``."""
+
+    multiplier: int
+    shift: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorCommand:
+    """Element-wise work or a pool on an output row range.
+
+    A window is ``taps`` rows of the tap table, each of ``kernel_columns`` pixels ``column_step`` apart, the
+    first at ``columns[0]`` of the tap.
+    """
+
+    kind: VectorKind
+    rows: int
+    columns: int
+    sources: tuple[Source, ...]
+    target: Target
+    bounds: Bounds
+    first_tap: int = 0
+    taps: int = 1
+    kernel_columns: int = 1
+    column_step: int = 0  #: Columns of the image between taps.
+    column_granules: int = 0  #: Granules between taps.
+    #: Of a mean: its factor by the number of elements in the image, from 1 on; else of a product, one.
+    scales: tuple[Scale, ...] = ()
+    addition: Addition | None = None
+    table: int = -1  #: Index of its table of 256 bytes; of a softmax, of its exponentials.
+    channels: int = 0  #: Of a softmax.
+    steps: int = 0  #: Of a softmax: `integers.softmax_units`.

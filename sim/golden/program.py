@@ -1,0 +1,264 @@
+"""Golden model of programs: commands of the matrix and the vector unit on the bytes of a scratchpad.
+
+It knows no tensors: a wrong address, tap, band or packet of a compiled network shows as a wrong byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.scheduler.network import integers
+from hw.scheduler.network.compile import Compiled
+from hw.scheduler.network.lower import Lowered
+from hw.scheduler.operators.commands import (
+    Addition,
+    MatrixCommand,
+    Scale,
+    Source,
+    TapTile,
+    VectorCommand,
+    VectorKind,
+)
+from hw.scheduler.plan.plan import Direction
+
+_GRANULE, _WORD, _COLUMNS = 16, 4, 64
+
+
+def run(compiled: Compiled, inputs: Mapping[str, NDArray[np.int8]]) -> dict[str, NDArray[np.int8]]:
+    """Execute a compiled network, transfers included, and return its outputs' elements.
+
+    ``inputs``: elements of each input, stored int8 in the order height, width, channels.
+    """
+    plan, steps = compiled.plan, compiled.steps
+    scratchpad = np.zeros((plan.scratchpad_bytes // _GRANULE, _GRANULE), np.int8)
+    memory: dict[int, NDArray[np.int8]] = {}
+    for name, first, rows, address in _homes(compiled):
+        elements = {**compiled.network.constants, **inputs}.get(name)
+        if elements is not None:
+            stored = steps.forms[name].stored(elements)[first : first + rows]
+            _store(memory, address, stored.reshape(-1, _GRANULE))
+    for number, commands in enumerate(compiled.lowered.commands):
+        for transfer in plan.transfers:
+            if transfer.direction is Direction.READ and transfer.deadline_step == number:
+                to = transfer.scratchpad_address // _GRANULE
+                count = transfer.size_bytes // _GRANULE
+                scratchpad[to : to + count] = _load(memory, transfer.dram_address, count)
+        for command in commands:
+            if isinstance(command, MatrixCommand):
+                _matrix(command, compiled.lowered, scratchpad)
+            else:
+                _vector(command, compiled.lowered, scratchpad)
+        for transfer in plan.transfers:
+            if transfer.direction is Direction.WRITE and transfer.start_step == number:
+                at = transfer.scratchpad_address // _GRANULE
+                count = transfer.size_bytes // _GRANULE
+                _store(memory, transfer.dram_address, scratchpad[at : at + count])
+    found: dict[str, list[NDArray[np.int8]]] = {}
+    for name, _, rows, address in _homes(compiled):
+        if name in compiled.network.outputs:
+            form = steps.forms[name]
+            found.setdefault(name, []).append(_load(memory, address, rows * form.row_granules))
+    return {name: steps.forms[name].elements(np.concatenate(parts)) for name, parts in found.items()}
+
+
+def _homes(compiled: Compiled) -> list[tuple[str, int, int, int]]:
+    """Return value, first row, rows and address in memory of each tensor that is ever there."""
+    found, reached = [], dict[str, int]()
+    for tensor in compiled.plan.graph.tensors:
+        name = tensor.origin or tensor.name
+        first, rows = reached.get(name, 0), tensor.shape[0]
+        reached[name] = first + rows
+        if tensor.name in compiled.plan.homes:
+            found.append((name, first, rows, compiled.plan.homes[tensor.name]))
+    return found
+
+
+def _store(memory: dict[int, NDArray[np.int8]], address: int, granules: NDArray[np.int8]) -> None:
+    for number, granule in enumerate(granules):
+        memory[address // _GRANULE + number] = granule.copy()
+
+
+def _load(memory: dict[int, NDArray[np.int8]], address: int, count: int) -> NDArray[np.int8]:
+    empty = np.zeros(_GRANULE, np.int8)
+    return np.stack([memory.get(address // _GRANULE + number, empty) for number in range(count)])
+
+
+def _pixels(command: MatrixCommand | VectorCommand) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return row and column of each output pixel, in order."""
+    y, x = np.divmod(np.arange(command.rows * command.columns), command.columns)
+    return y, x
+
+
+def _words(
+    command: MatrixCommand | VectorCommand,
+    tap: TapTile,
+    scratchpad: NDArray[np.int8],
+    *,
+    further: int = 0,
+    column: int = 0,
+) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
+    """Return the word that a tap reads for each pixel, and which of its granules are in the image.
+
+    ``further``: granules added to the address. ``column``: columns added.
+    """
+    y, x = _pixels(command)
+    source, bounds = (
+        command.sources[0] if isinstance(command, VectorCommand) else command.source,
+        command.bounds,
+    )
+    address = source.base + y * source.down + x * source.across + tap.offset + further
+    row = y * bounds.stride_y + tap.row
+    granules = []
+    inside = []
+    for number in range(_WORD):
+        at = x * bounds.stride_x + tap.columns[number] + column
+        here = tap.valid[number] & (row >= 0) & (row < bounds.height) & (at >= 0) & (at < bounds.width)
+        read = scratchpad[(address + number) % len(scratchpad)]
+        granules.append(np.where(here[:, None], read, np.int8(source.zero)))
+        inside.append(here)
+    return np.concatenate(granules, axis=1), np.stack(inside, axis=1)
+
+
+def _factor(scale: Scale) -> np.float32:
+    return np.float32(scale.multiplier * 2.0**-scale.shift)
+
+
+def _added(addition: Addition, first: Any, second: Any) -> Any:
+    total = first * addition.first + second * addition.second
+    return integers.rounded_shift(total, addition.shift)
+
+
+def _residual(source: Source, scratchpad: NDArray[np.int8], command: Any, granules: int) -> NDArray[np.int64]:
+    y, x = _pixels(command)
+    address = source.base + y * source.down + x * source.across
+    read = [scratchpad[(address + number) % len(scratchpad)] for number in range(granules)]
+    return np.concatenate(read, axis=1).astype(np.int64) - source.zero
+
+
+def _write(scratchpad: NDArray[np.int8], command: Any, results: NDArray[np.int8], first: int) -> None:
+    """Write granules ``first`` and later of each pixel."""
+    target = command.target
+    address = target.base + np.arange(len(results)) * target.pitch + first
+    for number in range(results.shape[1] // _GRANULE):
+        part = results[:, number * _GRANULE : (number + 1) * _GRANULE]
+        scratchpad[(address + number) % len(scratchpad)] = part
+
+
+def _matrix(command: MatrixCommand, lowered: Lowered, scratchpad: NDArray[np.int8]) -> None:
+    beats = iter(lowered.passes[command.weights])
+    width = _COLUMNS // 2 if command.halves else _COLUMNS
+    taps = lowered.taps[command.first_tap : command.first_tap + command.taps]
+    results = []
+    for tile in range(command.column_tiles):
+        records = np.stack([next(beats) for _ in range(3)]).reshape(3, 32, 8).transpose(1, 0, 2)
+        records = records.reshape(_COLUMNS, 12)
+        bias = records[:, :4].copy().view("<i4")[:, 0]
+        multiplier = records[:, 4:7].astype(np.int64) @ [1, 1 << 8, 1 << 16]
+        shift, zero = records[:, 7].astype(np.int64), records[:, 8].view(np.int8)
+        sums = np.zeros((command.rows * command.columns, _COLUMNS)) + bias
+        for tap in taps:
+            packet = np.stack([next(beats) for _ in range(16)]).view(np.int8)
+            weights = packet.reshape(16, 32, 2, 4).transpose(0, 3, 1, 2).reshape(64, _COLUMNS)
+            words, _ = _words(command, tap, scratchpad, further=tile * command.group_step)
+            sums += words.astype(np.float64) @ weights.astype(np.float64)
+        if command.halves:
+            assert (weights[:, :width] == weights[:, width:]).all()
+        factors = (multiplier * 2.0 ** -shift.astype(np.float64)).astype(np.float32)
+        scaled = np.rint(sums.astype(np.float32) * factors).astype(np.float64) + zero
+        stored = np.clip(scaled, command.target.low, command.target.high)[:, :width]
+        results.append(stored.astype(np.int64))
+    granules = command.target.granules
+    stored = np.concatenate(results, axis=1)[:, : granules * _GRANULE]
+    if command.residual is not None:
+        assert command.addition is not None
+        other = _residual(command.residual, scratchpad, command, granules)
+        zero, low, high = command.sum_target
+        stored = _added(command.addition, stored - command.target.zero, other) + zero
+        stored = np.clip(stored, low, high)
+    _write(scratchpad, command, stored.astype(np.int8), 0)
+
+
+def _vector(command: VectorCommand, lowered: Lowered, scratchpad: NDArray[np.int8]) -> None:
+    """Work through the granules of a pixel, a word at a time."""
+    taps = lowered.taps[command.first_tap : command.first_tap + command.taps]
+    parts = []
+    for first in range(0, command.target.granules, _WORD):
+        met, inside = [], []
+        for tap in taps:
+            for column in range(command.kernel_columns):
+                words, here = _words(
+                    command,
+                    tap,
+                    scratchpad,
+                    further=first + column * command.column_granules,
+                    column=column * command.column_step,
+                )
+                met.append(words.astype(np.int64))
+                inside.append(here[:, :1])
+        parts.append((np.stack(met), np.stack(inside)))
+    stored = _RULES[command.kind](command, lowered, scratchpad, parts)
+    target = command.target
+    found = np.clip(stored + target.zero, target.low, target.high).astype(np.int8)
+    _write(scratchpad, command, found[:, : target.granules * _GRANULE], 0)
+
+
+def _max(command: VectorCommand, lowered: Lowered, scratchpad: Any, parts: Any) -> Any:
+    found = [np.where(inside, met, -128).max(axis=0) for met, inside in parts]
+    return np.concatenate(found, axis=1) - command.target.zero
+
+
+def _mean(command: VectorCommand, lowered: Lowered, scratchpad: Any, parts: Any) -> Any:
+    found = []
+    for met, inside in parts:
+        sums = np.where(inside, met - command.sources[0].zero, 0).sum(axis=0)
+        counts = inside.sum(axis=0) - 1 if len(command.scales) > 1 else np.zeros((len(sums), 1), np.int64)
+        factors = np.array([_factor(scale) for scale in command.scales], np.float32)[counts]
+        found.append(np.rint(sums.astype(np.float32) * factors).astype(np.int64))
+    return np.concatenate(found, axis=1)
+
+
+def _second(command: VectorCommand, scratchpad: Any, parts: Any) -> tuple[Any, Any]:
+    first = np.concatenate([met[0] for met, _ in parts], axis=1) - command.sources[0].zero
+    granules = first.shape[1] // _GRANULE
+    return first, _residual(command.sources[1], scratchpad, command, granules)
+
+
+def _add(command: VectorCommand, lowered: Lowered, scratchpad: Any, parts: Any) -> Any:
+    assert command.addition is not None
+    return _added(command.addition, *_second(command, scratchpad, parts))
+
+
+def _multiply(command: VectorCommand, lowered: Lowered, scratchpad: Any, parts: Any) -> Any:
+    first, second = _second(command, scratchpad, parts)
+    return np.rint((first * second).astype(np.float32) * _factor(command.scales[0])).astype(np.int64)
+
+
+def _table(command: VectorCommand, lowered: Lowered, scratchpad: Any, parts: Any) -> Any:
+    words = np.concatenate([met[0] for met, _ in parts], axis=1)
+    return lowered.tables[command.table].astype(np.int64)[words + 128] - command.target.zero
+
+
+def _softmax(command: VectorCommand, lowered: Lowered, scratchpad: Any, parts: Any) -> Any:
+    words = np.concatenate([met[0] for met, _ in parts], axis=1)[:, : command.channels]
+    powers = lowered.exponentials[command.table]
+    terms = powers[words.max(axis=1, keepdims=True) - words]
+    bits = integers.SOFTMAX_FRACTION_BITS
+    total = terms.sum(axis=1, keepdims=True)
+    found = (2 * terms * command.steps + (total << bits)) // (total << bits + 1)
+    padded = np.zeros((len(found), command.target.granules * _GRANULE), np.int64)
+    padded[:, : command.channels] = found
+    return padded
+
+
+_RULES = {
+    VectorKind.MAX: _max,
+    VectorKind.MEAN: _mean,
+    VectorKind.ADD: _add,
+    VectorKind.MULTIPLY: _multiply,
+    VectorKind.TABLE: _table,
+    VectorKind.SOFTMAX: _softmax,
+}
