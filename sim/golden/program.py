@@ -179,6 +179,8 @@ def _matrix(command: MatrixCommand, lowered: Lowered, scratchpad: NDArray[np.int
         zero, low, high = command.sum_target
         stored = _added(command.addition, stored - command.target.zero, other) + zero
         stored = np.clip(stored, low, high)
+    if command.table >= 0:
+        stored = lowered.tables[command.table][stored + 128]
     _write(scratchpad, command, stored.astype(np.int8), 0)
 
 

@@ -24,11 +24,10 @@ class Fold:
     """An image whose granules hold several pixels of 4 bytes, for the one convolution that reads it.
 
     The granule at row Y and column X holds ``pixels[0]`` rows of ``pixels[1]`` columns, from row
-    ``steps[0] * Y - top`` and column ``steps[1] * X - left`` on.  The convolution's pads are in it.
+    ``pixels[0] * Y - top`` and column ``pixels[1] * X - left`` on.  The convolution's pads are in it.
     """
 
     pixels: tuple[int, int]
-    steps: tuple[int, int]
     top: int
     left: int
     rows: int
@@ -101,8 +100,8 @@ class Form:
         for row in range(fold.pixels[0]):
             for column in range(fold.pixels[1]):
                 first = FOLDED_CHANNELS * (row * fold.pixels[1] + column)
-                down = np.arange(fold.rows) * fold.steps[0] - fold.top + row
-                across = np.arange(fold.columns) * fold.steps[1] - fold.left + column
+                down = np.arange(fold.rows) * fold.pixels[0] - fold.top + row
+                across = np.arange(fold.columns) * fold.pixels[1] - fold.left + column
                 y, x = (down >= 0) & (down < height), (across >= 0) & (across < width)
                 pixels = elements[np.ix_(down[y], across[x])]
                 found[np.ix_(y, x, np.arange(first, first + channels))] = pixels
@@ -114,36 +113,30 @@ class Form:
 
 
 def fold_of(shape: tuple[int, int, int], window: Window, size: tuple[int, int]) -> Fold | None:
-    """Return the fold of an image that one convolution of output ``size`` reads; None where it wins nothing.
+    """Return the fold of an image that one convolution of output ``size`` reads.
 
-    Without it three channels would take a granule of 16.
+    Without it a pixel takes a granule, 16 bytes.  None where it does not lower the words of a window.
     """
     if shape[2] > FOLDED_CHANNELS or window.kernel == (1, 1) or window.dilations != (1, 1):
         return None
     strides = window.strides
     if strides[0] % 2 == 0 and strides[1] % 2 == 0:
-        pixels = steps = (2, 2)
+        pixels = (2, 2)
     elif strides[1] % 4 == 0:
-        pixels = steps = (1, 4)
-    else:
-        pixels, steps = (1, 4), (1, 1)
+        pixels = (1, 4)
+    else:  # four neighbours in a granule would take as many words
+        return None
     kernel = [-(-taps // each) for taps, each in zip(window.kernel, pixels, strict=True)]
-    inner = [stride // step for stride, step in zip(strides, steps, strict=True)]
-    dilations = [each // step for each, step in zip(pixels, steps, strict=True)]
-    rows, columns = (
-        (out - 1) * stride + (taps - 1) * dilation + 1
-        for out, stride, taps, dilation in zip(size, inner, kernel, dilations, strict=True)
-    )
+    words = [rows * -(-columns // WORD_GRANULES) for rows, columns in (kernel, window.kernel)]
+    if words[0] >= words[1]:
+        return None
+    inner = [stride // each for stride, each in zip(strides, pixels, strict=True)]
+    rows, columns = ((out - 1) * stride + taps for out, stride, taps in zip(size, inner, kernel, strict=True))
     return Fold(
         pixels=pixels,
-        steps=steps,
         top=window.pads[0],
         left=window.pads[1],
         rows=rows,
         columns=columns,
-        window=Window(
-            kernel=(kernel[0], kernel[1]),
-            strides=(inner[0], inner[1]),
-            dilations=(dilations[0], dilations[1]),
-        ),
+        window=Window(kernel=(kernel[0], kernel[1]), strides=(inner[0], inner[1])),
     )

@@ -158,8 +158,9 @@ class Lowering:
         window = window_of(convolution, form)
         source, shifts = self._source(name, window, bands[0], rows.start)
         residual = addition = None
-        after = steps.values[work.output]
+        after = steps.values[convolution.output]
         if work.sum is not None:
+            after = steps.values[work.sum.output]
             residual, _ = self._source(work.residual, Window(), bands[-1], rows.start)
             scales = [steps.values[each].scale for each in (convolution.output, work.residual)]
             (first, second), shift = integers.add_factors(scales, after.scale)
@@ -194,6 +195,7 @@ class Lowering:
                 residual=residual,
                 addition=addition,
                 sum_target=(after.zero, work.sum.low, work.sum.high) if work.sum else (0, -128, 127),
+                table=-1 if work.table is None else self._table(work.table),
             )
 
     def _pass(self, convolution: Convolution, part: Columns, form: Form, *, halves: bool) -> int:
@@ -204,6 +206,11 @@ class Lowering:
             made = packets(convolution, part, form, before, after, halves=halves)
             self._passes[key] = len(self._passes), made
         return self._passes[key][0]
+
+    def _table(self, operator: Table) -> int:
+        """Return the index of an operator's table, clamped as its results are."""
+        clamped = np.clip(operator.results, operator.low, operator.high).astype(np.int8)
+        return self._tables.setdefault(clamped.tobytes(), len(self._tables))
 
     def _vector(self, step: Step, work: Work, bands: list[Bands], output: Band, rows: range) -> VectorCommand:
         operator, steps = work.operator, self._steps
@@ -264,8 +271,7 @@ class Lowering:
             index = self._exponentials.setdefault(scales[0], len(self._exponentials))
             return VectorKind.SOFTMAX, {"table": index, "steps": integers.softmax_units(scale)}
         if isinstance(operator, Table):
-            index = self._tables.setdefault(operator.results.tobytes(), len(self._tables))
-            return VectorKind.TABLE, {"table": index}
+            return VectorKind.TABLE, {"table": self._table(operator)}
         assert isinstance(operator, MaxPool)
         return VectorKind.MAX, {}
 

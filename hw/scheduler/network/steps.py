@@ -1,6 +1,6 @@
 """Steps: operators that run as one, and the form of the value that each makes.
 
-* A sum joins the convolution that makes one of its operands.
+* A sum joins the convolution that makes one of its operands, and a table the convolution or sum it reads.
 * A concat joins the operators that make its operands; each writes its channels.  An operand with other
   readers is copied.
 * A value whose channels lie apart is packed where an operator needs them in order.
@@ -36,13 +36,14 @@ class Work:
     #: A sum that takes the convolution's results with ``residual``.
     sum: Sum | None = None
     residual: str = ""
+    table: Table | None = None  #: A function of the convolution's results, or of the sum.
     #: First granule of the results in each pixel of the step's output.
     first_granule: int = 0
 
     @property
     def output(self) -> str:
         """The value it makes."""
-        return self.operator.output if self.sum is None else self.sum.output
+        return (self.table or self.sum or self.operator).output
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -94,6 +95,8 @@ class _Joiner:
         self._packed: dict[str, str] = {}
         #: The sum that each convolution joins, by the convolution's output.
         self._sums: dict[str, Sum] = {}
+        #: The table that each result of a convolution, or of its sum, passes.
+        self._tables: dict[str, Table] = {}
         into = {name: each for each in network.operators for name in each.inputs if self._readers[name] == 1}
         #: Outputs that a concat takes over.
         self._parts = {
@@ -109,9 +112,12 @@ class _Joiner:
             if isinstance(operator, Sum):
                 self._choose(operator)
         for operator in network.operators:
+            if isinstance(operator, Table):
+                self._choose_table(operator)
+        for operator in network.operators:
             if isinstance(operator, Concat):
                 self._concat(operator)
-            elif operator.output not in self._sums:
+            elif not {operator.output} & (self._sums.keys() | self._tables.keys()):
                 work = self._work(operator)
                 self._forms[work.output] = self._form(work)
                 if work.output in self._parts:
@@ -152,8 +158,18 @@ class _Joiner:
         if found:
             self._sums[max(found, key=self._order.__getitem__)] = operator
 
+    def _choose_table(self, operator: Table) -> None:
+        """Let a table join the convolution, or the sum of one, that makes its operand."""
+        name = operator.inputs[0]
+        made = self._made_by.get(name)
+        joins = isinstance(made, Convolution) or made in self._sums.values()
+        if joins and name not in self._sums and self._readers[name] == 1:
+            self._tables[name] = operator
+
     def _work(self, operator: Operator) -> Work:
         """Return the work of an operator; what it needs packed is packed before."""
+        if isinstance(operator, Table) and self._tables.get(operator.inputs[0]) is operator:
+            return replace(self._work(self._made_by[operator.inputs[0]]), table=operator)
         if isinstance(operator, Sum):
             for name in operator.inputs:
                 if self._sums.get(name) is operator:

@@ -87,6 +87,7 @@ class MatrixCommand:
     residual: Source | None = None  #: Read like the target, pixel by pixel in a row.
     addition: Addition | None = None  #: Of result and residual.
     sum_target: tuple[int, int, int] = (0, -128, 127)  #: Zero point and bounds of the sum.
+    table: int = -1  #: Index of a table of 256 bytes that the results pass last; -1 without.
 
 
 class VectorKind(enum.IntEnum):

@@ -47,7 +47,7 @@ def test_what_is_not_quantized_is_named_at_once():
     net = Builder("plain")
     x = net.conv(net.input("image", 1, 3, 5, 4), 6, name="first", kernel=3)
     net.output(net.add("Sigmoid", x, name="second"))
-    with pytest.raises(InputError, match="first .*input of the model that is not quantized"):
+    with pytest.raises(InputError, match=r"first .*input of the model that is not quantized"):
         read_network(drawn(net.model()))
 
 
@@ -72,7 +72,7 @@ def test_weights_that_are_computed_are_refused():
         model.graph.initializer.remove(parameter(model, weights))
         model.graph.input.append(helper.make_tensor_value_info(weights, TensorProto.INT8, shape))
 
-    with pytest.raises(InputError, match="not quantized constants|scale"):
+    with pytest.raises(InputError, match=r"not quantized constants|scale"):
         read_network(changed(change))
 
 

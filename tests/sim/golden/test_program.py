@@ -1,0 +1,107 @@
+"""Compiled networks on the golden model of programs: bytes as of the golden model of operators."""
+
+import numpy as np
+import pytest
+
+from hw.scheduler.network.compile import compile_network
+from hw.scheduler.network.network import Convolution
+from hw.scheduler.network.onnx_reader import read_network
+from hw.scheduler.operators.commands import MatrixCommand
+from sim.golden.network import execute
+from sim.golden.program import run
+from tests.support.networks.builder import Builder
+from tests.support.networks.quantized import quantized, random_network
+
+
+def drawn_inputs(network, seed=0):
+    rng = np.random.default_rng(seed)
+    return {
+        name: rng.integers(-128, 128, network.values[name].shape).astype(np.int8) for name in network.inputs
+    }
+
+
+def compiled(model, scratchpad_bytes=1 << 18):
+    network = read_network(quantized(model))
+    return network, compile_network(network, scratchpad_bytes=scratchpad_bytes)
+
+
+def check(network, made):
+    inputs = drawn_inputs(network)
+    wanted, found = execute(network, inputs), run(made, inputs)
+    assert set(found) == set(network.outputs)
+    for name, elements in found.items():
+        assert (elements == wanted[name]).all(), name
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_networks(seed):
+    check(*compiled(random_network(seed)))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_networks_in_a_small_scratchpad(seed):
+    """Tensors are spilled and cut into bands."""
+    check(*compiled(random_network(seed), 12288))
+
+
+def image(*shape):
+    net = Builder("one")
+    return net, net.input("image", 1, *shape)
+
+
+def test_bands_of_a_convolution_read_across_their_borders():
+    net, x = image(16, 40, 12)
+    net.output(net.conv(net.conv(x, 32, name="a", kernel=3), 16, name="b", kernel=5))
+    network, made = compiled(net.model(), 16384)
+    commands = [command for step in made.lowered.commands for command in step]
+    assert len(made.plan.steps) > 2
+    assert len(commands) > len(made.plan.steps)  # rows whose taps lie in two bands
+    check(network, made)
+
+
+@pytest.mark.parametrize(("stride", "kernel", "channels"), [(2, 7, 3), (2, 3, 3), (4, 11, 3), (2, 2, 4)])
+def test_first_layers_share_granules(stride, kernel, channels):
+    net, x = image(channels, 23, 26)
+    net.output(net.conv(x, 24, name="a", kernel=kernel, stride=stride))
+    network, made = compiled(net.model())
+    (command,) = (command for step in made.lowered.commands for command in step)
+    convolution = next(each for each in network.operators if isinstance(each, Convolution))
+    plain = convolution.weights.shape[0] * -(-kernel * 16 // 64)
+    assert command.taps < plain
+    check(network, made)
+
+
+@pytest.mark.parametrize(
+    ("channels", "outputs", "groups", "commands", "step"),
+    [(40, 40, 40, 1, 4), (64, 64, 2, 2, 0), (128, 128, 16, 1, 4), (20, 30, 10, 1, 0)],
+)
+def test_groups(channels, outputs, groups, commands, step):
+    net, x = image(channels, 7, 6)
+    net.output(net.conv(x, outputs, name="a", kernel=3, groups=groups))
+    network, made = compiled(net.model())
+    found = [command for each in made.lowered.commands for command in each]
+    assert len(found) == commands
+    assert found[0].group_step == step
+    check(network, made)
+
+
+def test_two_pixels_a_cycle_where_columns_allow():
+    net, x = image(64, 9, 7)
+    net.output(net.conv(x, 32, name="a"))
+    network, made = compiled(net.model())
+    (command,) = (command for step in made.lowered.commands for command in step)
+    assert isinstance(command, MatrixCommand)
+    assert command.halves
+    check(network, made)
+
+
+def test_concat_is_written_in_place_and_sums_join_their_convolution():
+    net, x = image(16, 8, 8)
+    left, right = net.conv(x, 24, name="left"), net.relu(net.conv(x, 16, name="right", kernel=3))
+    both = net.concat(left, right, name="both")
+    y = net.conv(both, 40, name="c")
+    net.output(net.add("Add", y, net.conv(both, 40, name="d"), name="sum"))
+    network, made = compiled(net.model())
+    kinds = [[type(command).__name__ for command in step] for step in made.lowered.commands]
+    assert kinds == [["MatrixCommand"] * 2, ["MatrixCommand"], ["MatrixCommand"]]
+    check(network, made)
