@@ -199,6 +199,57 @@ def wide_product(m: Module, platform: Any, name: str, *, value: Value, factor: V
     return Cat(lowest, above).as_signed()
 
 
+#: Cycles from the values to their `product_sum`.
+PRODUCT_SUM_LATENCY = 4
+
+
+def product_sum(
+    m: Module,
+    platform: Any,
+    name: str,
+    *,
+    values: tuple[Value, Value],
+    factors: tuple[Value, Value],
+    load: Value,
+) -> Signal:
+    """Add two products with factors that stay, in two slices.
+
+    * ``m``, ``platform``, ``name``: as for `packed_product`.
+    * ``values``: signed, up to 18 bits each.
+    * ``factors``: signed, up to 27 bits each; they stay for a cycle after ``load``.
+    * ``load``: the factors are taken for the values of this cycle and later ones.
+
+    Returns the sum, signed, with the ``values`` of `PRODUCT_SUM_LATENCY` cycles ago.
+    """
+    bits = max(len(value) + len(factor) for value, factor in zip(values, factors, strict=True)) + 1
+    late_load = delay(m, f"{name}_load", load, 1)
+    total = Signal(signed(bits), name=name, reset_less=True)
+    if isinstance(platform, UltraScalePlus):
+        cascade = Signal(signed(_WIDTHS["PCOUT"]), name=f"{name}_cascade")
+        first = {"A": factors[0], "B": values[0], "CEA2": load, "OPMODE": _PRODUCT}
+        second = {
+            "A": factors[1],
+            "B": values[1],
+            "CEA2": late_load,
+            "PCIN": cascade,
+            "OPMODE": _PRODUCT | _CASCADE << _Z,
+        }
+        _place(m, f"{name}_0", inputs=first, parameters={}, outputs={"PCOUT": cascade})
+        twice = {"BREG": 2, "BCASCREG": 2}
+        _place(m, f"{name}_1", inputs=second, parameters=twice, outputs={"P": total})
+        return total
+    words = []
+    for n, (value, factor, taken) in enumerate(zip(values, factors, (load, late_load), strict=True)):
+        used = Signal(signed(len(factor)), name=f"{name}_factor_{n}", reset_less=True)
+        product = Signal(signed(bits), name=f"{name}_product_{n}", reset_less=True)
+        with m.If(taken):
+            m.d.sync += used.eq(factor)
+        m.d.sync += product.eq(used * delay(m, f"{name}_value_{n}", value, 1 + n, reset=False))
+        words.append(product)
+    m.d.sync += total.eq(delay(m, f"{name}_first", words[0], 1, reset=False) + words[1])
+    return total
+
+
 def _place(
     m: Module,
     name: str,

@@ -6,7 +6,7 @@ from amaranth.hdl import Module, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.lib.arithmetic.dsp import accumulated, packed_product, wide_product
+from hw.lib.arithmetic.dsp import accumulated, packed_product, product_sum, wide_product
 from hw.lib.arithmetic.models import models_of
 from hw.lib.convert import to_verilog
 from tests.support.gateware.bench import assert_equal
@@ -73,11 +73,29 @@ class Wide(wiring.Component):
         return m
 
 
+class Two(wiring.Component):
+    """A sum of two products."""
+
+    first: In(signed(9))
+    second: In(signed(9))
+    factor: In(signed(27))
+    other: In(signed(27))
+    load: In(1)
+    o: Out(signed(37))
+
+    def elaborate(self, platform):
+        m = Module()
+        values, factors = (self.first, self.second), (self.factor, self.other)
+        total = product_sum(m, platform, "two", values=values, factors=factors, load=self.load)
+        m.d.comb += self.o.eq(total)
+        return m
+
+
 def test_slices_are_what_is_written_out(tmp_path):
     """All kinds in one bench, a part of its bits each."""
     texts, widths, bits = {}, {}, 0
     placed = {"gold": "", "gate": ""}
-    for component in (Chain, Sums, Wide):
+    for component in (Chain, Sums, Wide, Two):
         name, members = component.__name__, component().signature.members.items()
         inputs = {pin: getattr(member.shape, "width", member.shape) for pin, member in members if pin != "o"}
         own = len(component().o)

@@ -1,0 +1,71 @@
+"""The sum of two int8 with scales of their own, in integers: onnxruntime's QLinearAdd.
+
+``clamp(((a - a_zero) * first + (b - b_zero) * second) / 2^24 + zero)``, rounded to even.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
+
+from hw.lib.arithmetic.dsp import PRODUCT_SUM_LATENCY, product_sum
+
+#: Bits of a factor, unsigned, and its fraction bits.
+FACTOR_BITS, FRACTION_BITS = 26, 24
+#: Cycles from the operands to the result.
+WEIGHTED_SUM_LATENCY = 1 + PRODUCT_SUM_LATENCY + 3
+
+
+def weighted_sum(
+    m: Module,
+    platform: Any,
+    name: str,
+    *,
+    operands: tuple[Value, Value],
+    zeros: tuple[Value, Value],
+    factors: tuple[Value, Value],
+    load: Value,
+    zero: Value,
+    low: Value,
+    high: Value,
+) -> Signal:
+    """Return the sum of two int8 of `WEIGHTED_SUM_LATENCY` cycles ago, as int8.
+
+    * ``m``, ``platform``: the component being elaborated, and the platform of its ``elaborate``.
+    * ``name``: of the registers.
+    * ``operands``, ``zeros``: two int8 and their zero points.
+    * ``factors``: `FACTOR_BITS` bits each, taken by ``load``.
+    * ``zero``, ``low``, ``high``: zero point and bounds of the result; they stay while results leave.
+    """
+
+    def register(what: str, shape: Any = 1) -> Signal:
+        return Signal(shape, name=f"{name}_{what}", reset_less=True)
+
+    centered = [register(f"centered_{n}", signed(9)) for n in range(2)]
+    m.d.sync += [
+        each.eq(operand - point) for each, operand, point in zip(centered, operands, zeros, strict=True)
+    ]
+    total = product_sum(
+        m,
+        platform,
+        f"{name}_sum",
+        values=(centered[0], centered[1]),
+        factors=(
+            Cat(factors[0], Const(0, 1)).as_signed(),
+            Cat(factors[1], Const(0, 1)).as_signed(),
+        ),
+        load=load,
+    )
+    whole = total[FRACTION_BITS:].as_signed()
+    base = register("base", signed(len(whole) + 1))
+    up = register("up")
+    rest = total[: FRACTION_BITS - 1].any()
+    m.d.sync += [base.eq(whole + zero), up.eq(total[FRACTION_BITS - 1] & (rest | whole[0]))]
+    rounded = register("rounded", signed(len(base) + 1))
+    result = register("result", signed(8))
+    m.d.sync += [
+        rounded.eq(base + up),
+        result.eq(Mux(rounded < low, low, Mux(rounded > high, high, rounded[:8].as_signed()))),
+    ]
+    return result
