@@ -1,0 +1,114 @@
+"""The weight stream: packets of all commands from several memory ports, beat by beat in program order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import exact_log2
+
+from hw.lib import axi
+from hw.lib.delay import payload_register
+from hw.lib.dma.burst import LENGTH_BITS
+from hw.lib.dma.read import ReadDMA
+from hw.lib.skid import Skid
+
+#: Bits of an address.
+_ADDRESS_BITS = 64
+#: Bits of a count of words of a port.
+WORDS_BITS = 26
+
+
+class WeightPass(data.StructLayout):
+    """The packets of a command: read once for each block of pixels."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "first": WORDS_BITS,  #: Word of each port that the packets begin at.
+                "words": WORDS_BITS,  #: Words of each port, at least 1.
+                "passes": 16,  #: At least 1.
+            }
+        )
+
+
+class WeightStream(wiring.Component):
+    """Reads the words of all ports in lockstep; a beat is a word of each.
+
+    ``ports``, ``width``: memory ports, and bits of each.
+
+    Behaviour
+    ---------
+    A beat a cycle where memory delivers it.  Reads run ahead of ``o`` by a DMA's FIFO, across commands.  All
+    passes of a command are read before the next one's first.
+    """
+
+    def __init__(self, *, ports: int, width: int) -> None:
+        self._ports, self._width = ports, width
+        super().__init__(
+            {
+                "i": In(stream.Signature(WeightPass())),
+                "bases": In(_ADDRESS_BITS).array(ports),  #: Byte address of each port's words.
+                "axi": Out(axi.ReadSignature(data_width=width, addr_width=_ADDRESS_BITS)).array(ports),
+                "o": Out(stream.Signature(ports * width)),
+                "bytes_moved": Out(48).array(ports),  #: Since reset.
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Passes -> a command for each port; words -> beats."""
+        m = Module()
+        words = []
+        readies = Signal(self._ports)
+        go = Signal()
+        low = Const(0, exact_log2(self._width // 8))
+        now = self.i.payload
+        for n in range(self._ports):
+            m.submodules[f"dma_{n}"] = dma = ReadDMA(data_width=self._width, addr_width=_ADDRESS_BITS)
+            # The command waits here until the port takes it: ports need not agree in a cycle.
+            m.submodules[f"command_{n}"] = command = Skid(dma.command.payload.shape())
+            connect(m, dma.axi, flipped(self.axi[n]))
+            connect(m, command.o, dma.command)
+            m.d.comb += [
+                readies[n].eq(command.i.ready),
+                command.i.valid.eq(go),
+                command.i.payload.address.eq(self.bases[n] + Cat(low, now.first)),
+                command.i.payload.length.eq(Cat(low, now.words)[:LENGTH_BITS]),
+                self.bytes_moved[n].eq(dma.bytes_useful),
+            ]
+            m.submodules[f"word_{n}"] = word = Skid(self._width)
+            m.d.comb += [
+                word.i.valid.eq(dma.o.valid),
+                word.i.payload.eq(dma.o.payload.data),
+                dma.o.ready.eq(word.i.ready),
+            ]
+            words.append(word.o)
+        self._repeat(m, go, readies)
+
+        beat = payload_register(m, self.o.payload)
+        step = Signal()
+        m.d.comb += [
+            step.eq(Cat(word.valid for word in words).all() & (~self.o.valid | self.o.ready)),
+            *(word.ready.eq(step) for word in words),
+        ]
+        with m.If(~self.o.valid | self.o.ready):
+            m.d.sync += self.o.valid.eq(step)
+        with m.If(step):
+            m.d.sync += Value.cast(beat).eq(Cat(*(word.payload for word in words)))
+        return m
+
+    def _repeat(self, m: Module, go: Signal, readies: Signal) -> None:
+        """Send each pass to all ports at once; take the entry with its last pass."""
+        done = Signal(16)  # passes sent
+        last = Signal()
+        m.d.comb += [
+            last.eq(done + 1 == self.i.payload.passes),
+            go.eq(self.i.valid & readies.all()),
+            self.i.ready.eq(readies.all() & last),
+        ]
+        with m.If(go):
+            m.d.sync += done.eq(done + 1)
+            with m.If(last):
+                m.d.sync += done.eq(0)
