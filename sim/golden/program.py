@@ -25,7 +25,7 @@ from hw.scheduler.operators.commands import (
 )
 from hw.scheduler.plan.plan import Direction
 
-_GRANULE, _WORD, _COLUMNS = 16, 4, 64
+_GRANULE, _WORD = 16, 4
 
 
 def run(compiled: Compiled, inputs: Mapping[str, NDArray[np.int8]]) -> dict[str, NDArray[np.int8]]:
@@ -48,10 +48,7 @@ def run(compiled: Compiled, inputs: Mapping[str, NDArray[np.int8]]) -> dict[str,
                 count = transfer.size_bytes // _GRANULE
                 scratchpad[to : to + count] = _load(memory, transfer.dram_address, count)
         for command in commands:
-            if isinstance(command, MatrixCommand):
-                _matrix(command, compiled.lowered, scratchpad)
-            else:
-                _vector(command, compiled.lowered, scratchpad)
+            execute(command, compiled.lowered, scratchpad)
         for transfer in plan.transfers:
             if transfer.direction is Direction.WRITE and transfer.start_step == number:
                 at = transfer.scratchpad_address // _GRANULE
@@ -63,6 +60,14 @@ def run(compiled: Compiled, inputs: Mapping[str, NDArray[np.int8]]) -> dict[str,
             form = steps.forms[name]
             found.setdefault(name, []).append(_load(memory, address, rows * form.row_granules))
     return {name: steps.forms[name].elements(np.concatenate(parts)) for name, parts in found.items()}
+
+
+def execute(command: MatrixCommand | VectorCommand, lowered: Lowered, scratchpad: NDArray[np.int8]) -> None:
+    """Execute one command on ``scratchpad``, of shape ``(granules, 16)``."""
+    if isinstance(command, MatrixCommand):
+        _matrix(command, lowered, scratchpad)
+    else:
+        _vector(command, lowered, scratchpad)
 
 
 def _homes(compiled: Compiled) -> list[tuple[str, int, int, int]]:
@@ -150,27 +155,23 @@ def _write(scratchpad: NDArray[np.int8], command: Any, results: NDArray[np.int8]
 
 def _matrix(command: MatrixCommand, lowered: Lowered, scratchpad: NDArray[np.int8]) -> None:
     beats = iter(lowered.passes[command.weights])
-    width = _COLUMNS // 2 if command.halves else _COLUMNS
+    width = lowered.columns // 2 if command.halves else lowered.columns
     taps = lowered.taps[command.first_tap : command.first_tap + command.taps]
     results = []
     for tile in range(command.column_tiles):
-        records = np.stack([next(beats) for _ in range(3)]).reshape(3, 32, 8).transpose(1, 0, 2)
-        records = records.reshape(_COLUMNS, 12)
-        bias = records[:, :4].copy().view("<i4")[:, 0]
-        multiplier = records[:, 4:7].astype(np.int64) @ [1, 1 << 8, 1 << 16]
-        shift, zero = records[:, 7].astype(np.int64), records[:, 8].view(np.int8)
-        sums = np.zeros((command.rows * command.columns, _COLUMNS)) + bias
-        for tap in taps:
-            packet = np.stack([next(beats) for _ in range(16)]).view(np.int8)
-            weights = packet.reshape(16, 32, 2, 4).transpose(0, 3, 1, 2).reshape(64, _COLUMNS)
+        sums = np.zeros((command.rows * command.columns, lowered.columns), np.int64)
+        for number, tap in enumerate(taps):
+            packet = np.stack([next(beats) for _ in range(16)])[::-1].view(np.int8)
+            weights = packet.reshape(16, -1, 2, 4).transpose(0, 3, 1, 2).reshape(64, lowered.columns)
+            if command.halves:
+                assert (weights[:, :width] == weights[:, width:]).all()
             words, _ = _words(command, tap, scratchpad, further=tile * command.group_step)
-            sums += words.astype(np.float64) @ weights.astype(np.float64)
-        if command.halves:
-            assert (weights[:, :width] == weights[:, width:]).all()
-        factors = (multiplier * 2.0 ** -shift.astype(np.float64)).astype(np.float32)
-        scaled = np.rint(sums.astype(np.float32) * factors).astype(np.float64) + zero
-        stored = np.clip(scaled, command.target.low, command.target.high)[:, :width]
-        results.append(stored.astype(np.int64))
+            sums += (words.astype(np.float64) @ weights.astype(np.float64)).astype(np.int64)
+            if number == 0:
+                bias, factors, zero = _parameters([next(beats) for _ in range(3)])
+        scaled = np.rint((sums + bias).astype(np.float32) * factors).astype(np.float64) + zero
+        stored = np.clip(np.clip(scaled, -128, 127), command.target.low, command.target.high)
+        results.append(stored[:, :width].astype(np.int64))
     granules = command.target.granules
     stored = np.concatenate(results, axis=1)[:, : granules * _GRANULE]
     if command.residual is not None:
@@ -182,6 +183,17 @@ def _matrix(command: MatrixCommand, lowered: Lowered, scratchpad: NDArray[np.int
     if command.table >= 0:
         stored = lowered.tables[command.table][stored + 128]
     _write(scratchpad, command, stored.astype(np.int8), 0)
+
+
+def _parameters(beats: list[NDArray[np.uint8]]) -> tuple[Any, Any, Any]:
+    """Return bias, factor and zero point of each column."""
+    fields = np.stack([beat.reshape(-1, 8) for beat in beats[:2]], axis=1).reshape(-1, 8)
+    words = fields.copy().view("<u8")[:, 0]
+    bias = (words & 0xFFFFFFFF).astype(np.uint32).view(np.int32).astype(np.int64)
+    multiplier = (words >> 32 & (1 << 26) - 1).astype(np.float64)
+    exponent = (words >> 58 & 15).astype(np.float64)
+    zero = beats[2].reshape(-1, 8)[:, :2].reshape(-1).view(np.int8).astype(np.int64)
+    return bias, (multiplier / 8.0 ** (exponent + 5)).astype(np.float32), zero
 
 
 def _vector(command: VectorCommand, lowered: Lowered, scratchpad: NDArray[np.int8]) -> None:

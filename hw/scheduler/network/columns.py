@@ -1,9 +1,8 @@
 """The columns of a convolution on the matrix array: taps of 64 bytes, weights and parameters in packets.
 
-A packet is what the array takes for one tap tile of one column tile: 16 beats of 256 bytes of weights, and
-before the first tap tile 3 beats of parameters.  In a beat cell c, which has the columns 2 c and 2 c + 1,
-takes bytes 8 c to 8 c + 7: of beat b the weights of inputs 4 b to 4 b + 3, first column first.  The 24
-bytes of parameters of a cell are those of its two columns: bias (4), multiplier (3), shift (1), zero (1).
+A packet is what the array takes for one tap tile of one column tile: 16 beats of weights, and with the first
+tap tile 3 more of parameters (`hw.scheduler.operators.matrix.layouts`).  In a beat cell c, which has the
+columns 2 c and 2 c + 1, takes bytes 8 c to 8 c + 7.  Beat b holds the weights of inputs 60 - 4 b to 63 - 4 b.
 """
 
 from __future__ import annotations
@@ -15,16 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hw.lib.arithmetic.float_scale import MULTIPLIER_BITS, SUM_BITS, float_scale_fields
 from hw.scheduler.network.form import FOLDED_CHANNELS, GRANULE, WORD_GRANULES, Form
-from hw.scheduler.network.integers import Factor, output_scales
+from hw.scheduler.network.integers import output_scales
 from hw.scheduler.network.network import Convolution, Value, Window
 
-#: Inputs and columns of the array.
-INPUTS = COLUMNS = 64
-#: Bytes of a beat, and beats of weights and of parameters.
-BEAT_BYTES = 256
-WEIGHT_BEATS, PARAMETER_BEATS = 16, 3
-_PARAMETER_BYTES = 12
+#: Inputs of the array: the bytes of a word.
+INPUTS = GRANULE * WORD_GRANULES
+#: Inputs of a beat, columns and bytes of a cell.
+_BEAT_INPUTS, _CELL_COLUMNS, _CELL_BYTES = 4, 2, 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +49,8 @@ def window_of(convolution: Convolution, form: Form) -> Window:
     return convolution.window if form.fold is None else form.fold.window
 
 
-def columns_of(convolution: Convolution, form: Form) -> Iterator[Columns]:
-    """Yield the parts of a convolution that one command each computes.
+def columns_of(convolution: Convolution, form: Form, array: int) -> Iterator[Columns]:
+    """Yield the parts of a convolution that one command each computes, on an array of ``array`` columns.
 
     A group of whole granules is a part of its own.  Of small groups that do not cross column tiles, a column
     tile reads only the inputs it needs.  Any other grouped convolution reads all inputs, with weights of 0.
@@ -68,9 +66,10 @@ def columns_of(convolution: Convolution, form: Form) -> Iterator[Columns]:
         for group in range(groups):
             granules = range(group * width // GRANULE, (group + 1) * width // GRANULE)
             yield Columns(first=group * each, count=each, tiles=_tiles(window, granules, form.granules))
-    elif width == each and COLUMNS % each == 0 and form.is_plain:
-        tiles = _tiles(window, range(WORD_GRANULES), form.granules)
-        yield Columns(first=0, count=outputs, tiles=tiles, group_step=WORD_GRANULES)
+    elif width == each and array % each == 0 and form.is_plain:
+        granules = array // GRANULE
+        tiles = _tiles(window, range(granules), form.granules)
+        yield Columns(first=0, count=outputs, tiles=tiles, group_step=granules)
     else:
         yield Columns(first=0, count=outputs, tiles=_tiles(window, whole, form.granules))
 
@@ -114,38 +113,62 @@ def matrix_of(convolution: Convolution, form: Form) -> NDArray[np.int8]:
 
 
 def packets(
-    convolution: Convolution, columns: Columns, form: Form, before: Value, after: Value, *, halves: bool
+    convolution: Convolution,
+    columns: Columns,
+    form: Form,
+    before: Value,
+    after: Value,
+    *,
+    width: int,
+    copies: int,
 ) -> NDArray[np.uint8]:
-    """Return the packets of a pass over ``columns``, of shape ``(beats, BEAT_BYTES)``."""
+    """Return the packets of a pass over ``columns``, of shape ``(beats, bytes of a beat)``.
+
+    ``width``: columns of a column tile; each stands ``copies`` times in the array.
+    """
     matrix = matrix_of(convolution, form)
     sums = matrix.astype(np.int64).sum(axis=(0, 1, 2))
     biases = convolution.bias.astype(np.int64) - before.zero * sums
     factors = output_scales(before.scale, convolution.weight_scales, after.scale)
-    beats = []
-    width = COLUMNS // 2 if halves else COLUMNS
+    found = []
     for tile in range(-(-columns.count // width)):
         first = columns.first + tile * width
         used = range(first, min(first + width, columns.first + columns.count))
-        parameters = np.zeros((width, _PARAMETER_BYTES), np.uint8)
-        for number, column in enumerate(used):
-            factor = Factor.of(factors[column])
-            record = (
-                int(biases[column]).to_bytes(4, "little", signed=True)
-                + factor.multiplier.to_bytes(3, "little")
-                + factor.shift.to_bytes(1, "little")
-                + after.zero.to_bytes(1, "little", signed=True)
-            )
-            parameters[number, : len(record)] = np.frombuffer(record, np.uint8)
-        parameters = np.tile(parameters, (COLUMNS // width, 1)).reshape(COLUMNS // 2, PARAMETER_BEATS, 8)
-        beats.append(parameters.transpose(1, 0, 2).reshape(PARAMETER_BEATS, BEAT_BYTES))
-        for taps in columns.tiles:
+        for number, taps in enumerate(columns.tiles):
             weights = np.zeros((INPUTS, width), np.int8)
-            for number, tap in enumerate(taps):
+            for place, tap in enumerate(taps):
                 granule = tap.granule + tile * columns.group_step
                 if granule < form.granules:
                     part = matrix[tap.row, tap.column, granule * GRANULE : (granule + 1) * GRANULE]
-                    weights[number * GRANULE : (number + 1) * GRANULE, : len(used)] = part[:, used]
-            weights = np.tile(weights, (1, COLUMNS // width))
-            by_beat = weights.reshape(WEIGHT_BEATS, 4, COLUMNS // 2, 2).transpose(0, 2, 3, 1)
-            beats.append(by_beat.reshape(WEIGHT_BEATS, BEAT_BYTES).view(np.uint8))
-    return np.concatenate(beats)
+                    weights[place * GRANULE : (place + 1) * GRANULE, : len(used)] = part[:, used]
+            by_beat = np.tile(weights, (1, copies)).reshape(
+                INPUTS // _BEAT_INPUTS, _BEAT_INPUTS, -1, _CELL_COLUMNS
+            )
+            by_beat = by_beat[::-1].transpose(0, 2, 3, 1)
+            found.append(by_beat.reshape(INPUTS // _BEAT_INPUTS, -1).view(np.uint8))
+            if number == 0:
+                found.append(_parameters(biases, factors, after.zero, used, width, copies))
+    return np.concatenate(found)
+
+
+def _parameters(
+    biases: NDArray[np.int64],
+    factors: NDArray[np.float32],
+    zero: int,
+    used: range,
+    width: int,
+    copies: int,
+) -> NDArray[np.uint8]:
+    """Return the beats of parameters of a column tile; columns that are not used have results of 0."""
+    scales = np.zeros((width, _CELL_BYTES), np.uint8)
+    zeros = np.zeros(width, np.int8)
+    for number, column in enumerate(used):
+        multiplier, exponent = float_scale_fields(float(factors[column]))
+        fields = int(biases[column]) % 2**SUM_BITS | multiplier << SUM_BITS
+        fields |= exponent << SUM_BITS + MULTIPLIER_BITS
+        scales[number] = np.frombuffer(fields.to_bytes(_CELL_BYTES, "little"), np.uint8)
+        zeros[number] = zero
+    by_cell = np.tile(scales, (copies, 1)).reshape(-1, _CELL_COLUMNS, _CELL_BYTES)
+    last = np.zeros((len(by_cell), 1, _CELL_BYTES), np.uint8)
+    last[:, 0, :_CELL_COLUMNS] = np.tile(zeros, copies).reshape(-1, _CELL_COLUMNS).view(np.uint8)
+    return np.concatenate([by_cell, last], axis=1).transpose(1, 0, 2).reshape(_CELL_COLUMNS + 1, -1)

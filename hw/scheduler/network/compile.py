@@ -27,24 +27,25 @@ class Compiled:
 
 
 def compile_network(
-    network: Network, *, scratchpad_bytes: int, board: Board | None = None, **options: Any
+    network: Network, *, scratchpad_bytes: int, columns: int = 64, board: Board | None = None, **options: Any
 ) -> Compiled:
     """Plan and lower a network.
 
-    ``options``: further fields of `hw.scheduler.plan.options.PlanOptions`. Raises `InputError` when no plan
-    exists.
+    ``columns``: of the matrix array. ``options``: further fields of
+    `hw.scheduler.plan.options.PlanOptions`. Raises `InputError` when no plan exists.
     """
     steps = steps_of(network)
     options = {"streaming": When.NEVER, "pipelining": When.NEVER, "word_bytes": WORD_BYTES} | options
     plan = plan_model(planner_graph(steps), str(scratchpad_bytes), board=board, **options)
-    return Compiled(network=network, steps=steps, plan=plan, lowered=_lower(steps, plan))
+    lowered = _lower(steps, plan, columns)
+    return Compiled(network=network, steps=steps, plan=plan, lowered=lowered)
 
 
-def _lower(steps: Steps, plan: Plan) -> Lowered:
+def _lower(steps: Steps, plan: Plan, columns: int) -> Lowered:
     by_output = {step.output: step for step in steps.steps}
     operators = {operator.name: operator for operator in plan.graph.operators}
     firsts = _first_rows(plan)
-    lowering = Lowering(steps)
+    lowering = Lowering(steps, columns=columns)
     for number, planned in enumerate(plan.steps):
         operator = operators[planned.operator]
         placed = {

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.scheduler.network import integers
-from hw.scheduler.network.columns import COLUMNS, Columns, TapGranule, columns_of, packets, window_of
+from hw.scheduler.network.columns import Columns, TapGranule, columns_of, packets, window_of
 from hw.scheduler.network.form import GRANULE, Form
 from hw.scheduler.network.network import (
     AveragePool,
@@ -65,13 +65,15 @@ class Lowered:
     passes: tuple[NDArray[np.uint8], ...]  #: Packets, each of shape ``(beats, BEAT_BYTES)``.
     tables: tuple[NDArray[np.int8], ...]  #: 256 results each.
     exponentials: tuple[NDArray[np.int64], ...]  #: 256 exponentials each.
+    columns: int  #: Of the array.
 
 
 class Lowering:
     """Collects commands; equal taps, passes and tables are kept once."""
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: Steps, *, columns: int) -> None:
         self._steps = steps
+        self._columns = columns
         self._taps: list[TapTile] = []
         self._tap_blocks: dict[tuple[TapTile, ...], int] = {}
         self._passes: dict[tuple[str, int], tuple[int, NDArray[np.uint8]]] = {}
@@ -92,6 +94,7 @@ class Lowering:
             passes=tuple(packet for _, packet in self._passes.values()),
             tables=tuple(np.frombuffer(table, np.int8) for table in self._tables),
             exponentials=tuple(integers.exponentials(scale) for scale in self._exponentials),
+            columns=self._columns,
         )
 
     def _work(self, step: Step, work: Work, inputs: dict[str, Bands], output: Band) -> Iterator[Command]:
@@ -165,10 +168,11 @@ class Lowering:
             scales = [steps.values[each].scale for each in (convolution.output, work.residual)]
             (first, second), shift = integers.add_factors(scales, after.scale)
             addition = Addition(first=first, second=second, shift=shift)
-        for part in columns_of(convolution, form):
+        for part in columns_of(convolution, form, self._columns):
             first_granule, granules = part.first // GRANULE, -(-part.count // GRANULE)
             halves = (
-                part.count <= COLUMNS // 2
+                part.count <= self._columns // 2
+                and self._columns % (2 * GRANULE) == 0
                 and made.granules == granules
                 and len(rows) * made.columns > 1
                 and (residual is None or residual.across == granules)
@@ -188,7 +192,7 @@ class Lowering:
                 first_tap=first_tap,
                 taps=taps,
                 group_step=part.group_step,
-                column_tiles=-(-part.count // (COLUMNS // 2 if halves else COLUMNS)),
+                column_tiles=-(-part.count // (self._columns // (1 + halves))),
                 target=self._target(step, work, output, rows.start, first_granule, granules),
                 halves=halves,
                 weights=self._pass(convolution, part, form, halves=halves),
@@ -203,7 +207,15 @@ class Lowering:
         if key not in self._passes:
             before = self._steps.values[convolution.inputs[0]]
             after = self._steps.values[convolution.output]
-            made = packets(convolution, part, form, before, after, halves=halves)
+            made = packets(
+                convolution,
+                part,
+                form,
+                before,
+                after,
+                width=self._columns // (1 + halves),
+                copies=1 + halves,
+            )
             self._passes[key] = len(self._passes), made
         return self._passes[key][0]
 

@@ -42,16 +42,20 @@ class DrainWord(data.StructLayout):
 class Drain(wiring.Component):
     """Takes the results of one command after the other.
 
+    ``columns``: results of a word, whole granules; at most a word of the scratchpad.
+
     Behaviour
     ---------
     A word a cycle.  ``taken`` announces a result before it arrives, and only with ``room``.  ``done`` pulses
     when all words of a command are in the scratchpad.
     """
 
-    def __init__(self, shape: GranuleShape, placer: Placer) -> None:
+    def __init__(self, shape: GranuleShape, placer: Placer, *, columns: int) -> None:
         self._shape = shape
         self._placer = placer
-        self._word = data.ArrayLayout(signed(8), shape.word_bits // 8)
+        self._columns = columns
+        self._granules = columns * 8 // shape.granule_bits
+        self._word = data.ArrayLayout(signed(8), columns)
         super().__init__(
             {
                 "command": In(stream.Signature(DrainCommand(shape))),
@@ -100,8 +104,10 @@ class Drain(wiring.Component):
         following = announced + self.taken - go
         m.d.sync += [announced.eq(following), self.room.eq(following != RESULTS)]
 
-        granules = [residual.payload.data[n] for n in range(self._shape.granules)]
-        granules[2] = Mux(now.paired, granules[1], granules[2])
+        granules: list[Value] = [residual.payload.data[n] for n in range(self._granules)]
+        second = self._granules // 2  # where a second pixel begins
+        if second > 1:
+            granules[second] = Mux(now.paired, granules[1], granules[second])
         word = self._lanes(m, now, begin, Value.cast(results.o.payload), Cat(*granules))
         sent = self._send(m, now, go, places.payload, word)
         m.d.sync += room.eq(room - go + sent)
@@ -109,8 +115,8 @@ class Drain(wiring.Component):
 
     def _walks(self, m: Module, now: Any, begin: Signal) -> Any:
         """Walk through the residual where there is one; return the places of the results."""
-        m.submodules.walk = walk = ResultWalk(self._shape)
-        m.submodules.residual_walk = other = ResultWalk(self._shape)
+        m.submodules.walk = walk = ResultWalk(self._shape, tile_granules=self._granules)
+        m.submodules.residual_walk = other = ResultWalk(self._shape, tile_granules=self._granules)
         m.d.comb += [
             walk.start.eq(begin),
             walk.order.eq(now.order),
@@ -122,7 +128,7 @@ class Drain(wiring.Component):
             other.pitch.eq(now.residual_pitch),
             self.read.request.valid.eq(other.o.valid),
             self.read.request.payload.address.eq(other.o.payload.address),
-            self.read.request.payload.enable.eq(2**self._shape.granules - 1),
+            self.read.request.payload.enable.eq(2**self._granules - 1),
             other.o.ready.eq(self.read.request.ready),
         ]
         return walk.o
@@ -131,7 +137,7 @@ class Drain(wiring.Component):
         """Place the lanes; return their word."""
         found = []
         bits = 8 * _LANES
-        for number in range(self._shape.word_bits // bits):
+        for number in range(self._columns // _LANES):
             lanes = self._placer.place(m, f"lanes_{number}", "drain_lanes", lambda: DrainLanes(lanes=_LANES))
             m.d.comb += [
                 lanes.settings.eq(now.settings),
@@ -150,10 +156,12 @@ class Drain(wiring.Component):
         arrives = delay(m, "go", go, DrainLanes.LATENCY)
         where = delay(m, "place", place, DrainLanes.LATENCY, reset=False)
         write = words.i.payload.write
-        enable = Mux(where.last, now.last_enable, Mux(where.last_tile, now.enable, 2**shape.granules - 1))
+        enable = Mux(where.last, now.last_enable, Mux(where.last_tile, now.enable, 2**self._granules - 1))
         bits = shape.granule_bits
-        granules = [word.word_select(n, bits) for n in range(shape.granules)]
-        granules[1] = Mux(now.paired, granules[2], granules[1])
+        granules = [word.word_select(n, bits) for n in range(self._granules)]
+        second = self._granules // 2
+        if second > 1:
+            granules[1] = Mux(now.paired, granules[second], granules[1])
         sent = words.o.valid & self.write.write.ready
         ends = Signal()
         m.d.comb += [

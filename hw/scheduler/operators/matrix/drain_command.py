@@ -45,7 +45,7 @@ class DrainCommand(data.StructLayout):
                 "pitch": address,
                 "enable": shape.granules,  #: Granules of a word of the last column tile.
                 "last_enable": shape.granules,  #: Granules of the command's last word.
-                #: Two pixels of one granule each share a word: the second is in granule 2, and goes to 1.
+                #: Two pixels of one granule each: the second moves from the upper half to granule 1.
                 "paired": 1,
                 "residual_base": address,  #: ``residual_base``, ``residual_pitch``: of the residual.
                 "residual_pitch": address,
@@ -54,14 +54,14 @@ class DrainCommand(data.StructLayout):
         )
 
 
-def drain_command(command: MatrixCommand, shape: GranuleShape) -> dict[str, Any]:
-    """Return the drain's part of a matrix command."""
+def drain_command(command: MatrixCommand, *, tile_granules: int) -> dict[str, Any]:
+    """Return the drain's part of a matrix command; a column tile has ``tile_granules``."""
     target = command.target
     pixels = command.rows * command.columns
     each = 2 if command.halves else 1
     words = -(-pixels // each)
     blocks = -(-words // MOST_STEPS)
-    granules = target.granules - shape.granules * (command.column_tiles - 1)
+    granules = target.granules - tile_granules * (command.column_tiles - 1)
     enable = 2 ** (each * granules) - 1
     settings: dict[str, Any] = {
         "low": target.low,

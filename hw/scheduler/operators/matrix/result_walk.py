@@ -37,14 +37,17 @@ class ResultPlace(data.StructLayout):
 class ResultWalk(wiring.Component):
     """Walks through a tensor as results leave the array: by block, column tile, word.
 
+    ``tile_granules``: granules of a column tile.
+
     Behaviour
     ---------
     A place a cycle; the first one 2 cycles after ``start``.  ``order``, ``base`` and ``pitch`` stay until
     the last place.
     """
 
-    def __init__(self, shape: GranuleShape) -> None:
+    def __init__(self, shape: GranuleShape, *, tile_granules: int) -> None:
         self._shape = shape
+        self._tile = tile_granules
         super().__init__(
             {
                 "start": In(1),  #: One-cycle pulse.
@@ -82,7 +85,6 @@ class ResultWalk(wiring.Component):
         def begin(steps: Any) -> list[Any]:
             return [left.eq(steps - 1), last_word.eq(steps == 1)]
 
-        granules = self._shape.granules
         steps = Mux(last_block, order.last_steps, order.steps)
         with m.If(step):
             m.d.sync += [
@@ -92,8 +94,8 @@ class ResultWalk(wiring.Component):
             ]
             with m.If(last_word):
                 m.d.sync += [
-                    address.eq(tile + granules),
-                    tile.eq(tile + granules),
+                    address.eq(tile + self._tile),
+                    tile.eq(tile + self._tile),
                     tiles_left.eq(tiles_left - 1),
                     last_tile.eq(tiles_left == 1),
                     *begin(steps),

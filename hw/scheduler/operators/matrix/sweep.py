@@ -9,7 +9,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.scheduler.operators.matrix.config import MatrixConfig
-from hw.scheduler.operators.matrix.feed_command import MOST_COUNT, TABLE_ENTRIES
+from hw.scheduler.operators.matrix.feed_command import TABLE_ENTRIES
 from hw.scheduler.operators.matrix.layouts import MatrixStep
 from hw.scheduler.operators.matrix.result_walk import ResultOrder
 
@@ -139,10 +139,3 @@ class MatrixSweep(wiring.Component):
                 *restart(Mux(single, given.order.last_steps, given.order.steps)),
             ]
         return m
-
-
-class PacketKinds(data.StructLayout):
-    """The packets of a command: of each group of ``k_tiles`` the first has parameters."""
-
-    def __init__(self) -> None:
-        super().__init__({"groups": range(MOST_COUNT * 16), "k_tiles": range(TABLE_ENTRIES + 1)})

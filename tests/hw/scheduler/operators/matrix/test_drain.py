@@ -28,7 +28,7 @@ class Bench(wiring.Component):
     """A drain on a scratchpad, beside another reader and writer."""
 
     def __init__(self):
-        self.drain = Drain(SHAPE, InlinePlacer())
+        self.drain = Drain(SHAPE, InlinePlacer(), columns=WORD)
         self.scratchpad = GranuleScratchpad(SHAPE, InlinePlacer(), readers=2, writers=2)
         super().__init__({})
 
@@ -175,7 +175,7 @@ def run(commands, *, stall, busy, seed):
                 ctx.set(dut.drain.table, {"valid": 1, "index": index, "result": result})
                 await ctx.tick()
             ctx.set(dut.drain.table, {"valid": 0, "index": 0, "result": 0})
-            await put(ctx, dut.drain.command, [drain_command(command, SHAPE)])
+            await put(ctx, dut.drain.command, [drain_command(command, tile_granules=SHAPE.granules)])
             await array(ctx, words_of(command, results))
             for _ in range(200):
                 if ctx.get(dut.drain.done):
