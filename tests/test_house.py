@@ -73,6 +73,10 @@ DOORS = {
     "hw.scheduler.operators": [
         "hw.errors", "hw.lib", "hw.scheduler.config", "hw.scheduler.core", "hw.scheduler.program",
     ],
+    "hw.scheduler.network": [
+        "hw.errors", "hw.board", "hw.lib", "hw.scheduler.graph", "hw.scheduler.plan",
+        "hw.scheduler.plan_model", "hw.scheduler.operators.commands",
+    ],
     "hw.scheduler.kernel": [
         "hw.lib", "hw.scheduler.config", "hw.scheduler.program", "hw.scheduler.core",
         "hw.scheduler.operators",
@@ -86,6 +90,10 @@ DOORS = {
     "sim.golden.attention": [
         "hw.errors", "hw.attention.driver.formats", "hw.attention.driver.integers",
         "hw.attention.driver.mask", "sim.golden.products",
+    ],
+    "sim.golden.network": ["hw.scheduler.network.network", "hw.scheduler.network.integers"],
+    "sim.golden.program": [
+        "hw.scheduler.network", "hw.scheduler.operators.commands", "hw.scheduler.plan",
     ],
     "sim.golden.oram": [
         "hw.oram.config", "hw.oram.core.layouts", "hw.oram.model.admission",

@@ -12,7 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hw.scheduler.network import integers
+from hw.scheduler.network.integers import (
+    SOFTMAX_FRACTION_BITS,
+    add_factors,
+    exponentials,
+    mean_scale,
+    output_scales,
+    product_scale,
+    rounded_shift,
+    softmax_units,
+)
 from hw.scheduler.network.network import (
     AveragePool,
     Concat,
@@ -86,23 +95,23 @@ def _conv(operator: Convolution, read: list[Bytes], before: list[Value], after: 
         for group in range(groups):
             to = slice(group * columns, (group + 1) * columns)
             sums[..., to] += pixels[..., group * width : (group + 1) * width] @ tap[:, to]
-    factors = integers.output_scales(before[0].scale, operator.weight_scales, after.scale)
+    factors = output_scales(before[0].scale, operator.weight_scales, after.scale)
     return scaled(sums, factors, after.zero)
 
 
 def _sum(operator: Sum, read: list[Bytes], before: list[Value], after: Value) -> Any:
     scales = [value.scale for value in before]
-    multipliers, shift = integers.add_factors(scales, after.scale)
+    multipliers, shift = add_factors(scales, after.scale)
     total = sum(
         (stored.astype(np.int64) - value.zero) * multiplier
         for stored, value, multiplier in zip(read, before, multipliers, strict=True)
     )
-    return integers.rounded_shift(total, shift) + after.zero
+    return rounded_shift(total, shift) + after.zero
 
 
 def _product(operator: Product, read: list[Bytes], before: list[Value], after: Value) -> Any:
     first, second = (each.astype(np.int64) - value.zero for each, value in zip(read, before, strict=True))
-    factor = integers.product_scale(before[0].scale, before[1].scale, after.scale)
+    factor = product_scale(before[0].scale, before[1].scale, after.scale)
     return scaled(first * second, factor, after.zero)
 
 
@@ -116,7 +125,7 @@ def _average_pool(operator: AveragePool, read: list[Bytes], before: list[Value],
     sums = sum(_windows(image, operator.window, 0, size))
     here = np.ones((*image.shape[:2], 1), np.int64)
     counts = sum(_windows(here, operator.window, int(operator.counts_pads), size))
-    return scaled(sums, integers.mean_scale(before[0].scale, counts, after.scale), after.zero)
+    return scaled(sums, mean_scale(before[0].scale, counts, after.scale), after.zero)
 
 
 def _table(operator: Table, read: list[Bytes], before: list[Value], after: Value) -> Any:
@@ -128,14 +137,14 @@ def _concat(operator: Concat, read: list[Bytes], before: list[Value], after: Val
 
 
 def _softmax(operator: Softmax, read: list[Bytes], before: list[Value], after: Value) -> Any:
-    powers = integers.exponentials(before[0].scale)
+    powers = exponentials(before[0].scale)
     stored = read[0].astype(np.int64)
     terms = powers[stored.max(axis=2, keepdims=True) - stored]
     total = terms.sum(axis=2, keepdims=True)
     # term / total / scale, rounded half up
-    units = integers.softmax_units(after.scale)
-    return (2 * terms * units + (total << integers.SOFTMAX_FRACTION_BITS)) // (
-        total << 1 + integers.SOFTMAX_FRACTION_BITS
+    units = softmax_units(after.scale)
+    return (2 * terms * units + (total << SOFTMAX_FRACTION_BITS)) // (
+        total << 1 + SOFTMAX_FRACTION_BITS
     ) + after.zero
 
 

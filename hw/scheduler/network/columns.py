@@ -1,7 +1,7 @@
 """The columns of a convolution on the matrix array: taps of 64 bytes, weights and parameters in packets.
 
-A packet is what the array takes for one tap tile of one column tile: 16 beats of weights, and with the first
-tap tile 3 more of parameters (`hw.scheduler.operators.matrix.layouts`).  In a beat cell c, which has the
+A packet serves one tap tile of one column tile.  It has 16 beats of weights, and with the first tap tile 3
+more of parameters (`hw.scheduler.operators.matrix.layouts`).  In a beat cell c, which has the
 columns 2 c and 2 c + 1, takes bytes 8 c to 8 c + 7.  Beat b holds the weights of inputs 60 - 4 b to 63 - 4 b.
 """
 

@@ -18,7 +18,7 @@ from hw.scheduler.graph.importers.onnx_file import read_model
 from hw.scheduler.graph.importers.onnx_input_shapes import InputShapes
 from hw.scheduler.graph.importers.onnx_learned import Learned
 from hw.scheduler.network.network import KINDS, Network, Operator, Table, Value
-from hw.scheduler.network.plain import PLAIN, UNARY, Call, UnsupportedError, bounds, hwc, view
+from hw.scheduler.network.plain import PLAIN, Call, UnsupportedError, bounds, hwc, view
 from hw.scheduler.network.refs import (
     NCHW,
     NHWC,
@@ -32,12 +32,13 @@ from hw.scheduler.network.refs import (
     stored_type,
     whole_scale,
 )
+from hw.scheduler.network.unary import UNARY
 
 _VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Transpose")
 #: Operators that keep integers as they are stored.
 _KEEPING = ("MaxPool", *_VIEWS)
-#: Of QLinear operators: the plain operator, the first positions of operands with scale and zero point, of the
-#: result's scale, and of an operand without scale.
+#: By QLinear operator: the plain operator, and positions of operands.  They are those of the operands with
+#: scale and zero point, of the result's scale, and of an operand without a scale.
 _QLINEAR: Mapping[str, tuple[str, tuple[int, ...], int, int | None]] = {
     "QLinearConv": ("Conv", (0, 3), 6, 8),
     "QLinearMatMul": ("MatMul", (0, 3), 6, None),
@@ -65,8 +66,8 @@ def read_network(
     ``dimensions``, ``shapes``: values of open dimensions and whole shapes of inputs, as for `import_onnx`; an
     open first dimension is the batch, 1.
 
-    Raises `InputError` for a file that is no ONNX model, an operator that is not quantized or not supported
-    (all in one error), scales and zero points of another form.
+    Raises `InputError` for a file that is no ONNX model, and for scales and zero points of another form.
+    Operators that are not quantized or not supported are all in one error.
     """
     where = str(source) if isinstance(source, Path) else "model"
     model = read_model(source, where)
@@ -92,7 +93,7 @@ def _batches(graph: onnx.GraphProto) -> dict[str, int]:
 
 
 class _Reader:
-    """Reads nodes in order, and keeps what each tensor is."""
+    """Reads nodes in order, and keeps a `Ref` for each tensor."""
 
     def __init__(self, graph: onnx.GraphProto, learned: Learned, where: str) -> None:
         self._graph, self._learned, self._where = graph, learned, where

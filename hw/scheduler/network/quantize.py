@@ -14,7 +14,8 @@ from onnx import version_converter
 
 from hw.errors import InputError
 from hw.scheduler.graph.importers.onnx_file import read_model
-from hw.scheduler.network.plain import PLAIN, UNARY
+from hw.scheduler.network.plain import PLAIN
+from hw.scheduler.network.unary import UNARY
 
 #: Oldest operator set that has a scale a channel.
 _OPSET = 13

@@ -167,7 +167,7 @@ class _Joiner:
             self._tables[name] = operator
 
     def _work(self, operator: Operator) -> Work:
-        """Return the work of an operator; what it needs packed is packed before."""
+        """Return the work of an operator; operands that it needs in order are packed before."""
         if isinstance(operator, Table) and self._tables.get(operator.inputs[0]) is operator:
             return replace(self._work(self._made_by[operator.inputs[0]]), table=operator)
         if isinstance(operator, Sum):

@@ -69,7 +69,7 @@ class Addition:
 class MatrixCommand:
     """A convolution of an output row range: ``rows`` times ``columns`` pixels.
 
-    Column tile n has the 64 columns from 64 n on (32 with ``halves``); its taps are those of tile 0,
+    A column tile has all columns of the array, half of them with ``halves``.  Its taps are those of tile 0,
     ``group_step`` granules further for each tile.
     """
 

@@ -15,7 +15,7 @@ from hw.scheduler.operators.matrix.result_walk import ResultOrder
 
 
 class DrainSettings(data.StructLayout):
-    """What the results of a command pass: bounds, a sum with a residual, a table."""
+    """Bounds, a sum with a residual and a table for the results of a command."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -34,7 +34,7 @@ class DrainSettings(data.StructLayout):
 
 
 class DrainCommand(data.StructLayout):
-    """Where the results of a matrix command go, and what they pass on the way."""
+    """Addresses and settings for the results of a matrix command."""
 
     def __init__(self, shape: GranuleShape) -> None:
         address = shape.granule_address_bits

@@ -38,7 +38,9 @@ class PacketKinds(wiring.Component):
         m = Module()
         now = Signal(PacketRun())
         active = Signal()
-        first, last, last_group = Signal(), Signal(), Signal()
+        first = Signal()
+        last = Signal()
+        last_group = Signal()
         left = Signal.like(now.k_tiles)
         groups_left = Signal.like(now.groups)
         m.d.comb += [

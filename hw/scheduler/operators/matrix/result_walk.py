@@ -69,7 +69,9 @@ class ResultWalk(wiring.Component):
         left = Signal.like(order.steps)
         tiles_left = Signal.like(order.n_tiles)
         blocks_left = Signal.like(order.blocks)
-        last_word, last_tile, last_block = Signal(), Signal(), Signal()
+        last_word = Signal()
+        last_tile = Signal()
+        last_block = Signal()
         step = Signal()
         place = payload_register(m, self.o.payload)
         move = ~self.o.valid | self.o.ready

@@ -137,7 +137,7 @@ class MatrixUnit(wiring.Component):
         return m
 
     def _commands(self, m: Module, feeds: list[PixelFeed], sweep: MatrixSweep, drain: Drain) -> None:
-        """Give each part its command, in one cycle."""
+        """Send each part its command, in one cycle."""
         given = self.command.payload
         parts = [feeds[0].command, sweep.command, drain.command]
         ready = Cat(part.ready for part in parts).all() & feeds[1].command.ready
@@ -166,7 +166,7 @@ class MatrixUnit(wiring.Component):
         ]
 
     def _packets(self, m: Module, weights: WeightStream, kinds: PacketKinds, array: MatrixArray) -> None:
-        """Read the packets and say what each holds."""
+        """Read the packets, and tell the array their kinds."""
         # One entry goes to two parts, each when it is ready.
         sent = Signal(2)
         parts = ((weights.i, self.weights.payload.words), (kinds.i, self.weights.payload.run))
