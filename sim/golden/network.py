@@ -65,7 +65,7 @@ def result(operator: Operator, read: list[Bytes], values: Mapping[str, Value]) -
     return np.clip(found, operator.low, operator.high).astype(np.int8)
 
 
-def scaled(sums: NDArray[Any], factor: NDArray[np.float32] | np.float32, zero: int) -> NDArray[np.int64]:
+def scaled(sums: Any, factor: NDArray[np.float32] | np.float32, zero: int) -> NDArray[np.float64]:
     """Return sums times float32 factors, in float32, rounded to even; the zero point is added."""
     return np.rint(sums.astype(np.float32) * np.asarray(factor, np.float32)).astype(np.float64) + zero
 
@@ -102,10 +102,8 @@ def _conv(operator: Convolution, read: list[Bytes], before: list[Value], after: 
 def _sum(operator: Sum, read: list[Bytes], before: list[Value], after: Value) -> Any:
     scales = [value.scale for value in before]
     multipliers, shift = add_factors(scales, after.scale)
-    total = sum(
-        (stored.astype(np.int64) - value.zero) * multiplier
-        for stored, value, multiplier in zip(read, before, multipliers, strict=True)
-    )
+    first, second = (stored.astype(np.int64) - value.zero for stored, value in zip(read, before, strict=True))
+    total = first * multipliers[0] + second * multipliers[1]
     return rounded_shift(total, shift) + after.zero
 
 
@@ -122,9 +120,9 @@ def _max_pool(operator: MaxPool, read: list[Bytes], before: list[Value], after: 
 def _average_pool(operator: AveragePool, read: list[Bytes], before: list[Value], after: Value) -> Any:
     size = after.shape[:2]
     image = read[0].astype(np.int64) - before[0].zero
-    sums = sum(_windows(image, operator.window, 0, size))
+    sums = np.add.reduce(list(_windows(image, operator.window, 0, size)))
     here = np.ones((*image.shape[:2], 1), np.int64)
-    counts = sum(_windows(here, operator.window, int(operator.counts_pads), size))
+    counts = np.add.reduce(list(_windows(here, operator.window, int(operator.counts_pads), size)))
     return scaled(sums, mean_scale(before[0].scale, counts, after.scale), after.zero)
 
 

@@ -67,9 +67,9 @@ def columns_of(convolution: Convolution, form: Form, array: int) -> Iterator[Col
             granules = range(group * width // GRANULE, (group + 1) * width // GRANULE)
             yield Columns(first=group * each, count=each, tiles=_tiles(window, granules, form.granules))
     elif width == each and array % each == 0 and form.is_plain:
-        granules = array // GRANULE
-        tiles = _tiles(window, range(granules), form.granules)
-        yield Columns(first=0, count=outputs, tiles=tiles, group_step=granules)
+        step = array // GRANULE
+        tiles = _tiles(window, range(step), form.granules)
+        yield Columns(first=0, count=outputs, tiles=tiles, group_step=step)
     else:
         yield Columns(first=0, count=outputs, tiles=_tiles(window, whole, form.granules))
 

@@ -35,8 +35,15 @@ def compile_network(
     `hw.scheduler.plan.options.PlanOptions`. Raises `InputError` when no plan exists.
     """
     steps = steps_of(network)
-    options = {"streaming": When.NEVER, "pipelining": When.NEVER, "word_bytes": WORD_BYTES} | options
-    plan = plan_model(planner_graph(steps), str(scratchpad_bytes), board=board, **options)
+    plan = plan_model(
+        planner_graph(steps),
+        str(scratchpad_bytes),
+        board=board,
+        word_bytes=WORD_BYTES,
+        streaming=When.NEVER,
+        pipelining=When.NEVER,
+        **options,
+    )
     lowered = _lower(steps, plan, columns)
     return Compiled(network=network, steps=steps, plan=plan, lowered=lowered)
 

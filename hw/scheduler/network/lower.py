@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hw.scheduler.network import integers
 from hw.scheduler.network.columns import Columns, TapGranule, columns_of, packets, window_of
-from hw.scheduler.network.form import GRANULE, Form
+from hw.scheduler.network.form import GRANULE, WORD_GRANULES, Form
 from hw.scheduler.network.network import (
     AveragePool,
     Convolution,
@@ -325,6 +325,6 @@ def _tile(taps: Sequence[TapGranule], form: Form, window: Window, shifts: list[i
     return TapTile(
         offset=shifts[tap.row] + row * form.row_granules + columns[0] * form.granules + tap.granule,
         row=row + first * window.strides[0],
-        columns=(*columns, *[0] * (4 - len(columns)))[:4],  # type: ignore[arg-type]
-        valid=tuple(number < len(taps) for number in range(4)),  # type: ignore[arg-type]
+        columns=(*columns, *[0] * (WORD_GRANULES - len(columns))),
+        valid=tuple(number < len(taps) for number in range(WORD_GRANULES)),
     )

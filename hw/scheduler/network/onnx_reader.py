@@ -6,7 +6,7 @@ QuantizeLinear.  A plain operator on real numbers waits as `refs.Pending` for it
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -331,11 +331,11 @@ class _Reader:
         )
         return copied.name
 
-    def _table(self, real: object, before: Value, after: Value) -> Array:
+    def _table(self, real: Callable[[Array], Array], before: Value, after: Value) -> Array:
         """Return the results of a function for all 256 stored values."""
         stored = np.arange(-128, 128)
         numbers = (stored - before.zero).astype(np.float32) * np.float32(before.scale)
-        return quantize(real(numbers), after)  # type: ignore[operator]
+        return quantize(real(numbers), after)
 
     def _constant_value(self, constant: Constant, shape: tuple[int, int, int]) -> str:
         """Return the name of a value that holds a constant operand of an element-wise operator."""

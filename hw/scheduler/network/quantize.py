@@ -46,7 +46,7 @@ def quantize(
     model = read_model(source, where)
     samples = list(_samples(model.graph, calibration))
 
-    class Reader(CalibrationDataReader):  # type: ignore[misc]
+    class Reader(CalibrationDataReader):
         """Hands out the samples one by one."""
 
         def __init__(self) -> None:

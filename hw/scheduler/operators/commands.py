@@ -20,8 +20,8 @@ class TapTile:
 
     offset: int  #: Signed.
     row: int  #: Signed.
-    columns: tuple[int, int, int, int]  #: Signed.
-    valid: tuple[bool, bool, bool, bool] = (True, True, True, True)
+    columns: tuple[int, ...]  #: Of each granule; signed.
+    valid: tuple[bool, ...]  #: Of each granule.
 
 
 @dataclass(frozen=True, kw_only=True)
