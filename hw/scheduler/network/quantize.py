@@ -64,6 +64,8 @@ def quantize(
     with tempfile.TemporaryDirectory(prefix="loomwork-") as folder:
         plain, result = Path(folder) / "float.onnx", Path(folder) / "quantized.onnx"
         onnx.save(model, plain)
+        # Batch normalization joins the convolution before it.
+        quantization.quant_pre_process(plain, plain, skip_symbolic_shape=True)
         quantization.quantize_static(
             plain,
             result,
