@@ -81,6 +81,9 @@ DOORS = {
         "hw.lib", "hw.scheduler.config", "hw.scheduler.program", "hw.scheduler.core",
         "hw.scheduler.operators",
     ],
+    "hw.scheduler.operators.vector": [
+        "hw.errors", "hw.lib", "hw.scheduler.core", "hw.scheduler.operators.commands",
+    ],
     "hw.scheduler.driver": [
         "hw.errors", "hw.launch", "hw.scheduler.config", "hw.scheduler.default_plan", "hw.scheduler.graph",
         "hw.scheduler.plan", "hw.scheduler.program",

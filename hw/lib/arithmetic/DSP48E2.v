@@ -1,6 +1,6 @@
 // The arithmetic of AMD's DSP48E2 (UG579), as far as generated Verilog uses it: registers at A, B (one or two), C,
 // D, behind the pre-adder, the multiplier and the adder, which adds P, C or the cascade's input to the product, this
-// one shifted right by 17 bits if need be.
+// one shifted right by 17 bits if need be, and P beside it.
 // What is not used is not here, and a parameter or pin that asks for it ends the simulation.
 /*verilator lint_off DECLFILENAME*/
 /*verilator lint_off UNUSEDPARAM*/
@@ -25,8 +25,11 @@ module DSP48E2 #(
   reg signed [17:0] b;
   reg signed [47:0] c, sum;
   reg [2:0] z;
+  reg w;
   wire [2:0] z_now = OPMODEREG == 1 ? z : OPMODE[6:4];
   wire signed [47:0] z_value = z_now == 1 ? PCIN : z_now == 2 ? sum : z_now == 3 ? c : z_now == 5 ? PCIN >>> 17 : 48'sd0;
+
+  wire signed [47:0] w_value = (OPMODEREG == 1 ? w : OPMODE[7]) ? sum : 48'sd0;
 
   // A and D have registers before the pre-adder, and its sum one behind it, the multiplier's; A alone has that one.
   wire signed [26:0] factor = AMULTSEL == "AD" ? a + d : A[26:0];
@@ -41,7 +44,8 @@ module DSP48E2 #(
     b <= B;
     if (CEC) c <= C;
     z <= OPMODE[6:4];
-    sum <= z_value + product;
+    w <= OPMODE[7];
+    sum <= z_value + w_value + product;
   end
   assign P = sum;
   assign PCOUT = sum;
@@ -53,7 +57,7 @@ module DSP48E2 #(
       $fatal(1, "a DSP48E2 is used in a way that its model does not have");
   end
   always @(posedge CLK)
-    if ({OPMODE[8:7], OPMODE[3:0]} != 6'b000101 || OPMODE[6] && OPMODE[6:4] != 5 || ALUMODE != 0 || CARRYINSEL != 0 || CARRYIN || CEA1
+    if ({OPMODE[8], OPMODE[3:0]} != 5'b00101 || OPMODE[6] && OPMODE[6:4] != 5 || ALUMODE != 0 || CARRYINSEL != 0 || CARRYIN || CEA1
         || !(CEAD & CEB2 & CECTRL & CEM & CEP) || RSTA || RSTB || RSTC || RSTD || RSTM || RSTP || RSTCTRL)
       $fatal(1, "a DSP48E2 is asked for what its model does not have");
 `endif

@@ -9,6 +9,8 @@ test holds one to the other.
 Reset reaches none of these registers.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Mux, Signal, Value, signed
@@ -19,8 +21,8 @@ from hw.lib.delay import delay
 
 #: Bits of the slice's ports.
 _WIDTHS = {"A": 30, "B": 18, "C": 48, "D": 27, "PCIN": 48, "P": 48, "PCOUT": 48}
-#: OPMODE: W is nothing, X and Y are the product; bits 4 to 6 choose Z.
-_PRODUCT, _Z = 0b0101, 4
+#: OPMODE: X and Y are the product; bits 4 to 6 choose Z, bits 7 and 8 W: nothing, or with bit 7 P.
+_PRODUCT, _Z, _W = 0b0101, 4, 7
 _CASCADE, _P, _C, _CASCADE_SHIFTED = 0b001, 0b010, 0b011, 0b101
 #: Bits that the shifted cascade drops: as many of a value go to the slice that it comes from.
 _SHIFTED_BITS = 17
@@ -199,55 +201,106 @@ def wide_product(m: Module, platform: Any, name: str, *, value: Value, factor: V
     return Cat(lowest, above).as_signed()
 
 
-#: Cycles from the values to their `product_sum`.
-PRODUCT_SUM_LATENCY = 4
+#: Cycles from values to their `weighted_sum`.
+WEIGHTED_SUM_LATENCY = 4
 
 
-def product_sum(
+def weighted_sum(
     m: Module,
     platform: Any,
     name: str,
     *,
     values: tuple[Value, Value],
     factors: tuple[Value, Value],
-    load: Value,
-) -> Signal:
-    """Add two products with factors that stay, in two slices.
+    add: Value,
+    keep: Value,
+) -> Value:
+    """Add two products, in two slices: ``values[0] * (factors[0] + add) + values[1] * factors[1]``.
 
     * ``m``, ``platform``, ``name``: as for `packed_product`.
-    * ``values``: signed, up to 18 bits each.
-    * ``factors``: signed, up to 27 bits each; they stay for a cycle after ``load``.
-    * ``load``: the factors are taken for the values of this cycle and later ones.
+    * ``values``: signed, up to 18 bits.
+    * ``factors``: signed, up to 27 bits; they stay.
+    * ``add``: signed, up to 26 bits; it comes with the values.
+    * ``keep``: with the values: the sum before is added, too.
 
-    Returns the sum, signed, with the ``values`` of `PRODUCT_SUM_LATENCY` cycles ago.
+    Returns the sum, signed, 48 bits, with the ``values`` of `WEIGHTED_SUM_LATENCY` cycles ago.
     """
-    bits = max(len(value) + len(factor) for value, factor in zip(values, factors, strict=True)) + 1
-    late_load = delay(m, f"{name}_load", load, 1)
-    total = Signal(signed(bits), name=name, reset_less=True)
+    total = Signal(signed(_WIDTHS["P"]), name=name, reset_less=True)
     if isinstance(platform, UltraScalePlus):
         cascade = Signal(signed(_WIDTHS["PCOUT"]), name=f"{name}_cascade")
-        first = {"A": factors[0], "B": values[0], "CEA2": load, "OPMODE": _PRODUCT}
-        second = {
-            "A": factors[1],
-            "B": values[1],
-            "CEA2": late_load,
+        inputs = {"A": factors[1], "B": values[1], "CEA2": 1, "OPMODE": _PRODUCT}
+        _place(m, f"{name}_1", inputs=inputs, parameters={}, outputs={"PCOUT": cascade})
+        late_keep = delay(m, f"{name}_keep", keep, 2, reset=False)
+        inputs = {
+            "A": add,
+            "B": values[0],
+            "D": factors[0],
             "PCIN": cascade,
-            "OPMODE": _PRODUCT | _CASCADE << _Z,
+            "OPMODE": Cat(Const(_PRODUCT | _CASCADE << _Z, _W), late_keep),
+            "INMODE": 0b00100,  # D + A, times B
+            "CEA2": 1,
         }
-        _place(m, f"{name}_0", inputs=first, parameters={}, outputs={"PCOUT": cascade})
-        twice = {"BREG": 2, "BCASCREG": 2}
-        _place(m, f"{name}_1", inputs=second, parameters=twice, outputs={"P": total})
+        parameters = {"AMULTSEL": "AD", "BREG": 2, "BCASCREG": 2, "OPMODEREG": 1}
+        _place(m, f"{name}_0", inputs=inputs, parameters=parameters, outputs={"P": total})
         return total
-    words = []
-    for n, (value, factor, taken) in enumerate(zip(values, factors, (load, late_load), strict=True)):
-        used = Signal(signed(len(factor)), name=f"{name}_factor_{n}", reset_less=True)
-        product = Signal(signed(bits), name=f"{name}_product_{n}", reset_less=True)
-        with m.If(taken):
-            m.d.sync += used.eq(factor)
-        m.d.sync += product.eq(used * delay(m, f"{name}_value_{n}", value, 1 + n, reset=False))
-        words.append(product)
-    m.d.sync += total.eq(delay(m, f"{name}_first", words[0], 1, reset=False) + words[1])
+    held = [
+        delay(m, f"{name}_{what}", value, 1, reset=False)
+        for what, value in (("factor_0", factors[0]), ("add", add), ("factor_1", factors[1]))
+    ]
+    factor = Signal(signed(FACTOR_BITS), name=f"{name}_factor", reset_less=True)
+    product = Signal(signed(_WIDTHS["P"]), name=f"{name}_product", reset_less=True)
+    other = Signal(signed(_WIDTHS["P"]), name=f"{name}_other", reset_less=True)
+    late = Signal(signed(_WIDTHS["P"]), name=f"{name}_late", reset_less=True)
+    kept = delay(m, f"{name}_keep", keep, 3, reset=False)
+    m.d.sync += [
+        factor.eq(held[0] + held[1]),
+        product.eq(factor * delay(m, f"{name}_value_0", values[0], 2, reset=False)),
+        other.eq(held[2] * delay(m, f"{name}_value_1", values[1], 1, reset=False)),
+        late.eq(other),
+        total.eq(product + late + Mux(kept, total, 0)),
+    ]
     return total
+
+
+def long_product_latency(parts: int) -> int:
+    """Return the cycles from a value to its `long_product`."""
+    return 2 + parts
+
+
+def long_product(m: Module, platform: Any, name: str, *, value: Value, factor: Value) -> Value:
+    """Multiply a value by a long factor that stays, in a slice for each 17 bits of it.
+
+    * ``m``, ``platform``, ``name``: as for `packed_product`.
+    * ``value``: unsigned, up to 26 bits.
+    * ``factor``: unsigned, a multiple of 17 bits.
+
+    Returns the bits of the product from the last slice's place on: of ``parts`` slices, without the lowest
+    ``17 * (parts - 1)`` bits; with the ``value`` of `long_product_latency` cycles ago.
+    """
+    parts = len(factor) // _SHIFTED_BITS
+    late: Value = Cat(value, Const(0, 1)).as_signed()
+    total: Signal | None = None
+    for n in range(parts):
+        part = Cat(factor.word_select(n, _SHIFTED_BITS), Const(0, 1)).as_signed()
+        late = delay(m, f"{name}_value_{n}", late, min(n, 1), reset=False)
+        word = Signal(signed(_WIDTHS["P"]), name=f"{name}_{n}_sum", reset_less=True)
+        if isinstance(platform, UltraScalePlus):
+            opmode = _PRODUCT if total is None else _PRODUCT | _CASCADE_SHIFTED << _Z
+            inputs = {"A": late, "B": part, "CEA2": 1, "OPMODE": opmode}
+            inputs |= {} if total is None else {"PCIN": total}
+            pin = "P" if n == parts - 1 else "PCOUT"
+            _place(m, f"{name}_{n}", inputs=inputs, parameters={}, outputs={pin: word})
+        else:
+            product = Signal(signed(_WIDTHS["P"]), name=f"{name}_{n}_product", reset_less=True)
+            held = [
+                delay(m, f"{name}_{n}_{what}", each, 1, reset=False)
+                for what, each in (("a", late), ("b", part))
+            ]
+            m.d.sync += product.eq(held[0] * held[1])
+            m.d.sync += word.eq(product if total is None else product + (total >> _SHIFTED_BITS))
+        total = word
+    assert total is not None
+    return total.as_unsigned()
 
 
 def _place(

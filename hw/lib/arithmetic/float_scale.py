@@ -21,6 +21,8 @@ from hw.lib.delay import delay
 
 #: Bits of a sum, signed; of the multiplier and of the exponent, both unsigned.
 SUM_BITS, MULTIPLIER_BITS, EXPONENT_BITS = 32, 26, 4
+#: Bits of the narrowest sum.
+_LEAST_SUM_BITS = 18
 #: Bits of float32's significand.
 _SIGNIFICAND_BITS = 24
 #: Cycles from a sum to its scale and zero point.
@@ -78,7 +80,7 @@ def float_scale(
 
     * ``m``, ``platform``: the component being elaborated, and the platform of its ``elaborate``.
     * ``name``: of the registers, which are ``name_WHAT``.
-    * ``value``: a sum, signed, `SUM_BITS` wide.
+    * ``value``: a sum, signed, 18 to `SUM_BITS` wide.
     * ``multiplier``: `MULTIPLIER_BITS` wide, see `float_scale_fields`; it stays for a cycle after ``load``.
     * ``load``: the multiplier is taken for the ``value`` of `FACTOR_AT` cycles ago and later ones.
     * ``exponent``: unsigned, `EXPONENT_BITS` wide, `EXPONENT_AT` cycles after ``value``.
@@ -86,8 +88,8 @@ def float_scale(
 
     The result, int8, is that of the ``value`` of `FLOAT_SCALE_LATENCY` cycles ago; one every cycle.
     """
-    if len(value) != SUM_BITS or len(multiplier) != MULTIPLIER_BITS:
-        widths = f"{SUM_BITS} and {MULTIPLIER_BITS} bits wide"
+    if not _LEAST_SUM_BITS <= len(value) <= SUM_BITS or len(multiplier) != MULTIPLIER_BITS:
+        widths = f"{_LEAST_SUM_BITS} to {SUM_BITS} and {MULTIPLIER_BITS} bits wide"
         raise InputError("value and multiplier", (value.shape(), multiplier.shape()), widths)
     product = wide_product(
         m,
@@ -103,10 +105,13 @@ def float_scale(
 def significand(m: Module, name: str, value: Value) -> Value:
     """Round a signed value to 24 significant bits, ties to even, for the next register: a cycle.
 
-    The result is signed, a bit wider than ``value``.  In two's complement a negative power of two counts with
-    the shorter numbers, but it is exact at any place.
+    The result is signed, a bit wider than ``value`` if that may lose bits.  In two's complement a negative
+    power of two counts with the shorter numbers, but it is exact at any place.
     """
     held = Signal(value.shape(), name=f"{name}_value", reset_less=True)
+    if len(value) <= _SIGNIFICAND_BITS + 1:
+        m.d.sync += held.eq(value)
+        return held
     most = len(value) - 1 - _SIGNIFICAND_BITS  # bits that the largest values lose
     # Bit n: the value loses more than n bits.
     loses = Signal(most, name=f"{name}_loses", reset_less=True)

@@ -108,7 +108,7 @@ class Drain(wiring.Component):
         second = self._granules // 2  # where a second pixel begins
         if second > 1:
             granules[second] = Mux(now.paired, granules[1], granules[second])
-        word = self._lanes(m, now, begin, Value.cast(results.o.payload), Cat(*granules))
+        word = self._lanes(m, now, Value.cast(results.o.payload), Cat(*granules))
         sent = self._send(m, now, go, places.payload, word)
         m.d.sync += room.eq(room - go + sent)
         return m
@@ -133,7 +133,7 @@ class Drain(wiring.Component):
         ]
         return walk.o
 
-    def _lanes(self, m: Module, now: Any, begin: Signal, results: Value, residual: Value) -> Value:
+    def _lanes(self, m: Module, now: Any, results: Value, residual: Value) -> Value:
         """Place the lanes; return their word."""
         found = []
         bits = 8 * _LANES
@@ -141,7 +141,6 @@ class Drain(wiring.Component):
             lanes = self._placer.place(m, f"lanes_{number}", "drain_lanes", lambda: DrainLanes(lanes=_LANES))
             m.d.comb += [
                 lanes.settings.eq(now.settings),
-                lanes.load.eq(begin),
                 lanes.table.eq(self.table),
                 Value.cast(lanes.i).eq(results.word_select(number, bits)),
                 Value.cast(lanes.residual).eq(residual.word_select(number, bits)),

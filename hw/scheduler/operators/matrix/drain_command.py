@@ -7,7 +7,7 @@ from typing import Any
 from amaranth.hdl import signed
 from amaranth.lib import data
 
-from hw.lib.arithmetic.weighted_sum import FACTOR_BITS, FRACTION_BITS
+from hw.lib.arithmetic.rescaled_sum import FACTOR_BITS, FRACTION_BITS
 from hw.scheduler.core.granules.shape import GranuleShape
 from hw.scheduler.operators.commands import MatrixCommand
 from hw.scheduler.operators.matrix.feed_command import MOST_STEPS

@@ -8,7 +8,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.lib.arithmetic.weighted_sum import WEIGHTED_SUM_LATENCY, weighted_sum
+from hw.lib.arithmetic.rescaled_sum import RESCALED_SUM_LATENCY, rescaled_sum
 from hw.lib.delay import delay
 from hw.lib.memory import uninitialised
 from hw.scheduler.operators.matrix.drain_command import DrainSettings
@@ -29,11 +29,11 @@ class DrainLanes(wiring.Component):
 
     Behaviour
     ---------
-    One word a cycle, `LATENCY` cycles.  ``settings`` stay from 2 cycles before the first word to the last.
+    One word a cycle, `LATENCY` cycles.  ``settings`` stay from 3 cycles before the first word to the last.
     """
 
     #: Bounds, sum, choice, table.
-    LATENCY = 1 + WEIGHTED_SUM_LATENCY + 2
+    LATENCY = 1 + RESCALED_SUM_LATENCY + 2
 
     def __init__(self, *, lanes: int) -> None:
         self._lanes = lanes
@@ -41,7 +41,6 @@ class DrainLanes(wiring.Component):
         super().__init__(
             {
                 "settings": In(DrainSettings()),
-                "load": In(1),  #: The settings are new in this cycle.
                 "table": In(TableWrite()),
                 "i": In(elements),
                 "residual": In(elements),  #: Anything without a sum.
@@ -54,25 +53,23 @@ class DrainLanes(wiring.Component):
         m = Module()
         settings = Signal(DrainSettings(), reset_less=True)
         table = Signal(TableWrite())
-        load = Signal()
-        m.d.sync += [settings.eq(self.settings), load.eq(self.load), table.eq(self.table)]
+        m.d.sync += [settings.eq(self.settings), table.eq(self.table)]
         for n in range(self._lanes):
             value, low, high = self.i[n], settings.low, settings.high
             bounded = Signal(signed(8), name=f"bounded_{n}", reset_less=True)
             m.d.sync += bounded.eq(Mux(value < low, low, Mux(value > high, high, value)))
-            total = weighted_sum(
+            total = rescaled_sum(
                 m,
                 platform,
                 f"total_{n}",
                 operands=(bounded, delay(m, f"residual_{n}", self.residual[n], 1, reset=False)),
                 zeros=(settings.zeros[0], settings.zeros[1]),
                 factors=(settings.factors[0], settings.factors[1]),
-                load=load,
                 zero=settings.zero,
                 low=settings.sum_low,
                 high=settings.sum_high,
             )
-            past = delay(m, f"past_{n}", bounded, WEIGHTED_SUM_LATENCY, reset=False)
+            past = delay(m, f"past_{n}", bounded, RESCALED_SUM_LATENCY, reset=False)
             result = Signal(signed(8), name=f"result_{n}", reset_less=True)
             mapped = Signal(signed(8), name=f"mapped_{n}", reset_less=True)
             m.submodules[f"table_{n}"] = ram = uninitialised(

@@ -6,7 +6,7 @@ from amaranth.hdl import Module, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.lib.arithmetic.dsp import accumulated, packed_product, product_sum, wide_product
+from hw.lib.arithmetic.dsp import accumulated, long_product, packed_product, weighted_sum, wide_product
 from hw.lib.arithmetic.models import models_of
 from hw.lib.convert import to_verilog
 from tests.support.gateware.bench import assert_equal
@@ -73,21 +73,38 @@ class Wide(wiring.Component):
         return m
 
 
-class Two(wiring.Component):
+class Weighted(wiring.Component):
     """A sum of two products."""
 
     first: In(signed(9))
     second: In(signed(9))
     factor: In(signed(27))
     other: In(signed(27))
-    load: In(1)
-    o: Out(signed(37))
+    add: In(signed(9))
+    keep: In(1)
+    o: Out(signed(40))
 
     def elaborate(self, platform):
         m = Module()
         values, factors = (self.first, self.second), (self.factor, self.other)
-        total = product_sum(m, platform, "two", values=values, factors=factors, load=self.load)
-        m.d.comb += self.o.eq(total)
+        m.d.comb += self.o.eq(
+            weighted_sum(
+                m, platform, "weighted", values=values, factors=factors, add=self.add, keep=self.keep
+            )
+        )
+        return m
+
+
+class Long(wiring.Component):
+    """A product of three slices."""
+
+    value: In(20)
+    factor: In(51)
+    o: Out(37)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.o.eq(long_product(m, platform, "long", value=self.value, factor=self.factor))
         return m
 
 
@@ -95,7 +112,7 @@ def test_slices_are_what_is_written_out(tmp_path):
     """All kinds in one bench, a part of its bits each."""
     texts, widths, bits = {}, {}, 0
     placed = {"gold": "", "gate": ""}
-    for component in (Chain, Sums, Wide, Two):
+    for component in (Chain, Sums, Wide, Weighted, Long):
         name, members = component.__name__, component().signature.members.items()
         inputs = {pin: getattr(member.shape, "width", member.shape) for pin, member in members if pin != "o"}
         own = len(component().o)

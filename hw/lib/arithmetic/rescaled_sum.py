@@ -9,15 +9,17 @@ from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 
-from hw.lib.arithmetic.dsp import PRODUCT_SUM_LATENCY, product_sum
+from hw.lib.arithmetic.dsp import WEIGHTED_SUM_LATENCY, weighted_sum
 
 #: Bits of a factor, unsigned, and its fraction bits.
 FACTOR_BITS, FRACTION_BITS = 26, 24
+#: Bits of the sum of two operands of 9 bits, less their zero points, by their factors.
+_TOTAL_BITS = FACTOR_BITS + 9 + 1
 #: Cycles from the operands to the result.
-WEIGHTED_SUM_LATENCY = 1 + PRODUCT_SUM_LATENCY + 3
+RESCALED_SUM_LATENCY = 1 + WEIGHTED_SUM_LATENCY + 3
 
 
-def weighted_sum(
+def rescaled_sum(
     m: Module,
     platform: Any,
     name: str,
@@ -25,17 +27,16 @@ def weighted_sum(
     operands: tuple[Value, Value],
     zeros: tuple[Value, Value],
     factors: tuple[Value, Value],
-    load: Value,
     zero: Value,
     low: Value,
     high: Value,
 ) -> Signal:
-    """Return the sum of two int8 of `WEIGHTED_SUM_LATENCY` cycles ago, as int8.
+    """Return the sum of two int8 of `RESCALED_SUM_LATENCY` cycles ago, as int8.
 
     * ``m``, ``platform``: the component being elaborated, and the platform of its ``elaborate``.
     * ``name``: of the registers.
     * ``operands``, ``zeros``: two int8 and their zero points.
-    * ``factors``: `FACTOR_BITS` bits each, taken by ``load``.
+    * ``factors``: `FACTOR_BITS` bits each.  They stay from 2 cycles before the first operands on.
     * ``zero``, ``low``, ``high``: zero point and bounds of the result; they stay while results leave.
     """
 
@@ -46,7 +47,7 @@ def weighted_sum(
     m.d.sync += [
         each.eq(operand - point) for each, operand, point in zip(centered, operands, zeros, strict=True)
     ]
-    total = product_sum(
+    total = weighted_sum(
         m,
         platform,
         f"{name}_sum",
@@ -55,8 +56,9 @@ def weighted_sum(
             Cat(factors[0], Const(0, 1)).as_signed(),
             Cat(factors[1], Const(0, 1)).as_signed(),
         ),
-        load=load,
-    )
+        add=Const(0, signed(1)),
+        keep=Const(0, 1),
+    )[:_TOTAL_BITS].as_signed()
     whole = total[FRACTION_BITS:].as_signed()
     base = register("base", signed(len(whole) + 1))
     up = register("up")

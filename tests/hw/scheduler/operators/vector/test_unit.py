@@ -1,0 +1,53 @@
+# amaranth: UnusedElaboratable=no
+"""Commands of every kind in gates, equal to the golden model of programs on every byte of the scratchpad."""
+
+import functools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hw.scheduler.operators.commands import VectorKind
+from tests.hw.scheduler.operators.vector.bench import run, unit_of
+from tests.hw.scheduler.operators.vector.drawn import Drawn
+from tests.support.gateware.streams import hash_seed
+
+#: Compiled once: runs of one unit share its simulator.
+unit_of = functools.cache(unit_of)
+
+#: Lanes, share of cycles in which a port does not move, seed; those of `make test` first.
+_POINTS = [(16, 0.0, 0), (16, 0.6, 1), (32, 0.3, 2)]
+_SOAK = [(lanes, stall, seed) for lanes in (16, 32, 64) for stall in (0.0, 0.3, 0.8) for seed in range(3, 13)]
+
+
+@pytest.mark.parametrize(
+    ("lanes", "stall", "seed"), [*_POINTS, *(pytest.param(*p, marks=pytest.mark.soak) for p in _SOAK)]
+)
+def test_programs_equal_the_golden_model(lanes, stall, seed):
+    drawn = Drawn(hash_seed(seed, f"{lanes} {stall}"))
+    kinds = [*VectorKind, *drawn.rng.choices(list(VectorKind)[:5], k=6)]
+    drawn.rng.shuffle(kinds)
+    program = drawn.program([drawn.command(kind) for kind in kinds])
+    memory = drawn.memory()
+    found = run(unit_of(lanes), program, memory, stall=stall, seed=seed)
+    wrong = np.argwhere(found.memory != program.expected(memory))
+    assert not len(wrong), f"{len(wrong)} bytes differ, the first at granule and byte {wrong[0]}"
+    assert found.busy == sum(found.cycles) - len(kinds)
+    # Without stalls only the first words are waited for.
+    assert (found.waits_read > 20 * len(kinds)) == (stall > 0)
+
+
+def test_stalls_have_a_cause():
+    """A port that does not move shows in its own counter."""
+    drawn = Drawn(2)
+    command = drawn.command(VectorKind.ADD)
+    target = replace(command.target, granules=10, pitch=10)
+    program = drawn.program([replace(command, rows=1, columns=6, target=target)])
+    memory = drawn.memory()
+    free, slow_reads, slow_writes = (
+        run(unit_of(16), program, memory, read_stall=read, write_stall=write, seed=1)
+        for read, write in ((0.0, 0.0), (0.9, 0.0), (0.0, 0.95))
+    )
+    assert free.waits_write == slow_reads.waits_write == 0
+    assert slow_reads.waits_read > 2 * free.waits_read
+    assert slow_writes.waits_write > 100 > slow_writes.waits_read == free.waits_read
