@@ -110,6 +110,13 @@ def vector_fields(config: VectorConfig, command: VectorCommand, places: Places) 
     """
     loops = loops_of(config, command)
     _check(command, loops)
+    for name, last, rows in (
+        ("tap rows", places.tap + loops.taps, config.taps),
+        ("scales", places.scale + len(command.scales), config.scales),
+        ("tables", places.table + 1, config.tables),
+        ("tables of exponentials", places.exponential + 1, config.exponentials),
+    ):
+        check_range(name, last, 0, rows)
     kind, target, bounds = command.kind, command.target, command.bounds
     source, granules = command.sources[0], config.granules
     kernel, stride = command.kernel_columns, bounds.stride_x

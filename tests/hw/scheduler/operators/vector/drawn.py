@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 
@@ -140,6 +141,7 @@ class Drawn:
         rows, columns, granules = rng.randrange(1, 4), rng.randrange(1, 6), rng.randrange(1, 10)
         if kind is VectorKind.SOFTMAX:
             rows, columns = rng.choice([(1, 1), (1, 2), (2, 1)])
+            granules = rng.choice([1, 3, 5, 6])
         places = [self._source(area, rows, columns, granules) for area in range(2)]
         target = self._target(rows, columns, granules)
         if None in places or target is None or len(self.taps) > 127:
@@ -151,7 +153,10 @@ class Drawn:
                 across = down = 0  # one pixel for all
             sources.append(Source(base=base, across=across, down=down, zero=self._byte()))
         first_tap = len(self.taps)
-        self.taps.append(TapTile(offset=0, row=0, columns=(0,) * 4))
+        # Only the first source has the tap's offset.
+        offset = rng.randrange(-9, 10)
+        sources[0] = replace(sources[0], base=sources[0].base - offset)
+        self.taps.append(TapTile(offset=offset, row=0, columns=(0,) * 4))
         parts: dict = {}
         if kind is VectorKind.ADD:
             ties = rng.random() < 0.4

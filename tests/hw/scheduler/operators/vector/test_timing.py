@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, connect
 from hw.lib.place import InlinePlacer
 from hw.scheduler.core.granules.scratchpad import GranuleScratchpad
 from hw.scheduler.core.granules.shape import GranuleShape
+from hw.scheduler.core.granules.slice import ScratchpadSlice
 from hw.scheduler.operators.commands import Bounds, Source, Target, VectorCommand, VectorKind
 from hw.scheduler.operators.vector.config import VectorConfig
 from hw.scheduler.operators.vector.fields import loops_of
@@ -18,6 +19,10 @@ from hw.scheduler.operators.vector.timing import cycles
 from tests.hw.scheduler.operators.vector.bench import SHAPE, execute, unit_of
 from tests.hw.scheduler.operators.vector.drawn import Drawn
 from tests.support.gateware.streams import simulate
+
+
+#: Cycles of a word in the slices of the scratchpad.
+SLICE_LATENCY = ScratchpadSlice.REQUEST_LATENCY + ScratchpadSlice.RESPONSE_LATENCY
 
 
 class OnScratchpad(wiring.Component):
@@ -57,8 +62,11 @@ def test_cycles_are_those_of_the_model():
         expected.append(cycles(bench.unit.config, command, table_held=held == command.table))
         held = command.table if is_table else held
     late = [got - want for got, want in zip(found, expected, strict=True)]
-    assert all(0 <= each <= 0.02 * want + 2 for each, want in zip(late, expected, strict=True)), late
-    assert late.count(0) >= len(late) // 2
+    for command, each, want in zip(commands, late, expected, strict=True):
+        # Windows that all lie outside of the image have no words to wait for.
+        least = -SLICE_LATENCY if command.kind in (VectorKind.MAX, VectorKind.MEAN) else 0
+        assert least <= each <= 0.02 * want + 1, (command, each, want)
+    assert late.count(0) >= 0.8 * len(late)
 
 
 def pool(kind, size, kernel, stride, granules):

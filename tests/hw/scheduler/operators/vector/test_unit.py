@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hw.scheduler.operators.commands import VectorKind
+from hw.scheduler.operators.commands import Bounds, TapTile, VectorKind
 from tests.hw.scheduler.operators.vector.bench import run, unit_of
 from tests.hw.scheduler.operators.vector.drawn import Drawn
 from tests.support.gateware.streams import hash_seed
@@ -16,7 +16,7 @@ from tests.support.gateware.streams import hash_seed
 unit_of = functools.cache(unit_of)
 
 #: Lanes, share of cycles in which a port does not move, seed; those of `make test` first.
-_POINTS = [(16, 0.0, 0), (16, 0.6, 1), (32, 0.3, 2)]
+_POINTS = [(16, 0.0, 0), (32, 0.6, 1), (32, 0.3, 2)]
 _SOAK = [(lanes, stall, seed) for lanes in (16, 32, 64) for stall in (0.0, 0.3, 0.8) for seed in range(3, 13)]
 
 
@@ -51,3 +51,19 @@ def test_stalls_have_a_cause():
     assert free.waits_write == slow_reads.waits_write == 0
     assert slow_reads.waits_read > 2 * free.waits_read
     assert slow_writes.waits_write > 100 > slow_writes.waits_read == free.waits_read
+
+
+@pytest.mark.soak
+def test_softmax_of_the_most_channels():
+    drawn = Drawn(3)
+    command = drawn.command(VectorKind.SOFTMAX)
+    source = replace(command.sources[0], base=0, across=0, down=0)
+    tap, target = len(drawn.taps), replace(command.target, base=512, pitch=256, granules=256)
+    drawn.taps.append(TapTile(offset=0, row=0, columns=(0,) * 4))
+    size = {"rows": 1, "columns": 1, "channels": 4096, "bounds": Bounds(height=1, width=1)}
+    command = replace(command, sources=(source,), target=target, first_tap=tap, steps=1 << 24, **size)
+    program = drawn.program([command])
+    memory = drawn.memory()
+    for level in (memory, np.full_like(memory, 5)):  # the largest sum: all channels equal
+        found = run(unit_of(16), program, level)
+        assert (found.memory == program.expected(level)).all()
