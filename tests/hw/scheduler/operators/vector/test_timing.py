@@ -20,7 +20,6 @@ from tests.hw.scheduler.operators.vector.bench import SHAPE, execute, unit_of
 from tests.hw.scheduler.operators.vector.drawn import Drawn
 from tests.support.gateware.streams import simulate
 
-
 #: Cycles of a word in the slices of the scratchpad.
 SLICE_LATENCY = ScratchpadSlice.REQUEST_LATENCY + ScratchpadSlice.RESPONSE_LATENCY
 
