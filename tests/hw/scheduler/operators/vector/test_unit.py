@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hw.scheduler.operators.commands import Bounds, TapTile, VectorKind
-from tests.hw.scheduler.operators.vector.bench import run, unit_of
+from tests.hw.scheduler.operators.vector.bench import GRANULES, run, unit_of
 from tests.hw.scheduler.operators.vector.drawn import Drawn
 from tests.support.gateware.streams import hash_seed
 
@@ -51,6 +51,19 @@ def test_stalls_have_a_cause():
     assert free.waits_write == slow_reads.waits_write == 0
     assert slow_reads.waits_read > 2 * free.waits_read
     assert slow_writes.waits_write > 100 > slow_writes.waits_read == free.waits_read
+
+
+def test_ties_of_softmax_round_up():
+    """Two equal channels share 255 steps, 127.5 each, whatever lies behind them."""
+    drawn = Drawn(1)
+    command = replace(drawn.command(VectorKind.SOFTMAX), rows=1, columns=1, channels=2, steps=255 * 256)
+    target = replace(command.target, zero=-128, low=-128, high=127, granules=1)
+    program = drawn.program([replace(command, target=target)])
+    memory = np.full((GRANULES, 16), 100, np.int8)
+    memory[:, :2] = 7  # what is no channel is no maximum
+    found = run(unit_of(16), program, memory)
+    assert found.memory[target.base % GRANULES].tolist() == [0, 0, *[-128] * 14]
+    assert (found.memory == program.expected(memory)).all()
 
 
 @pytest.mark.soak
