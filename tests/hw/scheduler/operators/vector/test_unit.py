@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from hw.scheduler.operators.commands import Bounds, TapTile, VectorKind
-from tests.hw.scheduler.operators.vector.bench import GRANULES, run, unit_of
+from tests.hw.scheduler.operators.vector.bench import GRANULES, execute, run, unit_of
 from tests.hw.scheduler.operators.vector.drawn import Drawn
-from tests.support.gateware.streams import hash_seed
+from tests.hw.scheduler.operators.vector.memory import NaiveScratchpad
+from tests.support.gateware.streams import hash_seed, simulate
 
 #: Compiled once: runs of one unit share its simulator.
 unit_of = functools.cache(unit_of)
@@ -51,6 +52,28 @@ def test_stalls_have_a_cause():
     assert free.waits_write == slow_reads.waits_write == 0
     assert slow_reads.waits_read > 2 * free.waits_read
     assert slow_writes.waits_write > 100 > slow_writes.waits_read == free.waits_read
+
+
+def test_a_table_may_be_written_anew():
+    """The lanes hold a table from command to command, but not its old results."""
+    unit = unit_of(16)
+    drawn = Drawn(4)
+    command = replace(drawn.command(VectorKind.TABLE), table=0)
+    programs = [drawn.program([command, command])]
+    drawn.tables = drawn.tables[1:]
+    programs.append(drawn.program([command]))
+    pad = NaiveScratchpad(drawn.memory(), latency=12, stalls=(0.0, 0.0), seed=0)
+    expected, cycles = pad.granules.copy(), []
+
+    async def main(ctx):
+        for program in programs:
+            cycles.append(await execute(ctx, unit, program))
+
+    simulate(unit, main, background=[pad.serve(unit)])
+    for program in programs:
+        expected = program.expected(expected)
+    assert (pad.granules == expected).all()
+    assert cycles[0][1] < cycles[0][0] == cycles[1][0]
 
 
 def test_ties_of_softmax_round_up():
