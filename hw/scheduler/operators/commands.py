@@ -21,7 +21,7 @@ class TapTile:
     offset: int  #: Signed.
     row: int  #: Signed.
     columns: tuple[int, ...]  #: Of each granule; signed.
-    valid: tuple[bool, ...]  #: Of each granule.
+    valid: tuple[bool, ...] = (True, True, True, True)  #: Of each granule.
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,6 +44,7 @@ class Drawn:
             passes=(),
             tables=tuple(self.tables),
             exponentials=tuple(self.exponentials),
+            columns=64,
         )
         return Program(commands=commands, lowered=lowered)
 
