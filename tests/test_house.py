@@ -70,33 +70,35 @@ DOORS = {
     ],
     "hw.scheduler.core": ["hw.errors", "hw.lib", "hw.scheduler.config", "hw.scheduler.program"],
     "hw.scheduler.operators.timing": ["hw.scheduler.compiled", "hw.scheduler.program"],
-    "hw.scheduler.operators": [
-        "hw.errors", "hw.lib", "hw.scheduler.config", "hw.scheduler.core", "hw.scheduler.program",
-    ],
-    "hw.scheduler.network": [
-        "hw.errors", "hw.board", "hw.lib", "hw.scheduler.graph", "hw.scheduler.plan",
-        "hw.scheduler.plan_model", "hw.scheduler.operators.commands",
-    ],
+    "hw.scheduler.operators": ["hw.scheduler.config", "hw.scheduler.core", "hw.scheduler.program"],
     "hw.scheduler.kernel": [
         "hw.lib", "hw.scheduler.config", "hw.scheduler.program", "hw.scheduler.core",
         "hw.scheduler.operators",
-    ],
-    "hw.scheduler.operators.vector": [
-        "hw.errors", "hw.lib", "hw.scheduler.core", "hw.scheduler.operators.commands",
     ],
     "hw.scheduler.driver": [
         "hw.errors", "hw.launch", "hw.scheduler.config", "hw.scheduler.default_plan", "hw.scheduler.graph",
         "hw.scheduler.plan", "hw.scheduler.program",
     ],
+    # The network engine plans by the scheduler's planner.
+    "hw.network": ["hw.network.graph", "hw.network.compile"],
+    "hw.network.commands": [],
+    "hw.network.graph": ["hw.errors", "hw.scheduler.graph"],
+    "hw.network.compile": [
+        "hw.errors", "hw.board", "hw.lib", "hw.network.graph", "hw.network.commands", "hw.scheduler.graph",
+        "hw.scheduler.plan", "hw.scheduler.plan_model",
+    ],
+    "hw.network.scratchpad": ["hw.errors", "hw.lib"],
+    "hw.network.matrix": ["hw.errors", "hw.lib", "hw.network.commands", "hw.network.scratchpad"],
+    "hw.network.vector": ["hw.errors", "hw.lib", "hw.network.commands", "hw.network.scratchpad"],
     "sim.host": ["hw.errors", "hw.board"],
     "sim.golden": ["hw.errors", "hw.scheduler.program.dataflow"],
     "sim.golden.attention": [
         "hw.errors", "hw.attention.driver.formats", "hw.attention.driver.integers",
         "hw.attention.driver.mask", "sim.golden.products",
     ],
-    "sim.golden.network": ["hw.scheduler.network.network", "hw.scheduler.network.integers"],
+    "sim.golden.network": ["hw.network.graph.network", "hw.network.graph.integers"],
     "sim.golden.program": [
-        "hw.scheduler.network", "hw.scheduler.operators.commands", "hw.scheduler.plan",
+        "hw.network.graph", "hw.network.compile", "hw.network.commands", "hw.scheduler.plan",
     ],
     "sim.golden.oram": [
         "hw.oram.config", "hw.oram.core.layouts", "hw.oram.model.admission",

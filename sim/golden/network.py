@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hw.scheduler.network.integers import (
+from hw.network.graph.integers import (
     SOFTMAX_FRACTION_BITS,
     add_factors,
     exponentials,
@@ -22,7 +22,7 @@ from hw.scheduler.network.integers import (
     rounded_shift,
     softmax_units,
 )
-from hw.scheduler.network.network import (
+from hw.network.graph.network import (
     AveragePool,
     Concat,
     Convolution,

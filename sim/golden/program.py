@@ -11,10 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hw.scheduler.network import integers
-from hw.scheduler.network.compile import Compiled
-from hw.scheduler.network.lower import Lowered
-from hw.scheduler.operators.commands import (
+from hw.network.commands import (
     Addition,
     MatrixCommand,
     Scale,
@@ -23,6 +20,9 @@ from hw.scheduler.operators.commands import (
     VectorCommand,
     VectorKind,
 )
+from hw.network.compile.compile import Compiled
+from hw.network.compile.lower import Lowered
+from hw.network.graph import integers
 from hw.scheduler.plan.plan import Direction
 
 _GRANULE, _WORD = 16, 4

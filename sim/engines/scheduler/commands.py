@@ -316,8 +316,8 @@ def quantize(
     check_readable("model", model)
     check_writable("--output", output)
     check_distinct(("model", model), ("--calibration", calibration), ("--output", output))
-    from hw.scheduler.network.onnx_reader import read_network
-    from hw.scheduler.network.quantize import quantize as quantized
+    from hw.network.graph.onnx_reader import read_network
+    from hw.network.graph.quantize import quantize as quantized
     from sim.run.tensors import load_tensors
 
     made = quantized(model, load_tensors(calibration), operators=form == "qoperator", unsigned=unsigned)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from hw.scheduler.network.network import Convolution
-from hw.scheduler.network.onnx_reader import read_network
+from hw.network.graph.network import Convolution
+from hw.network.graph.onnx_reader import read_network
 from tests.support.command_line import call, refused
 from tests.support.networks.builder import Builder
 from tests.support.networks.quantized import drawn, samples

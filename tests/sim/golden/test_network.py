@@ -6,7 +6,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from hw.scheduler.network.onnx_reader import read_network
+from hw.network.graph.onnx_reader import read_network
 from sim.golden.network import execute, result
 from tests.support.networks.quantized import quantized, random_network, samples
 

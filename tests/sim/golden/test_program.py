@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from hw.scheduler.network.compile import compile_network
-from hw.scheduler.network.network import Convolution
-from hw.scheduler.network.onnx_reader import read_network
-from hw.scheduler.operators.commands import MatrixCommand
+from hw.network.commands import MatrixCommand
+from hw.network.compile.compile import compile_network
+from hw.network.graph.network import Convolution
+from hw.network.graph.onnx_reader import read_network
 from sim.golden.network import execute
 from sim.golden.program import run
 from tests.support.networks.builder import Builder

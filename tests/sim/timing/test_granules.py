@@ -5,9 +5,9 @@ import pytest
 from hw.board import load_board
 from hw.lib.convert import to_verilog
 from hw.lib.place import CellPlacer
-from hw.scheduler.core.granules.scratchpad import GranuleScratchpad
-from hw.scheduler.core.granules.shape import GranuleShape
-from hw.scheduler.operators.matrix.feed import PixelFeed
+from hw.network.matrix.feed import PixelFeed
+from hw.network.scratchpad.scratchpad import GranuleScratchpad
+from hw.network.scratchpad.shape import GranuleShape
 from sim.build.synthesis import synthesize
 from sim.timing.estimate import estimate
 

@@ -5,8 +5,8 @@ import pytest
 from hw.board import load_board
 from hw.lib.convert import UltraScalePlus, to_verilog
 from hw.lib.place import CellPlacer
-from hw.scheduler.operators.matrix.array import MatrixArray
-from hw.scheduler.operators.matrix.config import MatrixConfig
+from hw.network.matrix.array import MatrixArray
+from hw.network.matrix.config import MatrixConfig
 from sim.build.synthesis import synthesize
 from sim.timing.estimate import estimate
 

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 
-from hw.scheduler.network.network import Convolution, Network, Operator, Sum, Table, Value, Window
+from hw.network.graph.network import Convolution, Network, Operator, Sum, Table, Value, Window
 
 
 def drawn_value(rng: random.Random, name: str, shape: tuple[int, int, int]) -> Value:

@@ -7,7 +7,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, numpy_helper
 
-from hw.scheduler.network.quantize import quantize
+from hw.network.graph.quantize import quantize
 from tests.support.networks.builder import Builder
 
 

@@ -1,0 +1,19 @@
+"""Quantized networks: from an ONNX file to the gates that execute it.
+
+::
+
+    ONNX, QDQ or QOperator -> graph -> compile -> plan, commands, packets of weights
+                                 |                    |
+                         golden operators      golden commands, gates:
+
+    HBM --> weight stream --> matrix <--> scratchpad <--> vector
+                                             |
+    HBM <-------------- transfers -----------+
+
+`graph` reads operators on integers with their weights; `compile` plans them with the scheduler's planner and
+lowers them to `commands`.  `scratchpad` has words of 64 bytes from any 16 bytes on, `matrix` convolutions and
+products, `vector` pools and element-wise work.  A kernel of these parts is not generated yet.
+
+The matrix unit takes a cycle for a pixel, or two, of each 64 inputs of each 64 columns, and at least 17 for a
+packet (`matrix.timing`); the vector unit a cycle a word (`vector.timing`).
+"""

@@ -1,0 +1,84 @@
+"""From a quantized network to a certified plan and all that one kernel needs to run it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hw.board import Board
+from hw.network.compile.form import GRANULE, WORD_BYTES
+from hw.network.compile.lower import Band, Lowered, Lowering
+from hw.network.compile.planning import planner_graph
+from hw.network.compile.steps import Steps, steps_of
+from hw.network.graph.network import Network
+from hw.scheduler.plan.options import When
+from hw.scheduler.plan.plan import Plan
+from hw.scheduler.plan_model import plan_model
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Compiled:
+    """A network, its plan, and its commands."""
+
+    network: Network
+    steps: Steps
+    plan: Plan
+    lowered: Lowered  #: Commands of each step of the plan.
+
+
+def compile_network(
+    network: Network, *, scratchpad_bytes: int, columns: int = 64, board: Board | None = None, **options: Any
+) -> Compiled:
+    """Plan and lower a network.
+
+    ``columns``: of the matrix array. ``options``: further fields of
+    `hw.scheduler.plan.options.PlanOptions`. Raises `InputError` when no plan exists.
+    """
+    steps = steps_of(network)
+    plan = plan_model(
+        planner_graph(steps),
+        str(scratchpad_bytes),
+        board=board,
+        word_bytes=WORD_BYTES,
+        streaming=When.NEVER,
+        pipelining=When.NEVER,
+        **options,
+    )
+    lowered = _lower(steps, plan, columns)
+    return Compiled(network=network, steps=steps, plan=plan, lowered=lowered)
+
+
+def _lower(steps: Steps, plan: Plan, columns: int) -> Lowered:
+    by_output = {step.output: step for step in steps.steps}
+    operators = {operator.name: operator for operator in plan.graph.operators}
+    firsts = _first_rows(plan)
+    lowering = Lowering(steps, columns=columns)
+    for number, planned in enumerate(plan.steps):
+        operator = operators[planned.operator]
+        placed = {
+            episode.tensor: Band(
+                first=firsts[episode.tensor],
+                last=firsts[episode.tensor] + plan.graph.tensor[episode.tensor].shape[0],
+                address=episode.address // GRANULE,
+            )
+            for episode in plan.episodes
+            if episode.first_step <= number <= episode.last_step
+        }
+        inputs: dict[str, list[Band]] = {}
+        for name in operator.inputs:
+            inputs.setdefault(plan.graph.tensor[name].origin or name, []).append(placed[name])
+        (output,) = operator.outputs
+        step = by_output[plan.graph.tensor[output].origin or output]
+        lowering.add(step, dict(inputs), placed[output])
+    return lowering.lowered()
+
+
+def _first_rows(plan: Plan) -> dict[str, int]:
+    """Return the first row of each tensor in the value that it is a band of."""
+    found, reached = {}, dict[str, int]()
+    for tensor in plan.graph.tensors:
+        first = reached.get(tensor.origin, 0) if tensor.origin else 0
+        found[tensor.name] = first
+        if tensor.origin:
+            reached[tensor.origin] = first + tensor.shape[0]
+    return found

@@ -1,0 +1,142 @@
+"""Forms: how a value lies in the scratchpad and in memory, pixel by pixel in granules of 16 bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.network.graph.network import Window
+
+#: Bytes of a granule: the channels that are read and written as one.
+GRANULE = 16
+#: Granules of a word of the scratchpad.
+WORD_GRANULES = 4
+WORD_BYTES = GRANULE * WORD_GRANULES
+#: Most channels of an image whose pixels share granules, and the bytes of each pixel there.
+FOLDED_CHANNELS = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fold:
+    """An image whose granules hold several pixels of 4 bytes, for the one convolution that reads it.
+
+    The granule at row Y and column X holds ``pixels[0]`` rows of ``pixels[1]`` columns, from row
+    ``pixels[0] * Y - top`` and column ``pixels[1] * X - left`` on.  The convolution's pads are in it.
+    """
+
+    pixels: tuple[int, int]
+    top: int
+    left: int
+    rows: int
+    columns: int
+    window: Window  #: The convolution's window on granules.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """The form of one value.
+
+    ``positions``: the byte of each channel within a pixel's granules; empty for a folded image.
+    """
+
+    height: int
+    width: int
+    granules: int  #: Of a pixel.
+    positions: tuple[int, ...]
+    zero: int = 0  #: Stored in bytes that hold no element.
+    fold: Fold | None = None
+
+    @classmethod
+    def plain(cls, shape: tuple[int, int, int], zero: int = 0) -> Form:
+        """Return the form with the channels in order."""
+        height, width, channels = shape
+        return cls(
+            height=height,
+            width=width,
+            granules=-(-channels // GRANULE),
+            positions=tuple(range(channels)),
+            zero=zero,
+        )
+
+    @property
+    def rows(self) -> int:
+        """Rows of granules."""
+        return self.height if self.fold is None else self.fold.rows
+
+    @property
+    def columns(self) -> int:
+        """Pixels, or folded pixels, of a row."""
+        return self.width if self.fold is None else self.fold.columns
+
+    @property
+    def row_granules(self) -> int:
+        """Granules of a row."""
+        return self.columns * self.granules
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the value."""
+        return self.rows * self.row_granules * GRANULE
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the channels lie in order without gaps."""
+        return self.fold is None and self.positions == tuple(range(len(self.positions)))
+
+    @cached_property
+    def _index(self) -> NDArray[np.int64]:
+        return np.array(self.positions, np.int64)
+
+    def stored(self, elements: NDArray[np.int8]) -> NDArray[np.int8]:
+        """Return a value as bytes, of shape ``(rows, columns, bytes of a pixel)``."""
+        found = np.full((self.rows, self.columns, self.granules * GRANULE), self.zero, np.int8)
+        if self.fold is None:
+            found[..., self._index] = elements
+            return found
+        fold, (height, width, channels) = self.fold, elements.shape
+        for row in range(fold.pixels[0]):
+            for column in range(fold.pixels[1]):
+                first = FOLDED_CHANNELS * (row * fold.pixels[1] + column)
+                down = np.arange(fold.rows) * fold.pixels[0] - fold.top + row
+                across = np.arange(fold.columns) * fold.pixels[1] - fold.left + column
+                y, x = (down >= 0) & (down < height), (across >= 0) & (across < width)
+                pixels = elements[np.ix_(down[y], across[x])]
+                found[np.ix_(y, x, np.arange(first, first + channels))] = pixels
+        return found
+
+    def elements(self, stored: NDArray[np.int8]) -> NDArray[np.int8]:
+        """Return the elements of a value that is not folded, from its bytes in any shape."""
+        return stored.reshape(self.height, self.width, self.granules * GRANULE)[..., self._index]
+
+
+def fold_of(shape: tuple[int, int, int], window: Window, size: tuple[int, int]) -> Fold | None:
+    """Return the fold of an image that one convolution of output ``size`` reads.
+
+    Without it a pixel takes a granule, 16 bytes.  None where it does not lower the words of a window.
+    """
+    if shape[2] > FOLDED_CHANNELS or window.kernel == (1, 1) or window.dilations != (1, 1):
+        return None
+    strides = window.strides
+    if strides[0] % 2 == 0 and strides[1] % 2 == 0:
+        pixels = (2, 2)
+    elif strides[1] % 4 == 0:
+        pixels = (1, 4)
+    else:  # four neighbours in a granule would take as many words
+        return None
+    kernel = [-(-taps // each) for taps, each in zip(window.kernel, pixels, strict=True)]
+    words = [rows * -(-columns // WORD_GRANULES) for rows, columns in (kernel, window.kernel)]
+    if words[0] >= words[1]:
+        return None
+    inner = [stride // each for stride, each in zip(strides, pixels, strict=True)]
+    rows, columns = ((out - 1) * stride + taps for out, stride, taps in zip(size, inner, kernel, strict=True))
+    return Fold(
+        pixels=pixels,
+        top=window.pads[0],
+        left=window.pads[1],
+        rows=rows,
+        columns=columns,
+        window=Window(kernel=(kernel[0], kernel[1]), strides=(inner[0], inner[1])),
+    )

@@ -1,0 +1,79 @@
+"""The planner's graph of a network's steps: each value as rows of granules, parameters as weight bytes."""
+
+from __future__ import annotations
+
+from hw.network.compile.form import GRANULE
+from hw.network.compile.steps import Step, Steps, Work
+from hw.network.graph.network import AveragePool, Convolution, MaxPool, Window
+from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind
+
+
+def planner_graph(steps: Steps) -> Graph:
+    """Return the graph that the planner orders and places.
+
+    A tensor has the shape ``(rows, bytes of a row)``: it is cut by rows.
+    """
+    network = steps.network
+    made = {step.output for step in steps.steps}
+    used = [name for step in steps.steps for name in (*step.inputs, step.output)]
+    tensors = []
+    for name in dict.fromkeys(used):
+        form = steps.forms[name]
+        kind = TensorKind.ACTIVATION if name in made else TensorKind.INPUT
+        if name in network.outputs:
+            kind = TensorKind.OUTPUT
+        tensors.append(
+            Tensor(
+                name=name,
+                size_bytes=form.size_bytes,
+                shape=(form.rows, form.row_granules * GRANULE),
+                kind=kind,
+            )
+        )
+    operators = [
+        Operator(
+            name=step.output,
+            kind=step.works[-1].operator.kind,
+            inputs=step.inputs,
+            outputs=(step.output,),
+            macs=sum(_macs(steps, work) for work in step.works),
+            weight_bytes=sum(
+                work.operator.weights.nbytes for work in step.works if isinstance(work.operator, Convolution)
+            ),
+            accesses=_accesses(steps, step),
+        )
+        for step in steps.steps
+    ]
+    return Graph(name=network.name, tensors=tuple(tensors), operators=tuple(operators))
+
+
+def row_window(steps: Steps, work: Work, name: str) -> Window | None:
+    """Return the window by which a work reads an input; None where it reads one pixel for all."""
+    form, output = steps.forms[name], steps.forms[work.output]
+    operator = work.operator
+    if isinstance(operator, Convolution) and name in operator.inputs:
+        return operator.window if form.fold is None else form.fold.window
+    if isinstance(operator, (MaxPool, AveragePool)):
+        return operator.window
+    return Window() if (form.rows, form.columns) == (output.rows, output.columns) else None
+
+
+def _macs(steps: Steps, work: Work) -> int:
+    if not isinstance(work.operator, Convolution):
+        return 0
+    height, width, _ = steps.values[work.operator.output].shape
+    return height * width * work.operator.macs_of_pixel
+
+
+def _accesses(steps: Steps, step: Step) -> dict[str, Access]:
+    """Return the rows that a row of the output needs of each input; an input read in two ways is left out."""
+    found: dict[str, Access | None] = {}
+    for work in step.works:
+        for name in work.inputs:
+            window = row_window(steps, work, name)
+            access = None
+            if window is not None:
+                span = (window.kernel[0] - 1) * window.dilations[0] + 1
+                access = Access(kernel=span, stride=window.strides[0], pad=window.pads[0])
+            found[name] = access if found.get(name, access) == access else None
+    return {name: access for name, access in found.items() if access is not None}

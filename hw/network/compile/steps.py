@@ -1,0 +1,246 @@
+"""Steps: operators that run as one, and the form of the value that each makes.
+
+* A sum joins the convolution that makes one of its operands, and a table the convolution or sum it reads.
+* A concat joins the operators that make its operands; each writes its channels.  An operand with other
+  readers is copied.
+* A value whose channels lie apart is packed where an operator needs them in order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hw.network.compile.form import GRANULE, Form, fold_of
+from hw.network.graph.network import (
+    Concat,
+    Convolution,
+    Network,
+    Operator,
+    Product,
+    Softmax,
+    Sum,
+    Table,
+    Value,
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Work:
+    """One operator of a step."""
+
+    operator: Operator
+    #: A sum that takes the convolution's results with ``residual``.
+    sum: Sum | None = None
+    residual: str = ""
+    table: Table | None = None  #: A function of the convolution's results, or of the sum.
+    #: First granule of the results in each pixel of the step's output.
+    first_granule: int = 0
+
+    @property
+    def output(self) -> str:
+        """The value it makes."""
+        return (self.table or self.sum or self.operator).output
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The values it reads."""
+        return (*self.operator.inputs, self.residual) if self.sum is not None else self.operator.inputs
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Step:
+    """Operators that run one after the other and make one value."""
+
+    name: str
+    works: tuple[Work, ...]
+    output: str
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The values it reads, each once."""
+        return tuple(dict.fromkeys(name for work in self.works for name in work.inputs))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steps:
+    """All steps of a network, its values, and the form of each value that a step reads or makes."""
+
+    network: Network
+    steps: tuple[Step, ...]
+    values: dict[str, Value]
+    forms: dict[str, Form]
+
+
+def steps_of(network: Network) -> Steps:
+    """Join the operators of a network to steps, in an order in which each reads values that exist."""
+    return _Joiner(network).steps()
+
+
+class _Joiner:
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._values = dict(network.values)
+        self._readers = Counter(name for operator in network.operators for name in operator.inputs)
+        self._readers.update(network.outputs)
+        self._made_by = {operator.output: operator for operator in network.operators}
+        self._order = {operator.output: number for number, operator in enumerate(network.operators)}
+        self._forms: dict[str, Form] = {}
+        self._steps: list[Step] = []
+        #: Works that wait for the step of a concat, by the value they make.
+        self._held: dict[str, tuple[Work, ...]] = {}
+        self._packed: dict[str, str] = {}
+        #: The sum that each convolution joins, by the convolution's output.
+        self._sums: dict[str, Sum] = {}
+        #: The table that each result of a convolution, or of its sum, passes.
+        self._tables: dict[str, Table] = {}
+        into = {name: each for each in network.operators for name in each.inputs if self._readers[name] == 1}
+        #: Outputs that a concat takes over.
+        self._parts = {
+            name for name, each in into.items() if isinstance(each, Concat) and name in self._made_by
+        }
+
+    def steps(self) -> Steps:
+        """Make all steps."""
+        network = self._network
+        for name in (*network.inputs, *network.constants):
+            self._forms[name] = self._input_form(name)
+        for operator in network.operators:
+            if isinstance(operator, Sum):
+                self._choose(operator)
+        for operator in network.operators:
+            if isinstance(operator, Table):
+                self._choose_table(operator)
+        for operator in network.operators:
+            if isinstance(operator, Concat):
+                self._concat(operator)
+            elif not {operator.output} & (self._sums.keys() | self._tables.keys()):
+                work = self._work(operator)
+                self._forms[work.output] = self._form(work)
+                if work.output in self._parts:
+                    self._held[work.output] = (work,)
+                else:
+                    self._add(work.output, (work,))
+        return Steps(network=network, steps=tuple(self._steps), values=self._values, forms=self._forms)
+
+    def _add(self, output: str, works: tuple[Work, ...]) -> None:
+        self._steps.append(Step(name=works[-1].operator.name, works=works, output=output))
+
+    def _input_form(self, name: str) -> Form:
+        value = self._values[name]
+        readers = [each for each in self._network.operators if name in each.inputs]
+        if len(readers) == 1 and isinstance(reader := readers[0], Convolution) and reader.groups == 1:
+            size = self._values[reader.output].shape[:2]
+            if name in self._network.inputs and (fold := fold_of(value.shape, reader.window, size)):
+                return Form(
+                    height=value.shape[0],
+                    width=value.shape[1],
+                    granules=1,
+                    positions=(),
+                    zero=value.zero,
+                    fold=fold,
+                )
+        return Form.plain(value.shape, value.zero)
+
+    def _choose(self, operator: Sum) -> None:
+        """Let a sum join the later of the convolutions that make its operands."""
+        shape = self._values[operator.output].shape
+        if len({self._values[name].shape for name in operator.inputs} | {shape}) > 1:
+            return
+        found = [
+            name
+            for name in operator.inputs
+            if isinstance(self._made_by.get(name), Convolution) and self._readers[name] == 1
+        ]
+        if found:
+            self._sums[max(found, key=self._order.__getitem__)] = operator
+
+    def _choose_table(self, operator: Table) -> None:
+        """Let a table join the convolution, or the sum of one, that makes its operand."""
+        name = operator.inputs[0]
+        made = self._made_by.get(name)
+        joins = isinstance(made, Convolution) or made in self._sums.values()
+        if joins and name not in self._sums and self._readers[name] == 1:
+            self._tables[name] = operator
+
+    def _work(self, operator: Operator) -> Work:
+        """Return the work of an operator; operands that it needs in order are packed before."""
+        if isinstance(operator, Table) and self._tables.get(operator.inputs[0]) is operator:
+            return replace(self._work(self._made_by[operator.inputs[0]]), table=operator)
+        if isinstance(operator, Sum):
+            for name in operator.inputs:
+                if self._sums.get(name) is operator:
+                    residual = next(each for each in operator.inputs if each != name)
+                    convolution = self._made_by[name]
+                    return Work(operator=convolution, sum=operator, residual=self._in_order(residual))
+        if isinstance(operator, (Sum, Product)):
+            forms = [self._forms[name].positions for name in operator.inputs]
+            if forms[0] != forms[1]:
+                operator = replace(operator, inputs=tuple(map(self._in_order, operator.inputs)))
+        if isinstance(operator, Softmax):
+            operator = replace(operator, inputs=(self._in_order(operator.inputs[0]),))
+        return Work(operator=operator)
+
+    def _form(self, work: Work) -> Form:
+        shape = self._values[work.output].shape
+        if isinstance(work.operator, Convolution):
+            return Form.plain(shape)
+        before = self._forms[work.operator.inputs[0]]
+        return replace(before, height=shape[0], width=shape[1])
+
+    def _in_order(self, name: str) -> str:
+        """Return a value, or its copy with the channels in order: a convolution by the unit matrix."""
+        if self._forms[name].is_plain:
+            return name
+        if name not in self._packed:
+            value = self._values[name]
+            channels = value.shape[2]
+            packed = replace(value, name=f"{name}:packed")
+            self._values[packed.name] = packed
+            self._forms[packed.name] = Form.plain(value.shape)
+            copy = Convolution(
+                name=packed.name,
+                inputs=(name,),
+                output=packed.name,
+                weights=np.eye(channels, dtype=np.int8)[None, None],
+                bias=np.zeros(channels, np.int32),
+                weight_scales=np.ones(channels, np.float32),
+            )
+            self._add(packed.name, (Work(operator=copy),))
+            self._packed[name] = packed.name
+        return self._packed[name]
+
+    def _concat(self, operator: Concat) -> None:
+        """Make the step of a concat, or leave its parts to the concat that reads it."""
+        works, positions, granules = [], [], 0
+        for name in operator.inputs:
+            form = self._forms[name]
+            for work in self._part(name, operator):
+                works.append(replace(work, first_granule=work.first_granule + granules))
+            positions += [position + granules * GRANULE for position in form.positions]
+            granules += form.granules
+        height, width, _ = self._values[operator.output].shape
+        self._forms[operator.output] = Form(
+            height=height, width=width, granules=granules, positions=tuple(positions)
+        )
+        if operator.output in self._parts:
+            self._held[operator.output] = tuple(works)
+        else:
+            self._add(operator.output, tuple(works))
+
+    def _part(self, name: str, operator: Concat) -> Iterator[Work]:
+        """Yield the works that write one operand of a concat."""
+        if name in self._held:
+            yield from self._held.pop(name)
+        else:
+            copy = Table(
+                name=f"{operator.name}:{name}",
+                inputs=(name,),
+                output=operator.output,
+                function="Copy",
+                results=np.arange(-128, 128).astype(np.int8),
+            )
+            yield Work(operator=copy)

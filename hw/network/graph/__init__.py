@@ -1,0 +1,1 @@
+"""Quantized networks as integers, read from ONNX."""

@@ -1,0 +1,350 @@
+"""Reads a quantized ONNX model, QDQ or QOperator, with its weights.
+
+Both forms become the same operators: a QLinear operator is read as DequantizeLinear, the plain operator and
+QuantizeLinear.  A plain operator on real numbers waits as `refs.Pending` for its QuantizeLinear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from hw.errors import InputError
+from hw.network.graph.network import KINDS, Network, Operator, Table, Value
+from hw.network.graph.plain import PLAIN, Call, UnsupportedError, bounds, hwc, view
+from hw.network.graph.refs import (
+    NCHW,
+    NHWC,
+    VECTOR,
+    Array,
+    Constant,
+    Pending,
+    Real,
+    Stored,
+    quantize,
+    stored_type,
+    whole_scale,
+)
+from hw.network.graph.unary import UNARY
+from hw.scheduler.graph.importers.onnx_file import read_model
+from hw.scheduler.graph.importers.onnx_input_shapes import InputShapes
+from hw.scheduler.graph.importers.onnx_learned import Learned
+
+_VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Transpose")
+#: Operators that keep integers as they are stored.
+_KEEPING = ("MaxPool", *_VIEWS)
+#: By QLinear operator: the plain operator, and positions of operands.  They are those of the operands with
+#: scale and zero point, of the result's scale, and of an operand without a scale.
+_QLINEAR: Mapping[str, tuple[str, tuple[int, ...], int, int | None]] = {
+    "QLinearConv": ("Conv", (0, 3), 6, 8),
+    "QLinearMatMul": ("MatMul", (0, 3), 6, None),
+    "QGemm": ("Gemm", (0, 3), 7, 6),
+    "QLinearAdd": ("Add", (0, 3), 6, None),
+    "QLinearMul": ("Mul", (0, 3), 6, None),
+    "QLinearAveragePool": ("AveragePool", (0,), 3, None),
+    "QLinearGlobalAveragePool": ("GlobalAveragePool", (0,), 3, None),
+    "QLinearLeakyRelu": ("LeakyRelu", (0,), 3, None),
+    "QLinearSigmoid": ("Sigmoid", (0,), 3, None),
+    "QLinearSoftmax": ("Softmax", (0,), 3, None),
+}
+Ref = Stored | Real | Constant | Pending
+
+
+def read_network(
+    source: Path | bytes,
+    *,
+    dimensions: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    name: str = "",
+) -> Network:
+    """Read a quantized model of one image a run.
+
+    ``dimensions``, ``shapes``: values of open dimensions and whole shapes of inputs, as for `import_onnx`; an
+    open first dimension is the batch, 1.
+
+    Raises `InputError` for a file that is no ONNX model, and for scales and zero points of another form.
+    Operators that are not quantized or not supported are all in one error.
+    """
+    where = str(source) if isinstance(source, Path) else "model"
+    model = read_model(source, where)
+    title = name or (source.stem if isinstance(source, Path) else model.graph.name)
+    given = InputShapes(
+        dimensions={**_batches(model.graph), **(dimensions or {})},
+        shapes={key: tuple(value) for key, value in (shapes or {}).items()},
+    )
+    folder = source.parent if isinstance(source, Path) else None
+    learned = Learned(model, given, where, folder, lambda line: None)
+    reader = _Reader(model.graph, learned, where)
+    return reader.network(title)
+
+
+def _batches(graph: onnx.GraphProto) -> dict[str, int]:
+    """Return 1 for the open first dimension of each input."""
+    found = {}
+    for value in graph.input:
+        dimensions = value.type.tensor_type.shape.dim
+        if dimensions and dimensions[0].dim_param:
+            found[dimensions[0].dim_param] = 1
+    return found
+
+
+class _Reader:
+    """Reads nodes in order, and keeps a `Ref` for each tensor."""
+
+    def __init__(self, graph: onnx.GraphProto, learned: Learned, where: str) -> None:
+        self._graph, self._learned, self._where = graph, learned, where
+        self._refs: dict[str, Ref] = {}
+        self._values: dict[str, Value] = {}
+        self._constants: dict[str, Array] = {}
+        self._operators: list[Operator] = []
+        self._inputs: list[str] = []
+        self._refused: dict[str, str] = {}
+        self._lost: set[str] = set()
+        #: Inputs of the model and their views, by name: the input's own order of dimensions.
+        self._floats = {value.name: NCHW for value in graph.input if value.name not in learned.constants}
+        for name in self._floats:
+            self._floats[name] = self._order_of_input(name)
+        for node in learned.nodes:
+            if self._lost.intersection(node.input):
+                self._lost.update(node.output)
+                continue
+            try:
+                self._read(node)
+            except UnsupportedError as error:
+                self._refused[node.name or node.output[0]] = f"{node.op_type}: {error}"
+                self._lost.update(node.output)
+
+    def network(self, name: str) -> Network:
+        """Return the network of the operators that its outputs depend on."""
+        outputs = []
+        for value in self._graph.output:
+            ref = self._refs.get(value.name)
+            if isinstance(ref, Pending):
+                self._refused[ref.node] = "its result is not quantized"
+            elif isinstance(ref, (Stored, Real)):
+                outputs.append(ref.value)
+        if self._refused:
+            found = "; ".join(f"{node} ({why})" for node, why in self._refused.items())
+            legal = "quantized and supported, as docs/networks.md lists them"
+            raise InputError("operators", found, legal, where=self._where)
+        wanted, kept = set(outputs), []
+        for operator in reversed(self._operators):
+            if operator.output in wanted:
+                wanted.update(operator.inputs)
+                kept.append(operator)
+        return Network(
+            name=name,
+            values={key: value for key, value in self._values.items() if key in wanted},
+            operators=tuple(reversed(kept)),
+            inputs=tuple(each for each in self._inputs if each in wanted),
+            outputs=tuple(outputs),
+            constants={key: array for key, array in self._constants.items() if key in wanted},
+        )
+
+    def _order_of_input(self, name: str) -> str:
+        """Return the order of an input's dimensions: NHWC where a Transpose makes it NCHW."""
+        rank = len(self._learned.shapes.get(name) or ())
+        if rank != 4:
+            return VECTOR
+        names = {name}
+        for node in self._learned.nodes:
+            if not names.intersection(node.input[:1]):
+                continue
+            if node.op_type == "Transpose" and tuple(Call.attributes_of(node)["perm"]) == (0, 3, 1, 2):
+                return NHWC
+            if node.op_type in ("QuantizeLinear", "DequantizeLinear", "Identity"):
+                names.update(node.output)
+        return NCHW
+
+    def _read(self, node: onnx.NodeProto) -> None:
+        kind, output = node.op_type, node.output[0]
+        if kind == "DequantizeLinear":
+            self._refs[output] = self._real(
+                *(*node.input, "")[:3], axis=Call.attributes_of(node).get("axis", 1)
+            )
+        elif kind == "QuantizeLinear":
+            self._quantize(node.input[0], output, *(*node.input[1:], "")[:2])
+        elif kind in _QLINEAR:
+            plain, firsts, result, bare = _QLINEAR[kind]
+            operands: list[Ref | Array | None] = [
+                self._real(*node.input[first : first + 3], axis=0 if plain == "Conv" else -1)
+                for first in firsts
+            ]
+            if bare is not None and len(node.input) > bare and node.input[bare]:
+                operands.append(self._learned.constants.get(node.input[bare]))
+            self._refs[output] = self._plain(plain, node, operands)
+            self._quantize(output, output, *(*node.input[result:], "")[:2])
+        elif kind == "QLinearConcat":
+            triples = range(2, len(node.input), 3)
+            self._refs[output] = self._plain(
+                "Concat", node, [self._real(*node.input[first : first + 3], axis=-1) for first in triples]
+            )
+            self._quantize(output, output, *node.input[:2])
+        elif all(name in self._learned.constants for name in node.output if name):
+            return
+        elif node.input[0] in self._floats:
+            if kind not in _VIEWS:
+                raise UnsupportedError("it reads an input of the model that is not quantized")
+            shapes = self._learned.shapes
+            moved = view(node, self._floats[node.input[0]], shapes[node.input[0]], shapes[output])
+            self._floats[output] = moved
+        else:
+            self._on_numbers(node, kind, output)
+
+    def _on_numbers(self, node: onnx.NodeProto, kind: str, output: str) -> None:
+        """Read an operator on integers that it keeps, or on real numbers."""
+        first = self._refs.get(node.input[0])
+        shapes = self._learned.shapes
+        if kind in _VIEWS and isinstance(first, (Stored, Real)):
+            order = view(node, first.order, shapes[node.input[0]], shapes[output])
+            self._refs[output] = replace(first, order=order)
+        elif kind in _VIEWS and isinstance(first, Constant):
+            raise UnsupportedError("a view of a dequantized constant")
+        elif isinstance(first, Stored) and kind in _KEEPING:
+            self._refs[output] = self._plain(kind, node, [Real(value=first.value, order=first.order)])
+            self._close(output, output, self._values[first.value])
+        elif isinstance(first, Pending) and kind in ("Relu", "Clip"):
+            low, high = bounds(node, self._learned.constants)
+            self._refs[output] = replace(first, low=max(first.low, low), high=min(first.high, high))
+        else:
+            operands = [self._refs.get(name, self._learned.constants.get(name)) for name in node.input]
+            self._refs[output] = self._plain(kind, node, operands)
+
+    def _plain(self, kind: str, node: onnx.NodeProto, operands: Sequence[Ref | Array | None]) -> Pending:
+        if kind not in PLAIN and kind not in UNARY:
+            raise UnsupportedError("there is no such operator on integers")
+        kept: list[Real | Constant | Array | None] = []
+        for operand in operands:
+            if isinstance(operand, (Stored, Pending)):
+                raise UnsupportedError("an operand is not quantized")
+            kept.append(operand)
+        call = Call(
+            node=node,
+            operands=kept,
+            values=self._values,
+            constants=self._learned.constants,
+            output=self._learned.shapes[node.output[0]],
+            constant=self._constant_value,
+        )
+        return (PLAIN.get(kind) or UNARY[kind])(call)
+
+    def _real(self, name: str, scale: str, zero: str, *, axis: int) -> Real | Constant:
+        """Return the real numbers behind a tensor of integers."""
+        constants = self._learned.constants
+        scales = np.asarray(constants[scale])
+        zeros = np.asarray(constants[zero]) if zero else np.zeros(1, np.uint8)
+        if name in constants:
+            stored = np.asarray(constants[name])
+            return Constant(stored=stored, scales=scales, zeros=zeros, axis=axis % max(1, stored.ndim))
+        ref = self._refs.get(name)
+        if name in self._floats:  # an input of integers
+            self._add_input(name, name, *whole_scale(scales, zeros, name), unsigned=zeros.dtype == np.uint8)
+            ref = self._refs[name]
+        if not isinstance(ref, Stored):
+            raise UnsupportedError(f"{name} is not quantized")
+        value = self._values[ref.value]
+        factor, point = whole_scale(scales, zeros, name)
+        if factor != value.scale or point - 128 * value.unsigned != value.zero:
+            raise UnsupportedError(f"{name} is read with another scale than it was written with")
+        return Real(value=ref.value, order=ref.order)
+
+    def _quantize(self, source: str, output: str, scale: str, zero: str) -> None:
+        """Store real numbers as a value."""
+        if source in self._learned.constants and source not in self._refs:
+            return
+        constants = self._learned.constants
+        zeros = np.asarray(constants[zero]) if zero else np.zeros(1, np.uint8)
+        factor, point = whole_scale(np.asarray(constants[scale]), zeros, output)
+        unsigned = stored_type(zeros, output)
+        if source in self._floats:
+            self._add_input(source, output, factor, point, unsigned=unsigned)
+            return
+        ref = self._refs[source]
+        shape = self._values[ref.value].shape if isinstance(ref, (Real, Stored)) else (1, 1, 1)
+        if isinstance(ref, Pending):
+            shape = ref.shape
+        value = Value(
+            name=output, shape=shape, scale=float(factor), zero=point - 128 * unsigned, unsigned=unsigned
+        )
+        if isinstance(ref, Real):
+            before = self._values[ref.value]
+            if (before.scale, before.zero) == (value.scale, value.zero):
+                self._refs[output] = Stored(value=ref.value, order=ref.order)
+                return
+            ref = Pending(
+                kind=Table.kind,
+                node=output,
+                inputs=(ref.value,),
+                order=ref.order,
+                shape=before.shape,
+                fields={"function": "Requantize", "real": lambda real: real},
+            )
+        if not isinstance(ref, Pending):
+            raise UnsupportedError("it quantizes a tensor that is already quantized")
+        self._refs[source] = ref
+        self._close(source, output, value)
+
+    def _add_input(self, source: str, output: str, scale: np.float32, zero: int, *, unsigned: bool) -> None:
+        order = self._floats[source]
+        value = Value(
+            name=output,
+            shape=hwc(self._learned.shapes[source], order),
+            scale=float(scale),
+            zero=zero - 128 * unsigned,
+            unsigned=unsigned,
+        )
+        self._values[output] = value
+        self._inputs.append(output)
+        self._refs[output] = Stored(value=output, order=order)
+
+    def _close(self, source: str, output: str, quantization: Value) -> None:
+        """Add the operator that waits as ``source``; its results are stored as ``output``."""
+        ref = self._refs[source]
+        assert isinstance(ref, Pending)
+        value = replace(quantization, name=output, shape=ref.shape)
+        fields, low, high = dict(ref.fields), *map(int, quantize(np.array([ref.low, ref.high]), value))
+        if ref.kind == Table.kind:
+            fields["results"] = self._table(fields.pop("real"), self._values[ref.inputs[0]], value)
+        self._values[output] = value
+        inputs = ref.inputs
+        if ref.kind in ("concat", "max_pool"):
+            inputs = tuple(self._requantized(name, value, output) for name in inputs)
+        self._operators.append(
+            KINDS[ref.kind](name=ref.node, inputs=inputs, output=output, low=low, high=high, **fields)
+        )
+        self._refs[output] = Stored(value=output, order=ref.order)
+
+    def _requantized(self, name: str, like: Value, output: str) -> str:
+        """Return a value's name, or that of its copy with the scale of another."""
+        value = self._values[name]
+        if (value.scale, value.zero) == (like.scale, like.zero):
+            return name
+        copied = replace(like, name=f"{name}:{output}", shape=value.shape)
+        self._values[copied.name] = copied
+        table = self._table(lambda real: real, value, copied)
+        self._operators.append(
+            Table(name=copied.name, inputs=(name,), output=copied.name, function="Requantize", results=table)
+        )
+        return copied.name
+
+    def _table(self, real: Callable[[Array], Array], before: Value, after: Value) -> Array:
+        """Return the results of a function for all 256 stored values."""
+        stored = np.arange(-128, 128)
+        numbers = (stored - before.zero).astype(np.float32) * np.float32(before.scale)
+        return quantize(real(numbers), after)
+
+    def _constant_value(self, constant: Constant, shape: tuple[int, int, int]) -> str:
+        """Return the name of a value that holds a constant operand of an element-wise operator."""
+        scale, point = whole_scale(constant.scales, constant.zeros, "a constant operand")
+        unsigned = constant.stored.dtype == np.uint8
+        name = f"constant:{len(self._constants)}"
+        self._values[name] = Value(
+            name=name, shape=shape, scale=float(scale), zero=point - 128 * unsigned, unsigned=unsigned
+        )
+        stored = constant.stored.astype(np.int64) - 128 * unsigned
+        self._constants[name] = np.broadcast_to(stored.reshape(-1), shape).astype(np.int8)
+        return name

@@ -1,0 +1,363 @@
+"""ONNX's plain operators on real numbers behind integers: each returns the operator that awaits its scale."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from hw.network.graph.network import (
+    AveragePool,
+    Concat,
+    Convolution,
+    MaxPool,
+    Product,
+    Softmax,
+    Sum,
+    Value,
+    Window,
+)
+from hw.network.graph.refs import (
+    FLAT_CHW,
+    FLAT_HWC,
+    NCHW,
+    NHWC,
+    VECTOR,
+    Array,
+    Constant,
+    Pending,
+    Real,
+    order_after,
+)
+
+Shape = tuple[int, ...]
+
+
+class UnsupportedError(Exception):
+    """An operator, or one of its attributes, that has no counterpart on integers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One node with its operands."""
+
+    node: onnx.NodeProto
+    operands: Sequence[Real | Constant | Array | None]
+    values: Mapping[str, Value]
+    constants: Mapping[str, Any]  #: Of the model, by name.
+    output: Shape  #: Shape of the first result.
+    constant: Callable[[Constant, tuple[int, int, int]], str]  #: Makes a constant a value of the network.
+
+    @staticmethod
+    def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
+        """Return the attributes of a node by name."""
+        return {each.name: helper.get_attribute_value(each) for each in node.attribute}
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The node's attributes."""
+        return self.attributes_of(self.node)
+
+    @property
+    def name(self) -> str:
+        """The node's name, or its result's."""
+        return self.node.name or self.node.output[0]
+
+    def real(self, position: int = 0) -> tuple[Real, Value]:
+        """Return an operand that is a value of the network."""
+        operand = self.operands[position] if position < len(self.operands) else None
+        if not isinstance(operand, Real):
+            raise UnsupportedError(f"operand {position} is not a quantized tensor")
+        return operand, self.values[operand.value]
+
+    def pending(self, kind: str, inputs: tuple[str, ...], order: str, **fields: Any) -> Pending:
+        """Return the operator, with the shape of the node's result."""
+        flat = order in (FLAT_CHW, FLAT_HWC)
+        shape = self.values[inputs[0]].shape if flat else hwc(self.output, order)
+        return Pending(kind=kind, node=self.name, inputs=inputs, order=order, shape=shape, fields=fields)
+
+
+def hwc(shape: Shape, order: str) -> tuple[int, int, int]:
+    """Return height, width and channels of a model's shape; its batch must be 1."""
+    if len(shape) != len(order):
+        raise UnsupportedError(f"shape {shape}: 4 dimensions of an image, or 2 of a vector")
+    if shape[0] != 1:
+        raise UnsupportedError(f"a batch of {shape[0]}: one image a run")
+    by_name = dict(zip(order, shape, strict=True))
+    return by_name.get("H", 1), by_name.get("W", 1), by_name["C"]
+
+
+def view(node: onnx.NodeProto, order: str, before: Shape, after: Shape) -> str:
+    """Return the order of dimensions behind a view."""
+    if node.op_type == "Transpose":
+        permutation = Call.attributes_of(node).get("perm") or tuple(range(len(before)))[::-1]
+        return order_after(order, tuple(permutation), node.name or node.output[0])
+    if before == after:
+        return order
+    if len(after) == 2 and after[0] == 1:
+        if sum(extent > 1 for extent in before) <= 1:
+            return VECTOR
+        if order in (NCHW, NHWC):
+            return FLAT_CHW if order == NCHW else FLAT_HWC
+    if len(after) == 4 and after[0] == 1 and sum(extent > 1 for extent in (*before, *after)) <= 2:
+        return NHWC if after[1] == 1 else NCHW
+    raise UnsupportedError(
+        f"from shape {before} to {after}: only an image to a vector, and back from one pixel"
+    )
+
+
+def bounds(node: onnx.NodeProto, constants: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the bounds that a Relu or Clip sets."""
+    if node.op_type == "Relu":
+        return 0.0, math.inf
+    found = Call.attributes_of(node)
+    ends = [found.get("min", -math.inf), found.get("max", math.inf)]
+    for index, name in enumerate(node.input[1:3]):
+        if name:
+            if name not in constants:
+                raise UnsupportedError("a bound that is computed while it runs")
+            ends[index] = float(np.asarray(constants[name]).reshape(-1)[0])
+    return ends[0], ends[1]
+
+
+def _window(call: Call, kernel: Sequence[int], before: tuple[int, int], *, fits: bool) -> Window:
+    """Return the window of a convolution or pool; with ``fits`` its end pads grow to the stated result."""
+    found = call.attributes
+    strides = tuple(found.get("strides") or (1, 1))
+    dilations = tuple(found.get("dilations") or (1, 1))
+    if len(kernel) != 2:
+        raise UnsupportedError(f"a kernel of {len(kernel)} dimensions: 2")
+    top, left, bottom, right = found.get("pads") or (0, 0, 0, 0)
+    mode = found.get("auto_pad", b"NOTSET")
+    spans = [dilation * (size - 1) + 1 for size, dilation in zip(kernel, dilations, strict=True)]
+    after = call.output[2:]
+    lacks = [
+        max(0, (out - 1) * stride + span - size)
+        for out, stride, span, size in zip(after, strides, spans, before, strict=True)
+    ]
+    if mode in (b"SAME_UPPER", b"SAME_LOWER"):
+        up = mode == b"SAME_LOWER"
+        top, left = ((lack + up) // 2 for lack in lacks)
+        bottom, right = lacks[0] - top, lacks[1] - left
+    elif fits:
+        bottom, right = max(bottom, lacks[0] - top), max(right, lacks[1] - left)
+    return Window(
+        kernel=(kernel[0], kernel[1]),
+        strides=(strides[0], strides[1]),
+        dilations=(dilations[0], dilations[1]),
+        pads=(top, left, bottom, right),
+    )
+
+
+def _weights(operand: Real | Constant | Array | None) -> Constant:
+    if not isinstance(operand, Constant):
+        raise UnsupportedError("its weights are not quantized constants")
+    centered = operand.centered
+    if centered.min() < -128 or centered.max() > 127:
+        raise UnsupportedError("its weights less their zero point exceed int8")
+    return operand
+
+
+def _bias(call: Call, position: int, units: Array) -> Array:
+    """Return the bias in units of the sums; 0 where there is none."""
+    operand = call.operands[position] if position < len(call.operands) else None
+    if operand is None:
+        return np.zeros(len(units), np.int32)
+    if isinstance(operand, Real):
+        raise UnsupportedError("its bias is computed while it runs")
+    if isinstance(operand, Constant):
+        if np.allclose(np.broadcast_to(operand.scales, units.shape), units, rtol=1e-5):
+            bias = operand.centered.reshape(-1)
+        else:
+            bias = np.rint(operand.real.reshape(-1) / units)
+    elif operand.dtype.kind in "iu":  # of a QLinear operator
+        bias = np.asarray(operand).reshape(-1)
+    else:
+        bias = np.rint(np.asarray(operand, np.float64).reshape(-1) / units)
+    if np.abs(bias.astype(np.float64)).max(initial=0) > 2**31 - 1:
+        raise UnsupportedError("its bias exceeds int32")
+    return np.broadcast_to(bias.astype(np.int32), units.shape).copy()
+
+
+def _conv(call: Call) -> Pending:
+    source, before = call.real()
+    if source.order != NCHW:
+        raise UnsupportedError("its input is no image")
+    constant = _weights(call.operands[1])
+    weights = constant.centered.astype(np.int8)
+    if weights.ndim != 4:
+        raise UnsupportedError(f"weights of {weights.ndim} dimensions: 4")
+    scales = np.broadcast_to(constant.scales.astype(np.float32).reshape(-1), weights.shape[:1])
+    units = np.float64(before.scale) * scales.astype(np.float64)
+    return call.pending(
+        Convolution.kind,
+        (source.value,),
+        NCHW,
+        weights=weights.transpose(2, 3, 1, 0).copy(),
+        bias=_bias(call, 2, units),
+        weight_scales=scales.copy(),
+        window=_window(call, weights.shape[2:], before.shape[:2], fits=False),
+        groups=call.attributes.get("group", 1),
+    )
+
+
+def _product(call: Call, *, transposed: bool) -> Pending:
+    """Return a product of a vector and a constant matrix, as a convolution over the whole image."""
+    source, before = call.real()
+    height, width, channels = before.shape
+    constant = _weights(call.operands[1])
+    matrix = constant.centered.astype(np.int8)
+    if matrix.ndim != 2 or source.order == NCHW or source.order == NHWC:
+        raise UnsupportedError("a product that is no vector times a matrix")
+    if transposed:
+        matrix = matrix.T
+    columns = matrix.shape[1]
+    if source.order == FLAT_CHW:
+        weights = matrix.reshape(channels, height, width, columns).transpose(1, 2, 0, 3)
+    else:
+        weights = matrix.reshape(height, width, channels, columns)
+    scales = np.broadcast_to(constant.scales.astype(np.float32).reshape(-1), (columns,))
+    units = np.float64(before.scale) * scales.astype(np.float64)
+    return call.pending(
+        Convolution.kind,
+        (source.value,),
+        VECTOR,
+        weights=weights.copy(),
+        bias=_bias(call, 2, units),
+        weight_scales=scales.copy(),
+        window=Window(kernel=(height, width)),
+    )
+
+
+def _matmul(call: Call) -> Pending:
+    return _product(call, transposed=False)
+
+
+def _gemm(call: Call) -> Pending:
+    found = call.attributes
+    if found.get("alpha", 1.0) != 1 or found.get("beta", 1.0) != 1 or found.get("transA", 0):
+        raise UnsupportedError("alpha, beta or transA")
+    return _product(call, transposed=bool(found.get("transB", 0)))
+
+
+def _pair(kind: str) -> Callable[[Call], Pending]:
+    """Return the rule of an element-wise operator of two operands."""
+
+    def rule(call: Call) -> Pending:
+        reals = [each for each in call.operands if isinstance(each, Real)]
+        if not reals or len(call.operands) != 2:
+            raise UnsupportedError("no operand is a quantized tensor")
+        order = reals[0].order
+        names = []
+        for operand in sorted(call.operands, key=lambda each: not isinstance(each, Real)):
+            if isinstance(operand, Real):
+                if operand.order != order:
+                    raise UnsupportedError("operands of different orders of dimensions")
+                names.append(operand.value)
+            elif isinstance(operand, Constant):
+                channels = call.values[reals[0].value].shape[2]
+                names.append(call.constant(operand, _constant_shape(operand.stored.shape, order, channels)))
+            else:
+                raise UnsupportedError("an operand is not quantized")
+        shapes = [call.values[name].shape for name in names]
+        names.sort(key=lambda name: -call.values[name].elements)
+        pixel = (1, 1, shapes[0][2])
+        if shapes[0] != shapes[1] and pixel not in shapes and (1, 1, 1) not in shapes:
+            raise UnsupportedError(
+                f"shapes {shapes[0]} and {shapes[1]}: equal, or one pixel or element for all"
+            )
+        return call.pending(kind, tuple(names), order)
+
+    return rule
+
+
+def _constant_shape(shape: Shape, order: str, channels: int) -> tuple[int, int, int]:
+    """Return height, width and channels of a constant that is the same for all pixels."""
+    if order not in (NCHW, NHWC, VECTOR):
+        raise UnsupportedError("a constant beside a flattened image")
+    whole = (1,) * (len(order) - len(shape)) + tuple(shape)
+    found = hwc(whole, order)
+    if found not in ((1, 1, 1), (1, 1, channels)):
+        raise UnsupportedError(f"a constant of shape {shape}: one pixel or element for all")
+    return 1, 1, channels
+
+
+def _pool(kind: str) -> Callable[[Call], Pending]:
+    """Return the rule of a pool."""
+
+    def rule(call: Call) -> Pending:
+        source, before = call.real()
+        found = call.attributes
+        if source.order != NCHW:
+            raise UnsupportedError("its input is no image")
+        window = _window(call, found["kernel_shape"], before.shape[:2], fits=True)
+        fields: dict[str, Any] = {"window": window}
+        if kind == AveragePool.kind:
+            fields["counts_pads"] = bool(found.get("count_include_pad", 0))
+            if fields["counts_pads"] and found.get("ceil_mode", 0):
+                raise UnsupportedError("ceil_mode with count_include_pad")
+        if found.get("storage_order", 0) or len(call.node.output) > 1:
+            raise UnsupportedError("indices of the greatest values")
+        return call.pending(kind, (source.value,), NCHW, **fields)
+
+    return rule
+
+
+def _global_average(call: Call) -> Pending:
+    source, before = call.real()
+    order = source.order
+    if order not in (NCHW, NHWC) or call.attributes.get("channels_last", 0) != (order == NHWC):
+        raise UnsupportedError("its input is no image")
+    return call.pending(AveragePool.kind, (source.value,), order, window=Window(kernel=before.shape[:2]))
+
+
+def _reduce_mean(call: Call) -> Pending:
+    source, before = call.real()
+    axes = call.attributes.get("axes")
+    if axes is None and len(call.node.input) > 1:
+        axes = np.asarray(call.constants[call.node.input[1]]).reshape(-1)
+    image = {axis for axis, letter in enumerate(source.order) if letter in "HW"}
+    if source.order not in (NCHW, NHWC) or {int(axis) % 4 for axis in axes or ()} != image:
+        raise UnsupportedError("a mean over other dimensions than height and width")
+    order = source.order if call.attributes.get("keepdims", 1) else VECTOR
+    return call.pending(AveragePool.kind, (source.value,), order, window=Window(kernel=before.shape[:2]))
+
+
+def _concat(call: Call) -> Pending:
+    reals = [call.real(position)[0] for position in range(len(call.operands))]
+    order = reals[0].order
+    axis = call.attributes.get("axis", 1)
+    if len({real.order for real in reals}) > 1 or order not in (NCHW, NHWC, VECTOR):
+        raise UnsupportedError("operands of different orders of dimensions")
+    if order[axis % len(order)] != "C":
+        raise UnsupportedError("along another dimension than the channels")
+    return call.pending(Concat.kind, tuple(real.value for real in reals), order)
+
+
+def _softmax(call: Call) -> Pending:
+    source, _ = call.real()
+    order = source.order
+    axis = call.attributes.get("axis", -1)
+    if order not in (NCHW, NHWC, VECTOR) or order[axis % len(order)] != "C":
+        raise UnsupportedError("over another dimension than the channels")
+    return call.pending(Softmax.kind, (source.value,), order)
+
+
+PLAIN: dict[str, Callable[[Call], Pending]] = {
+    "Conv": _conv,
+    "MatMul": _matmul,
+    "Gemm": _gemm,
+    "Add": _pair(Sum.kind),
+    "Mul": _pair(Product.kind),
+    "MaxPool": _pool(MaxPool.kind),
+    "AveragePool": _pool(AveragePool.kind),
+    "GlobalAveragePool": _global_average,
+    "ReduceMean": _reduce_mean,
+    "Concat": _concat,
+    "Softmax": _softmax,
+}

@@ -1,0 +1,145 @@
+"""The sweep: steps of the matrix array, each with its pixel, when pixel, weights and room are there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.network.matrix.config import MatrixConfig
+from hw.network.matrix.feed_command import TABLE_ENTRIES
+from hw.network.matrix.layouts import MatrixStep
+from hw.network.matrix.result_walk import ResultOrder
+
+
+class SweepCommand(data.StructLayout):
+    """Blocks, column tiles, k tiles and steps of a command."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "order": ResultOrder(),
+                "k_tiles": range(TABLE_ENTRIES + 1),  #: At least 1.
+                "two": 1,  #: Two pixels a step.
+            }
+        )
+
+
+class MatrixSweep(wiring.Component):
+    """For each block, column tile, k tile and step of a command: one step of the array.
+
+    Behaviour
+    ---------
+    A step a cycle while words of the feeds are valid.  A k tile's first step waits until its weights are
+    loaded, a last k tile's steps for room in the drain.  The next command is taken in the cycle after the
+    last step.
+    """
+
+    def __init__(self, config: MatrixConfig) -> None:
+        self._config = config
+        word = data.ArrayLayout(8, config.inputs)
+        super().__init__(
+            {
+                "command": In(stream.Signature(SweepCommand())),
+                "words": In(stream.Signature(word)).array(2),  #: Of both feeds.
+                "loaded": In(1),  #: `MatrixArray.loaded`.
+                "room": In(1),  #: `Drain.room`.
+                "step": Out(MatrixStep(config)),
+                "taken": Out(1),  #: A result will come, for `Drain.taken`.
+                "waits_pixels": Out(1),  #: A step waits for its pixel.
+                "waits_weights": Out(1),  #: It has its pixel and waits for its weights.
+                "waits_room": Out(1),  #: It has both and waits for the drain.
+                "busy": Out(1),  #: A step in this cycle.
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Four nested counters, and the conditions of a step."""
+        m = Module()
+        now = Signal(SweepCommand())
+        order = now.order
+        active = Signal()
+        accept = self.command.valid & self.command.ready
+        m.d.comb += self.command.ready.eq(~active)
+
+        left = Signal.like(order.steps)
+        k_left = Signal.like(now.k_tiles)
+        n_left = Signal.like(order.n_tiles)
+        blocks_left = Signal.like(order.blocks)
+        first_step = Signal()
+        last_step = Signal()
+        first_k = Signal()
+        last_k = Signal()
+        last_n = Signal()
+        last_block = Signal()
+        pixel = Signal(range(self._config.block_pixels))
+
+        pixels = Signal()
+        weights = Signal()
+        room = Signal()
+        fire = Signal()
+        m.d.comb += [
+            pixels.eq(self.words[0].valid & (self.words[1].valid | ~now.two)),
+            weights.eq(self.loaded | ~first_step),
+            room.eq(self.room | ~last_k),
+            fire.eq(active & pixels & weights & room),
+            self.words[0].ready.eq(fire),
+            self.words[1].ready.eq(fire & now.two),
+            self.step.valid.eq(fire),
+            self.step.pixel.eq(pixel),
+            self.step.first.eq(first_k),
+            self.step.last.eq(last_k),
+            self.step.adopt.eq(fire & first_step),
+            self.step.parameters.eq(first_k),
+            self.step.two.eq(now.two),
+            self.taken.eq(fire & last_k),
+            self.busy.eq(fire),
+            self.waits_pixels.eq(active & ~pixels),
+            self.waits_weights.eq(active & pixels & ~weights),
+            self.waits_room.eq(active & pixels & weights & ~room),
+        ]
+
+        def restart(steps: Any) -> list[Any]:
+            return [left.eq(steps - 1), last_step.eq(steps == 1), first_step.eq(1), pixel.eq(0)]
+
+        def begin_tile(tiles: Any) -> list[Any]:
+            return [k_left.eq(tiles - 1), last_k.eq(tiles == 1), first_k.eq(1)]
+
+        steps = Mux(last_block, order.last_steps, order.steps)
+        with m.If(fire):
+            m.d.sync += [
+                left.eq(left - 1),
+                last_step.eq(left == 1),
+                first_step.eq(0),
+                pixel.eq(pixel + 1),
+            ]
+            with m.If(last_step):
+                m.d.sync += [*restart(steps), k_left.eq(k_left - 1), last_k.eq(k_left == 1), first_k.eq(0)]
+                with m.If(last_k):
+                    m.d.sync += [*begin_tile(now.k_tiles), n_left.eq(n_left - 1), last_n.eq(n_left == 1)]
+                    with m.If(last_n):
+                        m.d.sync += [
+                            n_left.eq(order.n_tiles - 1),
+                            last_n.eq(order.n_tiles == 1),
+                            blocks_left.eq(blocks_left - 1),
+                            last_block.eq(blocks_left == 1),
+                            *restart(Mux(blocks_left == 1, order.last_steps, order.steps)),
+                        ]
+                        with m.If(last_block):
+                            m.d.sync += active.eq(0)
+        with m.If(accept):
+            given = self.command.payload
+            single = given.order.blocks == 1
+            m.d.sync += [
+                now.eq(given),
+                active.eq(1),
+                *begin_tile(given.k_tiles),
+                n_left.eq(given.order.n_tiles - 1),
+                last_n.eq(given.order.n_tiles == 1),
+                blocks_left.eq(given.order.blocks - 1),
+                last_block.eq(single),
+                *restart(Mux(single, given.order.last_steps, given.order.steps)),
+            ]
+        return m

@@ -1,0 +1,186 @@
+"""The matrix unit: feeds, weights, array and drain behind one command.
+
+::
+
+    commands ---> feeds (1 or 2) --> sweep --> array --> drain --> scratchpad
+    tap tiles --> (from scratchpad)    |         |         |
+    weights ----> ports -> packets ----+---------+     residual
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.lib import axi
+from hw.lib.place import Placer
+from hw.network.matrix.array import MatrixArray
+from hw.network.matrix.config import MatrixConfig
+from hw.network.matrix.drain import Drain
+from hw.network.matrix.drain_command import DrainCommand
+from hw.network.matrix.drain_lanes import TableWrite
+from hw.network.matrix.feed import PixelFeed
+from hw.network.matrix.feed_command import TABLE_ENTRIES, FeedCommand, TileEntry
+from hw.network.matrix.packet_kinds import PacketKinds, PacketRun
+from hw.network.matrix.sweep import MatrixSweep
+from hw.network.matrix.weight_stream import WeightPass, WeightStream
+from hw.network.scratchpad.reader import GranuleReadPort
+from hw.network.scratchpad.shape import GranuleShape
+from hw.network.scratchpad.writer import GranuleWritePort
+
+#: Bits of an address in memory.
+_ADDRESS_BITS = 64
+
+
+class UnitCommand(data.StructLayout):
+    """A matrix command in the unit's parts; the second feed has work only at two pixels a cycle."""
+
+    def __init__(self, shape: GranuleShape) -> None:
+        super().__init__(
+            {
+                "feeds": data.ArrayLayout(FeedCommand(shape), 2),
+                "k_tiles": range(TABLE_ENTRIES + 1),
+                "two": 1,
+                "drain": DrainCommand(shape),
+            }
+        )
+
+
+class UnitEntry(data.StructLayout):
+    """A row of the tap table; ``two``: for both feeds."""
+
+    def __init__(self, shape: GranuleShape) -> None:
+        super().__init__({"entry": TileEntry(shape), "two": 1})
+
+
+class UnitWeights(data.StructLayout):
+    """The packets of a command, as words of the ports and as packets."""
+
+    def __init__(self) -> None:
+        super().__init__({"words": WeightPass(), "run": PacketRun()})
+
+
+class MatrixUnit(wiring.Component):
+    """Executes one command after the other.
+
+    Behaviour
+    ---------
+    Weights and tap tiles run ahead of the commands.  A command is taken when the one before is done.
+    """
+
+    def __init__(self, shape: GranuleShape, config: MatrixConfig, placer: Placer) -> None:
+        self._shape, self._config, self._placer = shape, config, placer
+        width = config.packet_bits // config.ports
+        super().__init__(
+            {
+                "command": In(stream.Signature(UnitCommand(shape))),
+                "entry": In(stream.Signature(UnitEntry(shape))),  #: Of this command and those after it.
+                "weights": In(stream.Signature(UnitWeights())),  #: Of all commands, in order.
+                "bases": In(_ADDRESS_BITS).array(config.ports),  #: Of the weights in each port's memory.
+                "table": In(TableWrite()),  #: See `Drain.table`.
+                #: Of the feeds and the residual.
+                "read": Out(GranuleReadPort(shape)).array(3),
+                "write": Out(GranuleWritePort(shape)),
+                "axi": Out(axi.ReadSignature(data_width=width, addr_width=_ADDRESS_BITS)).array(config.ports),
+                "done": Out(1),  #: One-cycle pulse: the command's results are in the scratchpad.
+                "busy": Out(1),  #: The array takes a step in this cycle.
+                #: Causes of a cycle without a step, the first that holds: no pixel, no weights, no room.
+                "waits": Out(data.StructLayout({"pixels": 1, "weights": 1, "room": 1})),
+                "bytes_moved": Out(48).array(config.ports),  #: Of the weights, since reset.
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Connect the parts."""
+        m = Module()
+        shape, config = self._shape, self._config
+        m.submodules.sweep = sweep = MatrixSweep(config)
+        m.submodules.array = array = MatrixArray(config, placer=self._placer)
+        m.submodules.drain = drain = Drain(shape, self._placer, columns=config.columns)
+        m.submodules.weight_stream = weights = WeightStream(
+            ports=config.ports, width=config.packet_bits // config.ports
+        )
+        m.submodules.kinds = kinds = PacketKinds()
+        feeds = []
+        for n in range(2):
+            m.submodules[f"feed_{n}"] = feed = PixelFeed(shape)
+            connect(m, feed.read, flipped(self.read[n]))
+            m.d.comb += [
+                sweep.words[n].valid.eq(feed.o.valid),
+                Value.cast(sweep.words[n].payload).eq(feed.o.payload),
+                feed.o.ready.eq(sweep.words[n].ready),
+                Value.cast(array.x[n]).eq(feed.o.payload),
+            ]
+            feeds.append(feed)
+        self._commands(m, feeds, sweep, drain)
+        self._entries(m, feeds)
+        self._packets(m, weights, kinds, array)
+        m.d.comb += [
+            sweep.loaded.eq(array.loaded),
+            sweep.room.eq(drain.room),
+            array.step.eq(sweep.step),
+            drain.taken.eq(sweep.taken),
+            drain.valid.eq(array.valid),
+            drain.i.eq(array.o),
+            drain.table.eq(self.table),
+            self.done.eq(drain.done),
+            self.busy.eq(sweep.busy),
+            self.waits.pixels.eq(sweep.waits_pixels),
+            self.waits.weights.eq(sweep.waits_weights),
+            self.waits.room.eq(sweep.waits_room),
+        ]
+        connect(m, drain.read, flipped(self.read[2]))
+        connect(m, drain.write, flipped(self.write))
+        return m
+
+    def _commands(self, m: Module, feeds: list[PixelFeed], sweep: MatrixSweep, drain: Drain) -> None:
+        """Send each part its command, in one cycle."""
+        given = self.command.payload
+        parts = [feeds[0].command, sweep.command, drain.command]
+        ready = Cat(part.ready for part in parts).all() & feeds[1].command.ready
+        m.d.comb += [
+            self.command.ready.eq(ready),
+            *(part.valid.eq(self.command.valid & ready) for part in parts),
+            feeds[1].command.valid.eq(self.command.valid & ready & given.two),
+            *(feed.command.payload.eq(given.feeds[n]) for n, feed in enumerate(feeds)),
+            sweep.command.payload.order.eq(given.drain.order),
+            sweep.command.payload.k_tiles.eq(given.k_tiles),
+            sweep.command.payload.two.eq(given.two),
+            drain.command.payload.eq(given.drain),
+        ]
+
+    def _entries(self, m: Module, feeds: list[PixelFeed]) -> None:
+        """Send a tap tile to the first feed, or to both."""
+        given = self.entry.payload
+        first, second = (feed.entry for feed in feeds)
+        both = first.ready & (second.ready | ~given.two)
+        m.d.comb += [
+            self.entry.ready.eq(both),
+            first.valid.eq(self.entry.valid & both),
+            second.valid.eq(self.entry.valid & both & given.two),
+            first.payload.eq(given.entry),
+            second.payload.eq(given.entry),
+        ]
+
+    def _packets(self, m: Module, weights: WeightStream, kinds: PacketKinds, array: MatrixArray) -> None:
+        """Read the packets, and tell the array their kinds."""
+        # One entry goes to two parts, each when it is ready.
+        sent = Signal(2)
+        parts = ((weights.i, self.weights.payload.words), (kinds.i, self.weights.payload.run))
+        accepted = Cat(part.valid & part.ready for part, _ in parts) | sent
+        m.d.comb += self.weights.ready.eq(accepted.all())
+        for n, (part, payload) in enumerate(parts):
+            m.d.comb += [part.valid.eq(self.weights.valid & ~sent[n]), part.payload.eq(payload)]
+        with m.If(self.weights.valid):
+            m.d.sync += sent.eq(accepted & ~accepted.all().replicate(2))
+        connect(m, kinds.o, array.kind)
+        connect(m, weights.o, array.packet)
+        for n in range(self._config.ports):
+            m.d.comb += [
+                weights.bases[n].eq(self.bases[n]),
+                self.bytes_moved[n].eq(weights.bytes_moved[n]),
+            ]
+            connect(m, weights.axi[n], flipped(self.axi[n]))

@@ -1,0 +1,103 @@
+"""A command of the vector unit in bits, and the rows of its tables."""
+
+from __future__ import annotations
+
+from amaranth.hdl import ShapeLike, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import Out
+
+from hw.lib.arithmetic.float_scale import EXPONENT_BITS, MULTIPLIER_BITS
+from hw.network.vector.config import VectorConfig
+
+#: Bits of counts of rows, columns and words; of taps of a window, down or across; of a softmax's channels.
+COUNT_BITS, TAP_BITS, CHANNEL_BITS = 14, 8, 13
+#: Shape of rows and columns of an image, which may lie outside.
+COORDINATE = signed(16)
+#: Bits of the factors of an addition, and least shift of its sum; `SHIFT_BITS` bits count from there.
+FACTOR_BITS, LEAST_SHIFT, SHIFT_BITS = 26, 9, 4
+#: Bits of the steps of a softmax's result, and of an exponential.
+STEPS_BITS, EXPONENTIAL_BITS = 27, 20
+
+
+class RowWrite(wiring.Signature):
+    """A write port of a table, seen from its user."""
+
+    def __init__(self, rows: int, shape: ShapeLike) -> None:
+        super().__init__({"enable": Out(1), "row": Out(range(rows)), "data": Out(shape)})
+
+
+class TapRow(data.StructLayout):
+    """A row of a window: what it adds to address, row and column of a pixel."""
+
+    def __init__(self, config: VectorConfig) -> None:
+        address = config.shape.granule_address_bits
+        super().__init__({"offset": address, "row": COORDINATE, "column": COORDINATE})
+
+
+class ScaleRow(data.StructLayout):
+    """A factor of `hw.lib.arithmetic.float_scale`."""
+
+    def __init__(self) -> None:
+        super().__init__({"multiplier": MULTIPLIER_BITS, "exponent": EXPONENT_BITS})
+
+
+class Walk(data.StructLayout):
+    """A number that follows the loops: where it starts, and what each round of a loop adds."""
+
+    def __init__(self, shape: ShapeLike) -> None:
+        super().__init__(dict.fromkeys(("start", "row", "outer", "inner", "column"), shape))
+
+
+class VectorFields(data.StructLayout):
+    """A command.
+
+    Its loops, the outermost first: ``rows``, ``outer``, ``passes``, ``inner``, ``columns``, ``taps``.  The
+    last two make a window.  ``outer`` and ``inner`` are words and pixels of a row, or with ``words_inner``
+    the other way round.
+    """
+
+    def __init__(self, config: VectorConfig) -> None:
+        address = config.shape.granule_address_bits
+        super().__init__(
+            {
+                "kind": 3,  #: A `VectorKind`.
+                "rows": COUNT_BITS,
+                "outer": COUNT_BITS,
+                "passes": 2,
+                "inner": COUNT_BITS,
+                "columns": TAP_BITS,  #: Steps across the window, of one column or of two.
+                "taps": TAP_BITS,
+                "first": Walk(address),  #: Of the first operand, or the first column of a step.
+                "second": Walk(address),
+                "target": Walk(address),
+                "column": Walk(COORDINATE),  #: Column in the image.
+                "stride_y": COUNT_BITS,
+                "height": COUNT_BITS,
+                "width": COUNT_BITS,
+                "words_inner": 1,
+                "last_enable": config.granules,  #: Granules of a pixel's last word.
+                "first_tap": range(config.taps),
+                "reads_second": 1,
+                "pairs": 1,  #: The second operand is the window's next column, not a tensor of its own.
+                "pair_step": COORDINATE,  #: Columns of the image to it.
+                "odd": 1,  #: The last step has one column.
+                #: A window begins with the columns that the one before kept; the row's first has no result.
+                "reuses": 1,
+                "keep_column": TAP_BITS,  #: Step from which on columns are kept.
+                "keep_second": 1,  #: Of this step, only the second column.
+                "zero_first": 8,
+                "zero_second": 8,
+                "zero": 8,
+                "low": 8,
+                "high": 8,
+                "factor_first": FACTOR_BITS,
+                "factor_second": FACTOR_BITS,
+                "shift": SHIFT_BITS,
+                "scale": range(config.scales),
+                "counted": 1,  #: The scale's row depends on the elements of the window in the image.
+                "table": range(config.tables),
+                "exponential": range(config.exponentials),
+                "channels": CHANNEL_BITS,
+                "steps": STEPS_BITS,
+            }
+        )

@@ -1,0 +1,206 @@
+# amaranth: UnusedElaboratable=no
+"""The drain: bytes in the scratchpad equal a naive drain's, whatever holds it back."""
+
+import random
+
+import numpy as np
+import pytest
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import connect
+
+from hw.lib.place import InlinePlacer
+from hw.network.commands import Addition, Bounds, MatrixCommand, Source, Target
+from hw.network.graph.integers import rounded_shift
+from hw.network.matrix.drain import Drain
+from hw.network.matrix.drain_command import drain_command
+from hw.network.scratchpad.scratchpad import GranuleScratchpad
+from hw.network.scratchpad.shape import GranuleShape
+from tests.support.gateware.streams import Side, exchange_within, put, seeds, simulate
+
+SHAPE = GranuleShape(banks=4, rows=32, granule_bits=32, memory="block")
+BYTES = SHAPE.granule_bits // 8
+GRANULES = SHAPE.words * SHAPE.granules
+WORD = BYTES * SHAPE.granules
+
+
+class Bench(wiring.Component):
+    """A drain on a scratchpad, beside another reader and writer."""
+
+    def __init__(self):
+        self.drain = Drain(SHAPE, InlinePlacer(), columns=WORD)
+        self.scratchpad = GranuleScratchpad(SHAPE, InlinePlacer(), readers=2, writers=2)
+        super().__init__({})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.scratchpad = self.scratchpad
+        m.submodules.drain = self.drain
+        connect(m, self.drain.read, self.scratchpad.read[0])
+        connect(m, self.drain.write, self.scratchpad.write[0])
+        return m
+
+
+BENCH = Bench()
+
+
+def drawn_command(rng):
+    """Return a command, its table, and its results as int8 of shape ``(pixels, bytes of a pixel)``."""
+    halves = rng.random() < 0.3
+    granules = rng.randint(1, 2) if halves else rng.choice([1, 2, 4, 5, 7, 8, 11])
+    rows, columns = rng.randint(1, 4), rng.randint(1, 5)
+    if halves and rows * columns < 2:
+        columns = 3
+    pitch = granules if halves else granules + rng.choice([0, 0, 1, 4])
+    pixels = rows * columns
+    base = rng.randrange(GRANULES // 2 - pixels * pitch)
+    target = Target(
+        base=base,
+        pitch=pitch,
+        granules=granules,
+        zero=rng.randint(-128, 127),
+        low=rng.choice([-128, rng.randint(-128, 0)]),
+        high=rng.choice([127, rng.randint(0, 127)]),
+    )
+    residual = addition = None
+    if rng.random() < 0.5:
+        across = granules if halves else granules + rng.choice([0, 3])
+        residual = Source(
+            base=GRANULES // 2 + rng.randrange(GRANULES // 2 - pixels * across - 4),
+            across=across,
+            down=across * columns,
+            zero=rng.randint(-128, 127),
+        )
+        factors = [rng.randrange(1 << 26) for _ in range(2)]
+        if rng.random() < 0.5:  # many ties
+            factors = [1 << rng.randint(22, 24) for _ in range(2)]
+        addition = Addition(first=factors[0], second=factors[1], shift=24)
+    command = MatrixCommand(
+        rows=rows,
+        columns=columns,
+        source=Source(base=0),
+        bounds=Bounds(height=1, width=1),
+        first_tap=0,
+        taps=1,
+        column_tiles=-(-granules // SHAPE.granules),
+        target=target,
+        halves=halves,
+        weights=0,
+        residual=residual,
+        addition=addition,
+        sum_target=(rng.randint(-128, 127), rng.choice([-128, -3]), rng.choice([127, 99])),
+        table=rng.choice([-1, 0]),
+    )
+    table = [rng.randint(-128, 127) for _ in range(256)]
+    results = np.array([[rng.randint(-128, 127) for _ in range(granules * BYTES)] for _ in range(pixels)])
+    return command, table, results
+
+
+def words_of(command, results):
+    """Return the words of the array in its order: by column tile, then pixel or pair of pixels."""
+    rng = random.Random(0)
+    width = WORD // 2 if command.halves else WORD
+    each = 2 if command.halves else 1
+    words = []
+    for tile in range(command.column_tiles):
+        for first in range(0, len(results), each):
+            word = []
+            for pixel in range(first, first + each):
+                part = (
+                    results[pixel][tile * width : (tile + 1) * width].tolist() if pixel < len(results) else []
+                )
+                word += part + [rng.randint(-128, 127) for _ in range(width - len(part))]
+            words.append(word)
+    return words
+
+
+def drain(command, table, results, memory):
+    """Drain into ``memory``, granules of bytes."""
+    target = command.target
+    stored = np.clip(results, target.low, target.high)
+    if command.residual is not None:
+        source = command.residual
+        other = np.stack(
+            [
+                memory[source.base + p * source.across :][: target.granules].ravel()
+                for p in range(len(results))
+            ]
+        )
+        total = (stored - target.zero) * command.addition.first
+        total += (other.astype(int) - source.zero) * command.addition.second
+        zero, low, high = command.sum_target
+        stored = np.clip(rounded_shift(total, 24) + zero, low, high)
+    if command.table >= 0:
+        stored = np.array(table)[stored + 128]
+    for pixel, part in enumerate(stored.astype(np.int8)):
+        at = target.base + pixel * target.pitch
+        memory[at : at + target.granules] = part.reshape(-1, BYTES)
+
+
+def run(commands, *, stall, busy, seed):
+    """Run commands one after the other on a scratchpad; return it before and after."""
+    dut = BENCH
+    drawn = np.random.default_rng(seed)
+    memory = drawn.integers(-128, 128, (GRANULES, BYTES), dtype=np.int8)
+    numbers = memory.copy().view(np.uint32)[:, 0].tolist()
+    rng = random.Random(seed)
+    found = []
+
+    async def array(ctx, words):
+        """Send results some cycles after they were announced."""
+        pending = []
+        words = list(words)
+        while words or pending:
+            announce = bool(words) and rng.random() >= stall and ctx.get(dut.drain.room)
+            ctx.set(dut.drain.taken, announce)
+            if announce:
+                pending.append((7, words.pop(0)))
+            arrives = bool(pending) and pending[0][0] == 0
+            ctx.set(dut.drain.valid, arrives)
+            if arrives:
+                ctx.set(dut.drain.i, pending.pop(0)[1])
+            pending = [(max(0, left - 1), word) for left, word in pending]
+            await ctx.tick()
+        ctx.set(dut.drain.valid, 0)
+        ctx.set(dut.drain.taken, 0)
+
+    async def bench(ctx):
+        first = dut.scratchpad.write[1]
+        writes = [{"address": at, "enable": 15, "data": numbers[at : at + 4]} for at in range(0, GRANULES, 4)]
+        await put(ctx, first.write, writes)
+        while not ctx.get(first.idle):
+            await ctx.tick()
+        for command, table, results in commands:
+            for index, result in enumerate(table if command.table >= 0 else []):
+                ctx.set(dut.drain.table, {"valid": 1, "index": index, "result": result})
+                await ctx.tick()
+            ctx.set(dut.drain.table, {"valid": 0, "index": 0, "result": 0})
+            await put(ctx, dut.drain.command, [drain_command(command, tile_granules=SHAPE.granules)])
+            await array(ctx, words_of(command, results))
+            for _ in range(200):
+                if ctx.get(dut.drain.done):
+                    break
+                await ctx.tick()
+            else:
+                raise AssertionError("the drain is not done")
+            await ctx.tick()
+        port = dut.scratchpad.read[1]
+        asked = [{"address": at, "enable": 15} for at in range(0, GRANULES, 4)]
+        sides = {"asked": Side(port.request, items=asked), "answered": Side(port.response, count=len(asked))}
+        await exchange_within(ctx, sides, seed=seed)
+        found.extend(sides["answered"].received)
+
+    simulate(dut, bench)
+    after = np.array([word["data"] for word in found], np.uint32).reshape(-1, 1).view(np.int8)
+    return memory, after.reshape(GRANULES, BYTES)
+
+
+@pytest.mark.parametrize("stall", [0.0, 0.6])
+@pytest.mark.parametrize("seed", seeds(2, 20))
+def test_bytes_equal_a_naive_drain(stall, seed):
+    rng = random.Random(seed)
+    commands = [drawn_command(rng) for _ in range(8)]
+    memory, after = run(commands, stall=stall, busy=0, seed=seed)
+    for command, table, results in commands:
+        drain(command, table, results, memory)
+    assert (after == memory).all()

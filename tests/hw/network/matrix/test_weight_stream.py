@@ -1,0 +1,66 @@
+# amaranth: UnusedElaboratable=no
+"""The weight stream: every beat in program order, whatever memory and array do."""
+
+import random
+
+import pytest
+
+from hw.network.matrix.weight_stream import WeightStream
+from tests.support.gateware.axi_memory import AxiMemory, untouched
+from tests.support.gateware.streams import STALLS, Side, exchange_within, seeds, simulate
+
+PORTS, WIDTH = 3, 64
+BYTES = WIDTH // 8
+BASES = [0x1000, 0x20_0040, 0x7_0008]
+
+
+def drawn_passes(rng):
+    return [
+        {"first": rng.randrange(500), "words": rng.choice([1, 3, 16, 40]), "passes": rng.choice([1, 1, 2, 3])}
+        for _ in range(6)
+    ]
+
+
+def beats_of(entry):
+    """Return the beats of an entry, from the bytes that memory holds."""
+    beats = []
+    for _ in range(entry["passes"]):
+        for word in range(entry["first"], entry["first"] + entry["words"]):
+            stored = bytes(untouched(base + word * BYTES + n) for base in BASES for n in range(BYTES))
+            beats.append(int.from_bytes(stored, "little"))
+    return beats
+
+
+def run(entries, *, stall, memory_stall, latency, seed):
+    dut = WeightStream(ports=PORTS, width=WIDTH)
+    memories = [
+        AxiMemory(port, stall=memory_stall, latency=latency, seed=seed + n) for n, port in enumerate(dut.axi)
+    ]
+    wanted = [beat for entry in entries for beat in beats_of(entry)]
+    sides = {
+        "entries": Side(dut.i, items=entries, stall=stall),
+        "beats": Side(dut.o, count=len(wanted), stall=stall),
+    }
+
+    async def bench(ctx):
+        for port, base in zip(dut.bases, BASES, strict=True):
+            ctx.set(port, base)
+        await exchange_within(ctx, sides, seed=seed)
+
+    simulate(dut, bench, background=[each for memory in memories for each in memory.testbenches()])
+    return sides["beats"], wanted
+
+
+@pytest.mark.parametrize("stall", STALLS)
+@pytest.mark.parametrize("seed", seeds(1, 8))
+def test_beats_in_program_order(stall, seed):
+    entries = drawn_passes(random.Random(seed))
+    found, wanted = run(entries, stall=stall, memory_stall=stall / 2, latency=(1, 12), seed=seed)
+    assert found.received == wanted
+
+
+def test_a_beat_a_cycle_across_passes_and_entries():
+    entries = [{"first": 8 * n, "words": 40, "passes": 2} for n in range(4)]
+    found, wanted = run(entries, stall=0, memory_stall=0, latency=(5, 5), seed=0)
+    assert found.received == wanted
+    assert found.cycles[-1] - found.cycles[0] == len(wanted) - 1

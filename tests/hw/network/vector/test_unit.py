@@ -1,0 +1,105 @@
+# amaranth: UnusedElaboratable=no
+"""Commands of every kind in gates, equal to the golden model of programs on every byte of the scratchpad."""
+
+import functools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hw.network.commands import Bounds, TapTile, VectorKind
+from tests.hw.network.vector.bench import GRANULES, execute, run, unit_of
+from tests.hw.network.vector.drawn import Drawn
+from tests.hw.network.vector.memory import NaiveScratchpad
+from tests.support.gateware.streams import hash_seed, simulate
+
+#: Compiled once: runs of one unit share its simulator.
+unit_of = functools.cache(unit_of)
+
+#: Lanes, share of cycles in which a port does not move, seed; those of `make test` first.
+_POINTS = [(16, 0.0, 0), (32, 0.6, 1), (32, 0.3, 2)]
+_SOAK = [(lanes, stall, seed) for lanes in (16, 32, 64) for stall in (0.0, 0.3, 0.8) for seed in range(3, 13)]
+
+
+@pytest.mark.parametrize(
+    ("lanes", "stall", "seed"), [*_POINTS, *(pytest.param(*p, marks=pytest.mark.soak) for p in _SOAK)]
+)
+def test_programs_equal_the_golden_model(lanes, stall, seed):
+    drawn = Drawn(hash_seed(seed, f"{lanes} {stall}"))
+    kinds = [*VectorKind, *drawn.rng.choices(list(VectorKind)[:5], k=6)]
+    drawn.rng.shuffle(kinds)
+    program = drawn.program([drawn.command(kind) for kind in kinds])
+    memory = drawn.memory()
+    found = run(unit_of(lanes), program, memory, stall=stall, seed=seed)
+    wrong = np.argwhere(found.memory != program.expected(memory))
+    assert not len(wrong), f"{len(wrong)} bytes differ, the first at granule and byte {wrong[0]}"
+    assert found.busy == sum(found.cycles) - len(kinds)
+    # Without stalls only the first words are waited for.
+    assert (found.waits_read > 20 * len(kinds)) == (stall > 0)
+
+
+def test_stalls_have_a_cause():
+    """A port that does not move shows in its own counter."""
+    drawn = Drawn(2)
+    command = drawn.command(VectorKind.ADD)
+    target = replace(command.target, granules=10, pitch=10)
+    program = drawn.program([replace(command, rows=1, columns=6, target=target)])
+    memory = drawn.memory()
+    free, slow_reads, slow_writes = (
+        run(unit_of(16), program, memory, read_stall=read, write_stall=write, seed=1)
+        for read, write in ((0.0, 0.0), (0.9, 0.0), (0.0, 0.95))
+    )
+    assert free.waits_write == slow_reads.waits_write == 0
+    assert slow_reads.waits_read > 2 * free.waits_read
+    assert slow_writes.waits_write > 100 > slow_writes.waits_read == free.waits_read
+
+
+def test_a_table_may_be_written_anew():
+    """The lanes hold a table from command to command, but not its old results."""
+    unit = unit_of(16)
+    drawn = Drawn(4)
+    command = replace(drawn.command(VectorKind.TABLE), table=0)
+    programs = [drawn.program([command, command])]
+    drawn.tables = drawn.tables[1:]
+    programs.append(drawn.program([command]))
+    pad = NaiveScratchpad(drawn.memory(), latency=12, stalls=(0.0, 0.0), seed=0)
+    expected, cycles = pad.granules.copy(), []
+
+    async def main(ctx):
+        for program in programs:
+            cycles.append(await execute(ctx, unit, program))
+
+    simulate(unit, main, background=[pad.serve(unit)])
+    for program in programs:
+        expected = program.expected(expected)
+    assert (pad.granules == expected).all()
+    assert cycles[0][1] < cycles[0][0] == cycles[1][0]
+
+
+def test_ties_of_softmax_round_up():
+    """Two equal channels share 255 steps, 127.5 each, whatever lies behind them."""
+    drawn = Drawn(1)
+    command = replace(drawn.command(VectorKind.SOFTMAX), rows=1, columns=1, channels=2, steps=255 * 256)
+    target = replace(command.target, zero=-128, low=-128, high=127, granules=1)
+    program = drawn.program([replace(command, target=target)])
+    memory = np.full((GRANULES, 16), 100, np.int8)
+    memory[:, :2] = 7  # what is no channel is no maximum
+    found = run(unit_of(16), program, memory)
+    assert found.memory[target.base % GRANULES].tolist() == [0, 0, *[-128] * 14]
+    assert (found.memory == program.expected(memory)).all()
+
+
+@pytest.mark.soak
+def test_softmax_of_the_most_channels():
+    drawn = Drawn(3)
+    command = drawn.command(VectorKind.SOFTMAX)
+    source = replace(command.sources[0], base=0, across=0, down=0)
+    tap, target = len(drawn.taps), replace(command.target, base=512, pitch=256, granules=256)
+    drawn.taps.append(TapTile(offset=0, row=0, columns=(0,) * 4))
+    size = {"rows": 1, "columns": 1, "channels": 4096, "bounds": Bounds(height=1, width=1)}
+    command = replace(command, sources=(source,), target=target, first_tap=tap, steps=1 << 24, **size)
+    program = drawn.program([command])
+    memory = drawn.memory()
+    for level in (memory, np.full_like(memory, 5)):  # the largest sum: all channels equal
+        found = run(unit_of(16), program, level)
+        assert (found.memory == program.expected(level)).all()
