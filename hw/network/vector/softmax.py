@@ -107,12 +107,13 @@ class Softmax(wiring.Component):
         busy = Signal()
         last_word = Signal()
         waits = Signal()  # until a pass has drained
+        ready = Signal(init=1)
         left = Signal(range(QUOTIENT_CYCLES + DRAIN_CYCLES + 1))
         ended = Signal()
         divides = Signal()
         last_part = part == WORD_CYCLES - 1
         m.d.comb += [
-            self.i.ready.eq(~waits & (~busy | (last_part & ~last_word))),
+            self.i.ready.eq(ready),
             ended.eq(waits & (left == 0)),
             divides.eq(waits & (passes == 1) & (left == QUOTIENT_CYCLES)),
         ]
@@ -128,8 +129,10 @@ class Softmax(wiring.Component):
             m.d.sync += left.eq(left - 1)
         with m.If(ended):
             m.d.sync += [waits.eq(0), passes.eq(Mux(passes == 2, 0, passes + 1))]
-        with m.If(self.i.valid & self.i.ready):
-            m.d.sync += [busy.eq(1), last_word.eq(self.i.payload.ends_pass)]
+        with m.If(self.i.valid & ready):
+            m.d.sync += [busy.eq(1), last_word.eq(self.i.payload.ends_pass), ready.eq(0)]
+        with m.Elif(ended | (busy & (part == WORD_CYCLES - 2) & ~last_word)):
+            m.d.sync += ready.eq(1)
         with m.If(self.begin):
             m.d.sync += passes.eq(0)
         return busy, ended, divides

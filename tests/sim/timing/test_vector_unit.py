@@ -1,0 +1,26 @@
+"""The vector unit keeps to the budget of the largest board."""
+
+import pytest
+
+from hw.board import load_board
+from hw.lib.convert import UltraScalePlus, to_verilog
+from hw.lib.place import CellPlacer
+from hw.scheduler.core.granules.shape import GranuleShape
+from hw.scheduler.operators.vector.config import VectorConfig
+from hw.scheduler.operators.vector.unit import VectorUnit
+from sim.build.synthesis import synthesize
+from sim.timing.estimate import estimate
+
+
+@pytest.mark.soak
+def test_vector_unit_within_budget():
+    """64 lanes: two multipliers each for additions, two for scales, and 32 for softmax."""
+    platform = UltraScalePlus()
+    placer = CellPlacer(sources=True, platform=platform)
+    unit = VectorUnit(VectorConfig(shape=GranuleShape()), placer)
+    top = to_verilog(unit, name="vector_unit", sources=True, platform=platform)
+    verilog = f"{top}\n{placer.verilog}"
+    taken = synthesize(verilog, "vector_unit").total
+    assert taken.lut <= 30_500
+    assert taken.dsp == 4 * 64 + 32
+    assert not estimate(verilog, "vector_unit", load_board("u55c")).endpoints_over
