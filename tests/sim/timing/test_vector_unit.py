@@ -5,9 +5,9 @@ import pytest
 from hw.board import load_board
 from hw.lib.convert import UltraScalePlus, to_verilog
 from hw.lib.place import CellPlacer
-from hw.scheduler.core.granules.shape import GranuleShape
-from hw.scheduler.operators.vector.config import VectorConfig
-from hw.scheduler.operators.vector.unit import VectorUnit
+from hw.network.scratchpad.shape import GranuleShape
+from hw.network.vector.config import VectorConfig
+from hw.network.vector.unit import VectorUnit
 from sim.build.synthesis import synthesize
 from sim.timing.estimate import estimate
 

@@ -14,7 +14,7 @@ from hw.network.scratchpad.shape import GranuleShape
 from hw.network.vector.config import VectorConfig
 from hw.network.vector.fields import Places, scale_row, table_words, tap_row, vector_fields
 from hw.network.vector.unit import VectorUnit
-from sim.golden.program import _vector
+from sim.golden import program as golden
 from tests.hw.network.vector.memory import NaiveScratchpad
 from tests.support.gateware.streams import hash_seed, put, set_all, simulate
 
@@ -40,7 +40,7 @@ class Program:
         """Return the scratchpad's granules after all commands."""
         memory = memory.copy()
         for command in self.commands:
-            _vector(command, self.lowered, memory)
+            golden.execute(command, self.lowered, memory)
         return memory
 
 

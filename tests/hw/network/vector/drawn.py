@@ -109,7 +109,7 @@ class Drawn:
         for tap in range(kernel[0]):
             row = tap * dilation - pads[0]
             offset = row * sizes[1] * pitch - pads[1] * pitch
-            self.taps.append(TapTile(offset=offset, row=row, columns=(-pads[1],) * 4))
+            self.taps.append(TapTile(offset=offset, row=row, columns=(-pads[1],) * 4, valid=(True,) * 4))
         scales: tuple[Scale, ...] = ()
         if kind is VectorKind.MEAN:
             most = kernel[0] * kernel[1]
@@ -157,7 +157,7 @@ class Drawn:
         # Only the first source has the tap's offset.
         offset = rng.randrange(-9, 10)
         sources[0] = replace(sources[0], base=sources[0].base - offset)
-        self.taps.append(TapTile(offset=offset, row=0, columns=(0,) * 4))
+        self.taps.append(TapTile(offset=offset, row=0, columns=(0,) * 4, valid=(True,) * 4))
         parts: dict = {}
         if kind is VectorKind.ADD:
             ties = rng.random() < 0.4

@@ -50,7 +50,7 @@ def test_rows_beyond_the_tables(places, message):
 
 
 def test_taps_are_of_one_pixel():
-    tile = TapTile(offset=-5, row=-1, columns=(2,) * 4)
+    tile = TapTile(offset=-5, row=-1, columns=(2,) * 4, valid=(True,) * 4)
     assert tap_row(CONFIG, tile) == {"offset": 2**18 - 5, "row": -1, "column": 2}
     for changes in ({"columns": (2, 2, 2, 3)}, {"valid": (True, True, True, False)}):
         with pytest.raises(InputError, match="granules of a window's tap must be of one pixel"):

@@ -95,7 +95,7 @@ def test_softmax_of_the_most_channels():
     command = drawn.command(VectorKind.SOFTMAX)
     source = replace(command.sources[0], base=0, across=0, down=0)
     tap, target = len(drawn.taps), replace(command.target, base=512, pitch=256, granules=256)
-    drawn.taps.append(TapTile(offset=0, row=0, columns=(0,) * 4))
+    drawn.taps.append(TapTile(offset=0, row=0, columns=(0,) * 4, valid=(True,) * 4))
     size = {"rows": 1, "columns": 1, "channels": 4096, "bounds": Bounds(height=1, width=1)}
     command = replace(command, sources=(source,), target=target, first_tap=tap, steps=1 << 24, **size)
     program = drawn.program([command])
