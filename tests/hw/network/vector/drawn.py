@@ -142,7 +142,7 @@ class Drawn:
         rows, columns, granules = rng.randrange(1, 4), rng.randrange(1, 6), rng.randrange(1, 10)
         if kind is VectorKind.SOFTMAX:
             rows, columns = rng.choice([(1, 1), (1, 2), (2, 1)])
-            granules = rng.choice([1, 3, 5, 6])
+            granules = rng.choice([3, 5])
         places = [self._source(area, rows, columns, granules) for area in range(2)]
         target = self._target(rows, columns, granules)
         if None in places or target is None or len(self.taps) > 127:

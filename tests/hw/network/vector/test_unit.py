@@ -26,8 +26,9 @@ _SOAK = [(lanes, stall, seed) for lanes in (16, 32, 64) for stall in (0.0, 0.3, 
 )
 def test_programs_equal_the_golden_model(lanes, stall, seed):
     drawn = Drawn(hash_seed(seed, f"{lanes} {stall}"))
-    kinds = [*VectorKind, *drawn.rng.choices(list(VectorKind)[:5], k=6)]
+    kinds = [*VectorKind, *drawn.rng.choices(list(VectorKind)[:5], k=5)]
     drawn.rng.shuffle(kinds)
+    kinds.append(VectorKind.SOFTMAX)  # results of others may be overwritten
     program = drawn.program([drawn.command(kind) for kind in kinds])
     memory = drawn.memory()
     found = run(unit_of(lanes), program, memory, stall=stall, seed=seed)
