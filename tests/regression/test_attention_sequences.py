@@ -43,15 +43,11 @@ CONFIGS = {
         rows=2, lanes=16, folds=1, tile_keys=16, streams=4, merge_lanes=1, cached_keys=32,
         probability_bits=8, output="int8", decode=True,
     ),
-    "one_row_and_stream": AttentionConfig(
-        rows=1, lanes=16, folds=2, tile_keys=16, ports_per_stream=1, result_ports=2, merge_lanes=1,
-        cached_keys=32, probability_bits=8, exp_segments=8, output="int8", alibi=True, paged=True,
-    ),
 }  # fmt: skip
-#: Runs of `CALLS` launches of each configuration: in `make test`, and in the soak.  The last configuration
-#: joins two of the soak's in one simulator.
-IN_TEST = dict.fromkeys(("decode", "one_row_and_stream"), 1)
-IN_SOAK = dict.fromkeys(CONFIGS, 9) | {"one_row_and_stream": 1}
+#: Runs of `CALLS` launches of each configuration: in `make test`, on a simulator of other tests, and in the
+#: soak.
+IN_TEST = {"decode": 1}
+IN_SOAK = dict.fromkeys(CONFIGS, 9)
 
 
 def runs():
