@@ -1,4 +1,4 @@
-"""Responses of a read port of a slice: the choice of the bank, and credits for what was asked."""
+"""Responses of a read port of a slice: the choice of the bank, and a credit for each request."""
 
 from __future__ import annotations
 

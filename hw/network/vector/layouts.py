@@ -27,7 +27,7 @@ class RowWrite(wiring.Signature):
 
 
 class TapRow(data.StructLayout):
-    """A row of a window: what it adds to address, row and column of a pixel."""
+    """A row of a window: its distance from a pixel, in granules, rows and columns."""
 
     def __init__(self, config: VectorConfig) -> None:
         address = config.shape.granule_address_bits
@@ -42,7 +42,7 @@ class ScaleRow(data.StructLayout):
 
 
 class Walk(data.StructLayout):
-    """A number that follows the loops: where it starts, and what each round of a loop adds."""
+    """A number that follows the loops: its start, and its increment in each loop."""
 
     def __init__(self, shape: ShapeLike) -> None:
         super().__init__(dict.fromkeys(("start", "row", "outer", "inner", "column"), shape))

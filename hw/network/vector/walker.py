@@ -283,7 +283,7 @@ class VectorWalker(wiring.Component):
         place: Any,
         has_result: Value,
     ) -> Signal:
-        """Queue requests, steps and places; return whether all have room for what is on its way."""
+        """Queue requests, steps and places; return whether all have room for those under way."""
         queues = {
             "steps": (Fifo(Step(), depth=AHEAD), self.step, Value.cast(step), pushed),
             "places": (

@@ -148,7 +148,7 @@ class Drawn:
         if None in places or target is None or len(self.taps) > 127:
             return None
         sources = []
-        for base, pitch in places:  # type: ignore[misc]
+        for base, pitch in places:
             across, down = pitch, columns * pitch
             if len(sources) and rng.random() < 0.2:
                 across = down = 0  # one pixel for all
@@ -184,6 +184,6 @@ class Drawn:
             first_tap=first_tap,
             kernel_columns=1,
             column_step=1,
-            column_granules=places[0][1],  # type: ignore[index]
+            column_granules=places[0][1],
             **parts,
         )
