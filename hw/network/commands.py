@@ -102,14 +102,6 @@ class VectorKind(enum.IntEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scale:
-    """A float32 factor: ``multiplier * 2**-shift``."""
-
-    multiplier: int
-    shift: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class VectorCommand:
     """Element-wise work or a pool on an output row range.
 
@@ -128,8 +120,8 @@ class VectorCommand:
     kernel_columns: int = 1
     column_step: int = 0  #: Columns of the image between taps.
     column_granules: int = 0  #: Granules between taps.
-    #: Of a mean: its factor by the number of elements in the image, from 1 on; else of a product, one.
-    scales: tuple[Scale, ...] = ()
+    #: float32: of a mean, by the number of elements in the image, from 1 on, or one; of a product, one.
+    scales: tuple[float, ...] = ()
     addition: Addition | None = None
     table: int = -1  #: Index of its table of 256 bytes; of a softmax, of its exponentials.
     channels: int = 0  #: Of a softmax.

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from hw.network.commands import (
     Addition,
     MatrixCommand,
-    Scale,
     Source,
     TapTile,
     VectorCommand,
@@ -128,10 +127,6 @@ def _words(
     return np.concatenate(granules, axis=1), np.stack(inside, axis=1)
 
 
-def _factor(scale: Scale) -> np.float32:
-    return np.float32(scale.multiplier * 2.0**-scale.shift)
-
-
 def _added(addition: Addition, first: Any, second: Any) -> Any:
     total = first * addition.first + second * addition.second
     return integers.rounded_shift(total, addition.shift)
@@ -230,7 +225,7 @@ def _mean(command: VectorCommand, lowered: Lowered, scratchpad: Any, parts: Any)
     for met, inside in parts:
         sums = np.where(inside, met - command.sources[0].zero, 0).sum(axis=0)
         counts = inside.sum(axis=0) - 1 if len(command.scales) > 1 else np.zeros((len(sums), 1), np.int64)
-        factors = np.array([_factor(scale) for scale in command.scales], np.float32)[counts]
+        factors = np.array(command.scales, np.float32)[counts]
         found.append(np.rint(sums.astype(np.float32) * factors).astype(np.int64))
     return np.concatenate(found, axis=1)
 
@@ -248,7 +243,7 @@ def _add(command: VectorCommand, lowered: Lowered, scratchpad: Any, parts: Any) 
 
 def _multiply(command: VectorCommand, lowered: Lowered, scratchpad: Any, parts: Any) -> Any:
     first, second = _second(command, scratchpad, parts)
-    return np.rint((first * second).astype(np.float32) * _factor(command.scales[0])).astype(np.int64)
+    return np.rint((first * second).astype(np.float32) * np.float32(command.scales[0])).astype(np.int64)
 
 
 def _table(command: VectorCommand, lowered: Lowered, scratchpad: Any, parts: Any) -> Any:

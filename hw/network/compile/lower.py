@@ -16,7 +16,6 @@ from hw.network.commands import (
     Addition,
     Bounds,
     MatrixCommand,
-    Scale,
     Source,
     TapTile,
     Target,
@@ -272,13 +271,13 @@ class Lowering:
             return VectorKind.ADD, {"addition": Addition(first=first, second=second, shift=shift)}
         if isinstance(operator, Product):
             factor = integers.product_scale(scales[0], scales[1], scale)
-            return VectorKind.MULTIPLY, {"scales": (_scale(factor),)}
+            return VectorKind.MULTIPLY, {"scales": (float(factor),)}
         if isinstance(operator, AveragePool):
             most = operator.window.kernel[0] * operator.window.kernel[1]
             padded = any(operator.window.pads) and not operator.counts_pads
             counts = np.arange(1 if padded else most, most + 1)
             factors = integers.mean_scale(scales[0], counts, scale)
-            return VectorKind.MEAN, {"scales": tuple(map(_scale, factors))}
+            return VectorKind.MEAN, {"scales": tuple(map(float, factors))}
         if isinstance(operator, Softmax):
             index = self._exponentials.setdefault(scales[0], len(self._exponentials))
             return VectorKind.SOFTMAX, {"table": index, "steps": integers.softmax_units(scale)}
@@ -286,11 +285,6 @@ class Lowering:
             return VectorKind.TABLE, {"table": self._table(operator)}
         assert isinstance(operator, MaxPool)
         return VectorKind.MAX, {}
-
-
-def _scale(factor: np.float32) -> Scale:
-    made = integers.Factor.of(factor)
-    return Scale(multiplier=made.multiplier, shift=made.shift)
 
 
 def _holding(bands: Bands, row: int) -> Band:

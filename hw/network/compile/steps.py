@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hw.network.compile.form import GRANULE, Form, fold_of
+from hw.network.graph.integers import SUM_FRACTION_BITS, add_factors
 from hw.network.graph.network import (
     Concat,
     Convolution,
@@ -155,7 +156,10 @@ class _Joiner:
             for name in operator.inputs
             if isinstance(self._made_by.get(name), Convolution) and self._readers[name] == 1
         ]
-        if found:
+        scales = [self._values[name].scale for name in operator.inputs]
+        # The drain has factors of 26 bits, 24 of them a fraction; the vector unit shifts others.
+        _, shift = add_factors(scales, self._values[operator.output].scale)
+        if found and shift == SUM_FRACTION_BITS:
             self._sums[max(found, key=self._order.__getitem__)] = operator
 
     def _choose_table(self, operator: Table) -> None:

@@ -1,23 +1,15 @@
-"""The integer rules of scales: float32 factors as a multiplier and a shift.
+"""The factors of operators' results, as onnxruntime's QLinear kernels compute them in float32.
 
-Every operator's result is defined by float32 arithmetic, as onnxruntime's QLinear kernels compute it.  The
-hardware reaches the same results in integers; `Factor` holds one float32 factor in the hardware's form.
+The hardware reaches the same results in integers (`hw.lib.arithmetic.float_scale`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-#: Bits of the significand of a float32.
-SIGNIFICANT_BITS = 24
-#: Bits of a sum.
-SUM_BITS = 32
-#: Largest shift of a factor.  At a larger one every sum of 32 bits becomes 0: its multiplier is 0 instead.
-MAX_SHIFT = SUM_BITS + SIGNIFICANT_BITS + 1
 #: Fraction bits of the factors of a sum of two values.
 SUM_FRACTION_BITS = 24
 #: Bits of a multiplier of an addend.
@@ -25,23 +17,6 @@ ADD_BITS = 26
 #: Bits of an exponential, and fraction bits of the steps of a result of softmax.
 EXPONENTIAL_BITS = 20
 SOFTMAX_FRACTION_BITS = 8
-
-
-@dataclass(frozen=True, kw_only=True)
-class Factor:
-    """``multiplier * 2**-shift``: a float32, exactly."""
-
-    multiplier: int  #: 0, or from 2^23 to 2^24 - 1.
-    shift: int
-
-    @classmethod
-    def of(cls, value: np.float32) -> Factor:
-        """Return the factor of a float32; a factor that makes every sum 0 has multiplier 0."""
-        fraction, exponent = math.frexp(float(value))
-        multiplier, shift = int(fraction * 2**SIGNIFICANT_BITS), SIGNIFICANT_BITS - exponent
-        if shift > MAX_SHIFT:
-            return cls(multiplier=0, shift=0)
-        return cls(multiplier=multiplier, shift=shift)
 
 
 def output_scales(input_scale: float, weight_scales: np.ndarray, scale: float) -> np.ndarray:

@@ -167,7 +167,7 @@ class _Reader:
                 *(*node.input, "")[:3], axis=Call.attributes_of(node).get("axis", 1)
             )
         elif kind == "QuantizeLinear":
-            self._quantize(node.input[0], output, *(*node.input[1:], "")[:2])
+            self._quantize(node.input[0], output, node.input[1:3])
         elif kind in _QLINEAR:
             plain, firsts, result, bare = _QLINEAR[kind]
             operands: list[Ref | Array | None] = [
@@ -177,13 +177,13 @@ class _Reader:
             if bare is not None and len(node.input) > bare and node.input[bare]:
                 operands.append(self._learned.constants.get(node.input[bare]))
             self._refs[output] = self._plain(plain, node, operands)
-            self._quantize(output, output, *(*node.input[result:], "")[:2])
+            self._quantize(output, output, node.input[result : result + 2])
         elif kind == "QLinearConcat":
             triples = range(2, len(node.input), 3)
             self._refs[output] = self._plain(
                 "Concat", node, [self._real(*node.input[first : first + 3], axis=-1) for first in triples]
             )
-            self._quantize(output, output, *node.input[:2])
+            self._quantize(output, output, node.input[:2])
         elif all(name in self._learned.constants for name in node.output if name):
             return
         elif node.input[0] in self._floats:
@@ -205,8 +205,8 @@ class _Reader:
         elif kind in _VIEWS and isinstance(first, Constant):
             raise UnsupportedError("a view of a dequantized constant")
         elif isinstance(first, Stored) and kind in _KEEPING:
-            self._refs[output] = self._plain(kind, node, [Real(value=first.value, order=first.order)])
-            self._close(output, output, self._values[first.value])
+            kept = self._plain(kind, node, [Real(value=first.value, order=first.order)])
+            self._close(kept, output, self._values[first.value])
         elif isinstance(first, Pending) and kind in ("Relu", "Clip"):
             low, high = bounds(node, self._learned.constants)
             self._refs[output] = replace(first, low=max(first.low, low), high=min(first.high, high))
@@ -232,47 +232,47 @@ class _Reader:
         )
         return (PLAIN.get(kind) or UNARY[kind])(call)
 
-    def _real(self, name: str, scale: str, zero: str, *, axis: int) -> Real | Constant:
-        """Return the real numbers behind a tensor of integers."""
-        constants = self._learned.constants
-        scales = np.asarray(constants[scale])
-        zeros = np.asarray(constants[zero]) if zero else np.zeros(1, np.uint8)
-        if name in constants:
-            stored = np.asarray(constants[name])
+    def _scale(self, names: Sequence[str]) -> tuple[Array, Array]:
+        """Return scales and zero points by the names of their tensors; without the second, uint8 zeros."""
+        if not names or not names[0]:
+            raise UnsupportedError("its result has no scale")
+        for name in names:
+            if name and name not in self._learned.constants:
+                raise UnsupportedError(f"scale or zero point {name} is no constant")
+        found = [np.asarray(self._learned.constants[name]) for name in names if name]
+        return found[0], found[1] if len(found) > 1 else np.zeros(1, np.uint8)
+
+    def _real(self, name: str, *names: str, axis: int) -> Real | Constant:
+        """Return the real numbers behind a tensor of integers, by the names of its scale and zero point."""
+        scales, zeros = self._scale(names)
+        if name in self._learned.constants:
+            stored = np.asarray(self._learned.constants[name])
             return Constant(stored=stored, scales=scales, zeros=zeros, axis=axis % max(1, stored.ndim))
-        ref = self._refs.get(name)
+        factor, point = whole_scale(scales, zeros, name)
         if name in self._floats:  # an input of integers
-            self._add_input(name, name, *whole_scale(scales, zeros, name), unsigned=zeros.dtype == np.uint8)
-            ref = self._refs[name]
+            self._add_input(name, name, factor, point, unsigned=stored_type(zeros, name))
+        ref = self._refs.get(name)
         if not isinstance(ref, Stored):
             raise UnsupportedError(f"{name} is not quantized")
         value = self._values[ref.value]
-        factor, point = whole_scale(scales, zeros, name)
         if factor != value.scale or point - 128 * value.unsigned != value.zero:
             raise UnsupportedError(f"{name} is read with another scale than it was written with")
         return Real(value=ref.value, order=ref.order)
 
-    def _quantize(self, source: str, output: str, scale: str, zero: str) -> None:
-        """Store real numbers as a value."""
+    def _quantize(self, source: str, output: str, names: Sequence[str]) -> None:
+        """Store real numbers as a value, with the scale and zero point of these names."""
         if source in self._learned.constants and source not in self._refs:
             return
-        constants = self._learned.constants
-        zeros = np.asarray(constants[zero]) if zero else np.zeros(1, np.uint8)
-        factor, point = whole_scale(np.asarray(constants[scale]), zeros, output)
+        scales, zeros = self._scale(names)
+        factor, point = whole_scale(scales, zeros, output)
         unsigned = stored_type(zeros, output)
         if source in self._floats:
             self._add_input(source, output, factor, point, unsigned=unsigned)
             return
         ref = self._refs[source]
-        shape = self._values[ref.value].shape if isinstance(ref, (Real, Stored)) else (1, 1, 1)
-        if isinstance(ref, Pending):
-            shape = ref.shape
-        value = Value(
-            name=output, shape=shape, scale=float(factor), zero=point - 128 * unsigned, unsigned=unsigned
-        )
         if isinstance(ref, Real):
             before = self._values[ref.value]
-            if (before.scale, before.zero) == (value.scale, value.zero):
+            if (before.scale, before.zero) == (factor, point - 128 * unsigned):
                 self._refs[output] = Stored(value=ref.value, order=ref.order)
                 return
             ref = Pending(
@@ -285,8 +285,10 @@ class _Reader:
             )
         if not isinstance(ref, Pending):
             raise UnsupportedError("it quantizes a tensor that is already quantized")
-        self._refs[source] = ref
-        self._close(source, output, value)
+        value = Value(
+            name=output, shape=ref.shape, scale=float(factor), zero=point - 128 * unsigned, unsigned=unsigned
+        )
+        self._close(ref, output, value)
 
     def _add_input(self, source: str, output: str, scale: np.float32, zero: int, *, unsigned: bool) -> None:
         order = self._floats[source]
@@ -301,10 +303,8 @@ class _Reader:
         self._inputs.append(output)
         self._refs[output] = Stored(value=output, order=order)
 
-    def _close(self, source: str, output: str, quantization: Value) -> None:
-        """Add the operator that waits as ``source``; its results are stored as ``output``."""
-        ref = self._refs[source]
-        assert isinstance(ref, Pending)
+    def _close(self, ref: Pending, output: str, quantization: Value) -> None:
+        """Add the operator that waits; its results are stored as ``output``."""
         value = replace(quantization, name=output, shape=ref.shape)
         fields, low, high = dict(ref.fields), *map(int, quantize(np.array([ref.low, ref.high]), value))
         if ref.kind == Table.kind:

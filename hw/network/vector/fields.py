@@ -7,7 +7,7 @@ from typing import Any
 
 from hw.errors import InputError, check_range
 from hw.lib.arithmetic.float_scale import float_scale_fields
-from hw.network.commands import Scale, TapTile, VectorCommand, VectorKind
+from hw.network.commands import TapTile, VectorCommand, VectorKind
 from hw.network.vector.config import TABLE_WORDS, VectorConfig
 from hw.network.vector.layouts import (
     COUNT_BITS,
@@ -218,9 +218,9 @@ def tap_row(config: VectorConfig, tile: TapTile) -> dict[str, int]:
     return {"offset": tile.offset & mask, "row": tile.row, "column": tile.columns[0]}
 
 
-def scale_row(scale: Scale) -> dict[str, int]:
+def scale_row(scale: float) -> dict[str, int]:
     """Return the row of the unit's scales (`layouts.ScaleRow`)."""
-    multiplier, exponent = float_scale_fields(scale.multiplier * 2.0**-scale.shift)
+    multiplier, exponent = float_scale_fields(scale)
     return {"multiplier": multiplier, "exponent": exponent}
 
 

@@ -148,7 +148,7 @@ class TrafficEngine(wiring.Component):
     def _digest(
         self, m: Module, begin: Signal, take: Signal, give: Signal, free: Value, word: Signal, target: Any
     ) -> None:
-        """Fold each word taken into the digest, and write an output word in each cycle of ``give``."""
+        """Fold each word taken into the digest, and write an output word in each cycle with ``give``."""
         command, config = self.command.payload, self._config
         digest = Signal(config.word_bits)
         # Keys make output words of equal digests differ.

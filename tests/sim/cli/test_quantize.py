@@ -1,4 +1,4 @@
-"""`loomwork quantize`: a model and samples in, a model out, one line for what a user can mend."""
+"""`loomwork quantize` turns a model and samples into a model, and refuses wrong input in one line."""
 
 import numpy as np
 import pytest

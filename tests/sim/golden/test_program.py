@@ -5,7 +5,7 @@ import pytest
 
 from hw.network.commands import MatrixCommand
 from hw.network.compile.compile import compile_network
-from hw.network.graph.network import Convolution
+from hw.network.graph.network import Convolution, Network, Sum, Value
 from hw.network.graph.onnx_reader import read_network
 from sim.golden.network import execute
 from sim.golden.program import run
@@ -104,4 +104,31 @@ def test_concat_is_written_in_place_and_sums_join_their_convolution():
     network, made = compiled(net.model())
     kinds = [[type(command).__name__ for command in step] for step in made.lowered.commands]
     assert kinds == [["MatrixCommand"] * 2, ["MatrixCommand"], ["MatrixCommand"]]
+    check(network, made)
+
+
+def test_a_sum_beyond_the_drains_factors_runs_on_the_vector_unit():
+    """An addend of more than four steps of the result needs a factor of more than 26 bits."""
+    numbers = np.random.default_rng(0)
+    shape, scales = (3, 4, 16), {"x": 1.0, "a": 1.0, "b": 0.25, "y": 0.125}
+    values = {name: Value(name=name, shape=shape, scale=scale, zero=0) for name, scale in scales.items()}
+    convolution = Convolution(
+        name="a",
+        inputs=("x",),
+        output="a",
+        weights=numbers.integers(-3, 4, (1, 1, 16, 16)).astype(np.int8),
+        bias=np.zeros(16, np.int32),
+        weight_scales=np.full(16, 0.001, np.float32),
+    )
+    network = Network(
+        name="wide",
+        values=values,
+        operators=(convolution, Sum(name="y", inputs=("a", "b"), output="y")),
+        inputs=("x", "b"),
+        outputs=("y",),
+        constants={},
+    )
+    made = compile_network(network, scratchpad_bytes=1 << 14)
+    kinds = [type(command).__name__ for step in made.lowered.commands for command in step]
+    assert kinds == ["MatrixCommand", "VectorCommand"]
     check(network, made)

@@ -1,4 +1,4 @@
-"""Compiled gates compute what Amaranth's evaluator of expressions does."""
+"""Compiled gates compute the same values as Amaranth's evaluator of expressions."""
 
 import operator
 import random

@@ -92,3 +92,46 @@ def test_a_batch_is_refused():
 
     with pytest.raises(InputError, match="batch of 2"):
         read_network(changed(change))
+
+
+def test_a_tensor_with_a_second_scale_keeps_its_other_readers():
+    """One reader wants another scale; the others still read the tensor as it was."""
+    model = onnx.load_model_from_string(quantized(flattening()))
+    output = model.graph.output[0].name
+    last = next(node for node in model.graph.node if output in node.output)
+    assert last.op_type == "DequantizeLinear"
+    zero = last.input[2]
+    model.graph.initializer.append(numpy_helper.from_array(np.float32(0.125), "other"))
+    model.graph.node.extend(
+        [
+            helper.make_node("QuantizeLinear", [output, "other", zero], ["copy"]),
+            helper.make_node("Sigmoid", [output], ["real"]),
+            helper.make_node("QuantizeLinear", ["real", "other", zero], ["mapped"]),
+        ]
+    )
+    for name in ("copy", "mapped"):
+        model.graph.output.append(helper.make_tensor_value_info(name, TensorProto.INT8, None))
+    network = read_network(model.SerializeToString())
+    copy, mapped = (
+        next(each for each in network.operators if each.output == name) for name in ("copy", "mapped")
+    )
+    assert copy.inputs == mapped.inputs
+    assert (copy.function, mapped.function) == ("Requantize", "Sigmoid")
+
+
+def test_a_result_without_a_scale_is_refused():
+    def change(model):
+        node = node_of(model, "QGemm")
+        del node.input[7:]
+
+    with pytest.raises(InputError, match="QGemm: its result has no scale"):
+        read_network(changed(change))
+
+
+def test_a_scale_that_is_computed_is_refused():
+    def change(model):
+        model.graph.input.append(helper.make_tensor_value_info("scale", TensorProto.FLOAT, []))
+        node_of(model, "QLinearConv").input[6] = "scale"
+
+    with pytest.raises(InputError, match="scale or zero point scale is no constant"):
+        read_network(changed(change))

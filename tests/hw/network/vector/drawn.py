@@ -10,7 +10,6 @@ import numpy as np
 from hw.network.commands import (
     Addition,
     Bounds,
-    Scale,
     Source,
     TapTile,
     Target,
@@ -84,11 +83,10 @@ class Drawn:
             return None
         return _WRAP + area * _AREA + self.rng.randrange(_AREA - rows * columns * pitch + 1), pitch
 
-    def _scale(self, size: float) -> Scale:
+    def _scale(self, size: float) -> float:
         """Draw a factor that makes of ``size`` about an int8."""
         value = self.rng.choice([100 / size * self.rng.random(), 2.0 ** self.rng.randrange(-9, 1)])
-        factor = integers.Factor.of(np.float32(value))
-        return Scale(multiplier=factor.multiplier, shift=factor.shift)
+        return float(np.float32(value))
 
     def _window(self, kind: VectorKind) -> VectorCommand | None:
         rng = self.rng
@@ -110,7 +108,7 @@ class Drawn:
             row = tap * dilation - pads[0]
             offset = row * sizes[1] * pitch - pads[1] * pitch
             self.taps.append(TapTile(offset=offset, row=row, columns=(-pads[1],) * 4, valid=(True,) * 4))
-        scales: tuple[Scale, ...] = ()
+        scales: tuple[float, ...] = ()
         if kind is VectorKind.MEAN:
             most = kernel[0] * kernel[1]
             counted = rng.random() < 0.5

@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""The cycle model against the gates on the scratchpad, and what windows cost."""
+"""The cycle model against the gates on the scratchpad, and the reads of overlapping windows."""
 
 from dataclasses import replace
 
