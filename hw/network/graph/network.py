@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -195,12 +195,3 @@ class Network:
     def weight_bytes(self) -> int:
         """Bytes of all weights, a byte each."""
         return sum(each.weights.nbytes for each in self.operators if isinstance(each, Convolution))
-
-
-def attributes(operator: Operator) -> dict[str, Any]:
-    """Return the attributes of an operator that are no arrays and no names, for reports."""
-    return {
-        name: value
-        for name, value in vars(operator).items()
-        if name not in ("name", "inputs", "output") and not isinstance(value, np.ndarray)
-    }

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from hw.errors import check_range
 from hw.network.commands import MatrixCommand, TapTile
 from hw.network.matrix.config import MatrixConfig
 from hw.network.matrix.drain_command import drain_command
-from hw.network.matrix.feed_command import MOST_STEPS
+from hw.network.matrix.feed_command import MOST_COUNT, MOST_SIDE, MOST_STEPS, MOST_TAP, TABLE_ENTRIES
 from hw.network.matrix.layouts import packet_beats
 from hw.network.scratchpad.shape import GranuleShape
 
@@ -16,7 +17,11 @@ from hw.network.scratchpad.shape import GranuleShape
 def unit_command(
     command: MatrixCommand, taps: Sequence[TapTile], shape: GranuleShape, config: MatrixConfig
 ) -> dict[str, Any]:
-    """Return a payload of `UnitCommand`; ``taps`` are the command's own."""
+    """Return a payload of `UnitCommand`; ``taps`` are the command's own.
+
+    Raises `InputError` for a command beyond the unit's counters.
+    """
+    _check(command, taps)
     tile_granules = config.columns * 8 // shape.granule_bits
     feeds = 2 if command.halves else 1
     return {
@@ -55,6 +60,27 @@ def unit_weights(command: MatrixCommand, config: MatrixConfig, *, first: int) ->
         "words": {"first": first, "words": command.column_tiles * beats, "passes": blocks},
         "run": {"groups": blocks * command.column_tiles, "k_tiles": command.taps},
     }
+
+
+def _check(command: MatrixCommand, taps: Sequence[TapTile]) -> None:
+    row, column = _least(taps)
+    words = -(-command.rows * command.columns // (2 if command.halves else 1))
+    height = (command.rows - 1) * command.bounds.stride_y
+    width = (command.columns - 1) * command.bounds.stride_x
+    for name, value, most in (
+        ("rows of an input", command.bounds.height, MOST_SIDE),
+        ("columns of an input", command.bounds.width, MOST_SIDE),
+        ("columns of an output", command.columns, MOST_SIDE),
+        ("rows that outputs span", height + max(0, row), MOST_SIDE),
+        ("columns that outputs span", width + max(0, column), MOST_SIDE),
+        ("rows of a kernel", max(tap.row for tap in taps) - row, MOST_TAP),
+        ("columns of a kernel", max(max(tap.columns) for tap in taps) - column, MOST_TAP),
+        ("pads", max(-row, -column, 0), MOST_SIDE),
+        ("taps of a column tile", command.taps, TABLE_ENTRIES),
+        ("column tiles", command.column_tiles, MOST_COUNT),
+        ("blocks of pixels", -(-words // MOST_STEPS), MOST_COUNT),
+    ):
+        check_range(name, value, 0, most)
 
 
 def _least(taps: Sequence[TapTile]) -> tuple[int, int]:

@@ -10,13 +10,11 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import connect
 
-from hw.errors import InputError
 from hw.lib.place import InlinePlacer
 from hw.network.matrix.feed import PixelFeed
-from hw.network.matrix.feed_command import FeedLayer
-from hw.network.matrix.kernel_tiles import kernel_tiles
 from hw.network.scratchpad.scratchpad import GranuleScratchpad
 from hw.network.scratchpad.shape import GranuleShape
+from tests.hw.network.matrix.layers import FeedLayer, kernel_tiles
 from tests.support.gateware.streams import Side, exchange_within, hash_seed, put, seeds, simulate
 
 SHAPE = GranuleShape(banks=4, rows=32, granule_bits=32, memory="block")
@@ -179,27 +177,3 @@ def test_a_word_a_cycle_from_tile_to_tile(feeds, steps):
     waits = [b - a for a, b in itertools.pairwise(sides[0].cycles)]
     assert waits.pop(layer.words - 1) == 1 + PixelFeed.LATENCY  # to the next layer
     assert set(waits) == {1}
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"height": 0}, "height must be from 1 to 4096, not 0"),
-        ({"strides": (1, 0)}, "strides must be from 1 to 1023, not 0"),
-        ({"zero": 200}, "zero must be from -128 to 127, not 200"),
-        ({"feeds": 3}, "feeds must be from 1 to 2, not 3"),
-        ({"k_tiles": 513}, "k_tiles must be from 1 to 512, not 513"),
-        ({"out_width": 4096, "strides": (1, 2)}, "out_width must be at most 2049 at its stride, not 4096"),
-    ],
-)
-def test_layers_that_cannot_be(fields, message):
-    sides = dict.fromkeys(("height", "width", "out_height", "out_width"), 8)
-    good = {"base": 0, "pixel_pitch": 1, "row_pitch": 8} | sides
-    with pytest.raises(InputError, match=message):
-        FeedLayer(**good | fields)
-
-
-@pytest.mark.parametrize("fields", [{"kernel": (1, 129)}, {"kernel": (3, 1), "dilations": (64, 1)}])
-def test_taps_that_are_too_far(fields):
-    with pytest.raises(InputError, match="kernel must be from 0 to 127, not 128"):
-        kernel_tiles(**{"granules": 1, "pixel_pitch": 1, "row_pitch": 200} | fields)
