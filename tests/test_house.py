@@ -90,6 +90,28 @@ DOORS = {
     "hw.network.scratchpad": ["hw.errors", "hw.lib"],
     "hw.network.matrix": ["hw.errors", "hw.lib", "hw.network.commands", "hw.network.scratchpad"],
     "hw.network.vector": ["hw.errors", "hw.lib", "hw.network.commands", "hw.network.scratchpad"],
+    "hw.network.config": [
+        "hw.errors", "hw.lib", "hw.network.matrix.config", "hw.network.scratchpad.shape",
+        "hw.network.vector.config",
+    ],
+    "hw.network.program": [
+        "hw.errors", "hw.lib", "hw.network.graph", "hw.network.commands", "hw.network.compile",
+        "hw.network.config", "hw.network.scratchpad", "hw.network.matrix", "hw.network.vector",
+        "hw.scheduler.plan", "hw.scheduler.program",
+    ],
+    "hw.network.kernel": [
+        "hw.errors", "hw.lib", "hw.network.commands", "hw.network.config", "hw.network.program",
+        "hw.network.scratchpad", "hw.network.matrix", "hw.network.vector", "hw.scheduler.config",
+        "hw.scheduler.core", "hw.scheduler.program",
+    ],
+    "hw.network.driver": [
+        "hw.errors", "hw.launch", "hw.network.graph", "hw.network.commands", "hw.network.compile",
+        "hw.network.config", "hw.network.program",
+    ],
+    "hw.network.model": [
+        "hw.errors", "hw.board", "hw.lib", "hw.network.commands", "hw.network.compile", "hw.network.config",
+        "hw.network.program", "hw.network.matrix", "hw.network.vector", "hw.scheduler.program",
+    ],
     "sim.host": ["hw.errors", "hw.board"],
     "sim.golden": ["hw.errors", "hw.scheduler.program.dataflow"],
     "sim.golden.attention": [
