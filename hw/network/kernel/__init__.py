@@ -1,0 +1,1 @@
+"""The kernel of networks: loader, sequencer, transfers and both units."""

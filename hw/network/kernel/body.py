@@ -1,0 +1,224 @@
+"""Sequencer, transfers, scratchpad, matrix and vector unit behind one register file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import connect
+
+from hw.lib import axi
+from hw.lib.counters import count_cycles, count_since
+from hw.lib.kernel import BodySignature
+from hw.lib.place import Placer
+from hw.network.config import NetworkConfig
+from hw.network.kernel.arguments import argument_table, weight_ports
+from hw.network.kernel.loader import ImageLoader
+from hw.network.kernel.program_tables import ProgramTables
+from hw.network.kernel.sequencing import sequencer_config
+from hw.network.kernel.shared_read import SharedRead
+from hw.network.kernel.tap_store import TapStore
+from hw.network.kernel.transfer_in import TransferIn
+from hw.network.kernel.transfer_out import TransferOut
+from hw.network.matrix.unit import MatrixUnit
+from hw.network.program.program import Core
+from hw.network.program.records import SECOND_FEED, TableNumber
+from hw.network.scratchpad.scratchpad import GranuleScratchpad
+from hw.network.vector.unit import VectorUnit
+from hw.scheduler.core.sequencer import SequencerPhase, StepSequencer
+
+
+class NetworkBody(wiring.Component):
+    """The body of the network kernel.
+
+    See `hw.lib.kernel.BodySignature`; the arguments are those of `argument_table`.
+
+    Behaviour
+    ---------
+    A launch loads the program image at ``program`` and executes it.  It reads inputs from the region at
+    ``memory``, and writes outputs and spilled tensors to it.
+    """
+
+    def __init__(self, config: NetworkConfig, placer: Placer) -> None:
+        self._config = config
+        self._placer = placer
+        super().__init__(BodySignature(argument_table(config), data_width=8 * config.port_bytes))
+
+    def elaborate(self, platform: Any) -> Module:
+        """Loader -> tables -> sequencer, transfers and units -> scratchpad."""
+        m = Module()
+        config, placer = self._config, self._placer
+        m.submodules.loader = loader = ImageLoader()
+        m.submodules.sequencer = sequencer = StepSequencer(sequencer_config(config))
+        m.submodules.transfer_in = reader = TransferIn(config)
+        m.submodules.transfer_out = writer = TransferOut(config)
+        m.submodules.matrix = matrix = MatrixUnit(config.shape, config.matrix, placer)
+        m.submodules.vector = vector = VectorUnit(config.vector, placer)
+        m.submodules.scratchpad = pad = GranuleScratchpad(config.shape, placer, readers=5, writers=3)
+        tables = ProgramTables(m, config, loader)
+        self._load(m, loader, reader)
+        self._sequence(m, tables, loader, sequencer, reader, writer)
+        self._matrix(m, tables, loader, sequencer, matrix)
+        self._vector(m, tables, sequencer, vector)
+
+        m.submodules.shared_read = shared = SharedRead(config.shape)
+        connect(m, matrix.read[2], shared.users[0])
+        connect(m, vector.read[1], shared.users[1])
+        # The most important first: a feed that loses a word never regains it.
+        readers = (matrix.read[0], matrix.read[1], shared.port, vector.read[0], writer.read)
+        for port, user in zip(pad.read, readers, strict=True):
+            connect(m, user, port)
+        for port, user in zip(pad.write, (matrix.write, vector.write, reader.write), strict=True):
+            connect(m, user, port)
+        axi.connect(m, read=reader.axi, write=writer.axi, port=self.gmem0)
+        for name, bus in zip(weight_ports(config), matrix.axi, strict=True):
+            axi.connect(m, read=bus, port=getattr(self, name))
+        m.d.comb += self.done.eq(sequencer.done)
+        self._count(m, loader, sequencer, matrix, vector)
+        moved = {"gmem0_read": reader.bytes_moved, "gmem0_write": writer.bytes_moved}
+        moved |= {
+            f"{name}_read": count
+            for name, count in zip(weight_ports(config), matrix.bytes_moved, strict=True)
+        }
+        for name, count in moved.items():
+            m.d.sync += self.counters[f"{name}_bytes"].eq(count_since(m, self.start, count))
+        return m
+
+    def _load(self, m: Module, loader: ImageLoader, reader: TransferIn) -> None:
+        """Let the loader read by the transfers' DMA."""
+        m.d.comb += [
+            loader.start.eq(self.start),
+            loader.address.eq(self.args.program),
+            loader.records.eq(self.args.program_records),
+            reader.loading.eq(loader.loading),
+        ]
+        connect(m, loader.command, reader.load)
+        connect(m, reader.loaded, loader.words)
+
+    def _sequence(
+        self,
+        m: Module,
+        tables: ProgramTables,
+        loader: ImageLoader,
+        sequencer: StepSequencer,
+        reader: TransferIn,
+        writer: TransferOut,
+    ) -> None:
+        """Place steps and transfers; none of these has a stream of words."""
+        steps = tables.place(TableNumber.STEPS, depth=self._config.max_steps).o
+        m.d.comb += [
+            sequencer.start.eq(loader.done),
+            sequencer.steps.valid.eq(steps.valid),
+            steps.ready.eq(sequencer.steps.ready),
+            *(
+                sequencer.steps.payload[name].eq(steps.payload[name])
+                for name in steps.payload.shape().members
+            ),
+            writer.computed.eq(sequencer.computed),
+        ]
+        for number, engine, completed, total in (
+            (TableNumber.READS, reader, sequencer.reads_completed, sequencer.reads_total),
+            (TableNumber.WRITES, writer, sequencer.writes_completed, sequencer.writes_total),
+        ):
+            table = tables.place(number, depth=self._config.max_transfers)
+            row = table.o.payload
+            m.d.comb += [
+                total.eq(table.count),
+                completed.eq(engine.completed),
+                engine.start.eq(loader.done),
+                engine.base.eq(self.args.memory),
+                engine.begun.eq(sequencer.begun),
+                engine.i.valid.eq(table.o.valid),
+                table.o.ready.eq(engine.i.ready),
+                *(engine.i.payload[name].eq(row[name]) for name in row.shape().members),
+            ]
+
+    def _matrix(
+        self,
+        m: Module,
+        tables: ProgramTables,
+        loader: ImageLoader,
+        sequencer: StepSequencer,
+        matrix: MatrixUnit,
+    ) -> None:
+        """Place the tables of the matrix unit: commands, and packets and tap rows ahead of them."""
+        config = self._config
+        m.submodules.taps = taps = TapStore(config)
+        m.d.comb += Value.cast(taps.slot).eq(Value.cast(loader.slot))
+        runs = tables.place(TableNumber.WEIGHTS, depth=config.max_steps, part="taps")
+        weights = tables.place(TableNumber.WEIGHTS, depth=config.max_steps, part="weights")
+        connect(m, runs.o, taps.run)
+        connect(m, taps.entry, matrix.entry)
+        connect(m, weights.o, matrix.weights)
+        feed = tables.place(TableNumber.FEED, depth=config.max_steps)
+        drain = tables.place(TableNumber.DRAIN, depth=config.max_steps)
+        given, first = matrix.command.payload, feed.o.payload.first
+        m.d.comb += [
+            *(own.eq(first) for own in given.feeds),
+            *(given.feeds[1][name].eq(feed.o.payload.second[name]) for name in SECOND_FEED),
+            given.k_tiles.eq(first.k_tiles),
+            given.two.eq(feed.o.payload.two),
+            given.drain.eq(drain.o.payload.drain),
+            *(base.eq(self.args[f"weights_{n}"]) for n, base in enumerate(matrix.bases)),
+        ]
+        self._command(m, sequencer, Core.MATRIX, (feed.o, drain.o), matrix)
+
+    def _vector(self, m: Module, tables: ProgramTables, sequencer: StepSequencer, vector: VectorUnit) -> None:
+        """Place the tables of the vector unit."""
+        parts = [
+            tables.place(number, depth=self._config.max_steps).o
+            for number in (TableNumber.WALKS, TableNumber.LOOPS)
+        ]
+        for part in parts:
+            names = part.payload.shape().members
+            m.d.comb += [
+                Value.cast(vector.command.payload[name]).eq(Value.cast(part.payload[name])) for name in names
+            ]
+        for number, port in (
+            (TableNumber.VECTOR_TAPS, vector.taps),
+            (TableNumber.SCALES, vector.scales),
+            (TableNumber.TABLES, vector.tables),
+            (TableNumber.EXPONENTIALS, vector.exponentials),
+        ):
+            tables.write_ram(number, port)
+        self._command(m, sequencer, Core.VECTOR, parts, vector)
+
+    def _command(self, m: Module, sequencer: StepSequencer, core: Core, parts: Any, unit: Any) -> None:
+        """Send a unit the command in ``parts`` when the sequencer asks for its core.
+
+        The sequencer sees only the handshake.
+        """
+        row, asked = sequencer.rows[core], sequencer.commands[core]
+        m.d.comb += [
+            row.valid.eq(Cat(part.valid for part in parts).all()),
+            *(part.ready.eq(row.valid & row.ready) for part in parts),
+            unit.command.valid.eq(asked.valid),
+            asked.ready.eq(unit.command.ready),
+            sequencer.cores_done[core].eq(unit.done),
+        ]
+
+    def _count(
+        self,
+        m: Module,
+        loader: ImageLoader,
+        sequencer: StepSequencer,
+        matrix: MatrixUnit,
+        vector: VectorUnit,
+    ) -> None:
+        """Count cycles by cause, and commands."""
+        phase, waits = sequencer.phase, ~sequencer.ready
+        stall = {
+            "load": loader.loading,
+            "write": (phase == SequencerPhase.SLOT) & sequencer.steps.valid & waits,
+            "read": (phase == SequencerPhase.READS) & waits,
+            "pixels": matrix.waits.pixels,
+            "weights": matrix.waits.weights,
+            "room": matrix.waits.room,
+            "vector_read": vector.waits_read,
+            "vector_write": vector.waits_write,
+            "drain": (phase == SequencerPhase.DRAIN) & waits,
+        }
+        works = vector.busy & ~vector.waits_read & ~vector.waits_write
+        count_cycles(m, self, busy=matrix.busy | works, stall=stall)
+        m.d.comb += self.counters.steps_total.eq(sequencer.computed)

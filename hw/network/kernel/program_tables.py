@@ -1,0 +1,48 @@
+"""The tables of a program, written by the loader, and read in order by their users."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Value
+from amaranth.lib import data
+
+from hw.network.config import NetworkConfig
+from hw.network.kernel.loader import ImageLoader
+from hw.network.program.records import TableNumber, ram_layout, row_layout
+from hw.scheduler.core.table import ProgramTable
+
+
+class ProgramTables:
+    """Adds tables to a module, all written by one loader and started when it is done."""
+
+    def __init__(self, m: Module, config: NetworkConfig, loader: ImageLoader) -> None:
+        self._m, self._config, self._loader = m, config, loader
+
+    def place(self, number: TableNumber, *, depth: int, part: str = "") -> ProgramTable:
+        """Add a table of all rows of a number, or of one field of them."""
+        m, loader = self._m, self._loader
+        layout = row_layout(number, self._config)
+        record: Any = data.View(layout, loader.row[: layout.size])
+        name = f"{number.name.lower()}_{part}" if part else number.name.lower()
+        if part:
+            layout, record = layout[part].shape, record[part]
+        assert isinstance(layout, data.StructLayout)
+        table = ProgramTable(layout, depth=depth)
+        m.submodules[f"{name}_table"] = table
+        m.d.comb += [
+            table.clear.eq(loader.start),
+            table.write.eq(loader.write & (loader.table == number)),
+            Value.cast(table.row).eq(Value.cast(record)),
+            table.start.eq(loader.done),
+        ]
+        return table
+
+    def write_ram(self, number: TableNumber, port: Any) -> None:
+        """Write the rows of a RAM by the port of a unit, a register behind the loader's own."""
+        slot = self._loader.slot
+        self._m.d.sync += [
+            port.enable.eq(slot.enable & (slot.table == number)),
+            port.row.eq(slot.row),
+            Value.cast(port.data).eq(slot.data[: ram_layout(number, self._config).size]),
+        ]

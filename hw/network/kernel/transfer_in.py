@@ -1,0 +1,121 @@
+"""The transfer engine from memory to the scratchpad, in the order of its table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.lib import axi
+from hw.lib.dma.burst import command_layout
+from hw.lib.dma.read import ReadDMA
+from hw.lib.fifo import Fifo
+from hw.lib.skid import Skid
+from hw.lib.width import WidthConverter
+from hw.network.config import WORD_BYTES, NetworkConfig
+from hw.network.kernel.sequencing import sequencer_config
+from hw.network.scratchpad.writer import GranuleWritePort
+from hw.scheduler.core.layouts import MEMORY_ADDRESS_BITS, transfer_layout
+from hw.scheduler.core.transfer_engine import TransferIssue
+
+#: More words than the scratchpad takes and has not granted.
+_UNGRANTED = 32
+
+
+class TransferIn(wiring.Component):
+    """Fills the scratchpad, and reads the program image before.
+
+    A transfer is complete when the scratchpad grants its last word.
+
+    Behaviour
+    ---------
+    A word of the port a cycle, without gaps between transfers.  Read addresses are issued as soon as a
+    transfer may run and the DMA has room for the data.
+    """
+
+    def __init__(self, config: NetworkConfig) -> None:
+        self._config = config
+        self._shape = sequencer_config(config)
+        port = axi.ReadSignature(data_width=8 * config.port_bytes, addr_width=MEMORY_ADDRESS_BITS)
+        super().__init__(
+            {
+                "start": In(1),  #: Resets ``completed``.
+                "i": In(stream.Signature(transfer_layout(self._shape))),  #: The transfers, in order.
+                "base": In(MEMORY_ADDRESS_BITS),
+                "begun": In(self._shape.step_bits),  #: Steps begun, as in `TransferIssue`.
+                "completed": Out(self._shape.transfer_bits),  #: Transfers, since ``start``.
+                "write": Out(GranuleWritePort(config.shape)),
+                "axi": Out(port),
+                "bytes_moved": Out(48),  #: Since reset.
+                "loading": In(1),  #: The loader uses the DMA; no transfer may run.
+                #: ``load``, ``loaded``: the loader's command, and its words.
+                "load": In(stream.Signature(command_layout(MEMORY_ADDRESS_BITS))),
+                "loaded": Out(stream.Signature(8 * WORD_BYTES)),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Issue -> DMA -> words; words and their places -> scratchpad."""
+        m = Module()
+        port_bits = 8 * self._config.port_bytes
+        m.submodules.issue = issue = TransferIssue(self._shape)
+        m.submodules.dma = dma = ReadDMA(data_width=port_bits, addr_width=MEMORY_ADDRESS_BITS)
+        m.submodules.part = part = Skid(port_bits)
+        m.submodules.join = join = WidthConverter(
+            lane_width=port_bits, i_lanes=1, o_lanes=WORD_BYTES // self._config.port_bytes
+        )
+        connect(m, flipped(self.i), issue.i)
+        connect(m, dma.axi, flipped(self.axi))
+        m.d.comb += [
+            issue.base.eq(self.base),
+            issue.begun.eq(self.begun),
+            issue.computed.eq(self.begun),
+            dma.command.valid.eq(self.load.valid | issue.command.valid),
+            dma.command.payload.eq(issue.command.payload),
+            issue.command.ready.eq(dma.command.ready & ~self.load.valid),
+            self.load.ready.eq(dma.command.ready),
+            self.bytes_moved.eq(dma.bytes_useful),
+            part.i.valid.eq(dma.o.valid),
+            part.i.payload.eq(dma.o.payload.data),
+            dma.o.ready.eq(part.i.ready),
+            join.i.valid.eq(part.o.valid),
+            join.i.p.data.eq(part.o.payload),
+            join.i.p.keep.eq(1),
+            part.o.ready.eq(join.i.ready),
+        ]
+        with m.If(self.load.valid):
+            m.d.comb += dma.command.payload.eq(self.load.payload)
+        self._write(m, join.o, issue.place)
+        return m
+
+    def _write(self, m: Module, words: Any, places: Any) -> None:
+        """Send words to their places, or to the loader, and count transfers."""
+        m.submodules.lasts = lasts = Fifo(1, depth=_UNGRANTED)
+        write = self.write.write
+        joined = Signal()
+        sent = Signal()
+        finished = Signal()
+        granules = self._config.shape.granules
+        offset = Const(0, self._config.shape.offset_bits)
+        m.d.comb += [
+            joined.eq(words.valid & places.valid),  # never while loading: no transfer is issued then
+            sent.eq(joined & write.ready),
+            write.valid.eq(joined),
+            write.payload.address.eq(Cat(offset, places.payload.address)),
+            write.payload.enable.eq(2**granules - 1),
+            write.payload.data.as_value().eq(words.p.data),
+            places.ready.eq(words.valid & write.ready),
+            words.ready.eq((places.valid & write.ready) | (self.loading & self.loaded.ready)),
+            self.loaded.valid.eq(words.valid & self.loading),
+            self.loaded.payload.eq(words.p.data),
+            lasts.i.valid.eq(sent),
+            lasts.i.payload.eq(places.payload.last),
+            lasts.o.ready.eq(self.write.written),
+            finished.eq(self.write.written & lasts.o.valid & lasts.o.payload),
+        ]
+        with m.If(self.start):
+            m.d.sync += self.completed.eq(0)
+        with m.Elif(finished):
+            m.d.sync += self.completed.eq(self.completed + 1)

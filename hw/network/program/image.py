@@ -1,0 +1,322 @@
+"""The program image: a program as bytes in memory, loaded at launch.
+
+An image is a sequence of records, see `hw.network.program.records`.  Record 0 is the header.  A kernel takes
+only images made for its own shape: the header has all that rows depend on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from amaranth.hdl import Shape, ShapeLike
+from amaranth.lib import data
+
+from hw.errors import InputError
+from hw.network.commands import MatrixCommand, TapTile, VectorCommand, VectorKind
+from hw.network.config import WORD_BYTES, NetworkConfig
+from hw.network.matrix.unit_command import unit_command, unit_entries, unit_weights
+from hw.network.program.program import NetworkProgram
+from hw.network.program.records import (
+    HEADER,
+    RECORD_BYTES,
+    SECOND_FEED,
+    SHAPE_BITS,
+    SLOT_BITS,
+    SLOTS,
+    TABLE_BITS,
+    VECTOR_WALKS,
+    TableNumber,
+    ram_layout,
+    row_layout,
+)
+from hw.network.vector.config import TABLE_BYTES, TABLE_WORDS
+from hw.network.vector.fields import Places, scale_row, table_words, tap_row, vector_fields
+from hw.scheduler.program.program import TransferWord
+
+VERSION = 1
+#: ``"LWNI"``, little-endian.
+MAGIC = 0x494E574C
+#: Bits of the digest of a program's weights.
+DIGEST_BITS = 64
+
+Row = Mapping[str, Any]
+
+
+def weights_digest(program: NetworkProgram) -> int:
+    """Return a digest of all packets of weights."""
+    found = hashlib.sha256()
+    for beats in program.passes:
+        found.update(str(beats.shape).encode())
+        found.update(beats.tobytes())
+    return int.from_bytes(found.digest()[: DIGEST_BITS // 8], "little")
+
+
+def lines_of_beat(config: NetworkConfig) -> int:
+    """Return the words of each weight port in a beat of packets."""
+    return config.matrix.packet_bits // (config.weight_ports * 8 * config.port_bytes)
+
+
+def first_words(program: NetworkProgram, config: NetworkConfig) -> list[int]:
+    """Return the first word of each pass of weights in a port's memory."""
+    found, words = [], 0
+    for beats in program.passes:
+        found.append(words)
+        words += len(beats) * lines_of_beat(config)
+    return found
+
+
+def limits(program: NetworkProgram) -> dict[str, int]:
+    """Return the smallest value of each limit of `NetworkConfig` at which a program fits."""
+    matrix, vector = _commands(program, MatrixCommand), _commands(program, VectorCommand)
+    return {
+        "scratchpad_bytes": program.scratchpad_bytes,
+        "max_steps": len(program.steps),
+        "max_transfers": max(len(program.reads), len(program.writes), 1),
+        "max_region_bytes": program.memory_words * WORD_BYTES,
+        "max_taps": _Blocks(program, matrix).rows,
+        "vector_taps": _Blocks(program, vector).rows,
+        "scales": _Scales(vector).rows,
+        "tables": len(program.tables),
+        "exponentials": len(program.exponentials),
+    }
+
+
+def needs(program: NetworkProgram, config: NetworkConfig) -> None:
+    """Raise `InputError` for the first limit of a kernel that a program exceeds."""
+    if program.columns != config.columns:
+        legal = f"{config.columns}, as of the kernel"
+        raise InputError("columns of the program", program.columns, legal)
+    for field, value in limits(program).items():
+        most = getattr(config, field)
+        if value > most:
+            name = f"{field.removeprefix('max_')} of the program"
+            raise InputError(name, value, f"at most {most}, the {field} of the kernel")
+
+
+def check(image: bytes, config: NetworkConfig) -> None:
+    """Raise `InputError` unless ``image`` is a whole image for a kernel."""
+    if len(image) < RECORD_BYTES or len(image) % RECORD_BYTES:
+        raise InputError("bytes of the program image", len(image), f"whole records of {RECORD_BYTES}")
+    header = HEADER.from_bits(int.from_bytes(image[:RECORD_BYTES], "little") >> TABLE_BITS & _mask(HEADER))
+    for name, value, legal in (
+        ("magic of the program image", header.magic, MAGIC),
+        ("version of the program image", header.version, VERSION),
+        ("records of the program image", len(image) // RECORD_BYTES, header.records),
+    ):
+        if value != legal:
+            raise InputError(name, value, f"{legal}")
+    for name in SHAPE_BITS:
+        value, own = header[name], getattr(config, name)
+        if value != own:
+            raise InputError(f"{name} of the program image", value, f"{own}, as of the kernel")
+
+
+def encode(program: NetworkProgram, config: NetworkConfig) -> bytes:
+    """Return the image of a program for a kernel.
+
+    Raises `InputError` for a program that the kernel cannot hold, or a command beyond a unit's limits.
+    """
+    needs(program, config)
+    rows = _rows(program, config)
+    header = {
+        "magic": MAGIC,
+        "version": VERSION,
+        "records": 1 + sum(map(len, rows.values())),
+        "weights_digest": weights_digest(program),
+        **{name: getattr(config, name) for name in SHAPE_BITS},
+    }
+    return b"".join(
+        (number | bits_of(row_layout(number, config), row) << TABLE_BITS).to_bytes(RECORD_BYTES, "little")
+        for number, some in ({TableNumber.HEADER: [header]} | rows).items()
+        for row in some
+    )
+
+
+def bits_of(shape: ShapeLike, value: Any) -> int:
+    """Return a value as the bits of its shape; raises OverflowError for a field that does not fit.
+
+    >>> bits_of(data.StructLayout({"low": 4, "high": data.ArrayLayout(2, 2)}), {"low": 3, "high": [1, 2]})
+    147
+    """
+    if isinstance(shape, data.StructLayout):
+        assert set(shape.members) == set(value), set(shape.members) ^ set(value)
+        fields = [(shape[name], value[name]) for name in shape.members]
+    elif isinstance(shape, data.ArrayLayout):
+        assert shape.length == len(value)
+        fields = [(shape[n], each) for n, each in enumerate(value)]
+    else:
+        plain = Shape.cast(shape)
+        bits = plain.width
+        if not (-(1 << bits) >> 1 if plain.signed else 0) <= value < 1 << bits - plain.signed:
+            raise OverflowError(f"{value} in {bits} bits")
+        return value & (1 << bits) - 1
+    return sum(bits_of(field.shape, each) << field.offset for field, each in fields)
+
+
+def _mask(layout: data.Layout) -> int:
+    return (1 << layout.size) - 1
+
+
+def _commands(program: NetworkProgram, kind: Any) -> list[Any]:
+    return [step.command for step in program.steps if isinstance(step.command, kind)]
+
+
+class _Blocks:
+    """Places of the commands' tap rows in a RAM: equal ranges share theirs."""
+
+    def __init__(self, program: NetworkProgram, commands: Iterable[MatrixCommand | VectorCommand]) -> None:
+        self._taps = program.taps
+        self._first: dict[tuple[int, int, bool], int] = {}
+        self._commands: list[MatrixCommand | VectorCommand] = []
+        self.rows = 0
+        for command in commands:
+            if self._key(command) not in self._first:
+                self._first[self._key(command)] = self.rows
+                self._commands.append(command)
+                self.rows += command.taps
+
+    def _key(self, command: MatrixCommand | VectorCommand) -> tuple[int, int, bool]:
+        return command.first_tap, command.taps, isinstance(command, MatrixCommand)
+
+    def place(self, command: MatrixCommand | VectorCommand) -> int:
+        """Return the first row of a command."""
+        return self._first[self._key(command)]
+
+    def own(self, command: MatrixCommand | VectorCommand) -> tuple[TapTile, ...]:
+        """Return the tap rows of a command."""
+        return self._taps[command.first_tap :][: command.taps]
+
+    def __iter__(self) -> Iterator[MatrixCommand | VectorCommand]:
+        """Iterate over the first command of each range, in order of the rows."""
+        return iter(self._commands)
+
+
+class _Scales:
+    """Places of the vector commands' scales: equal ones share theirs."""
+
+    def __init__(self, commands: Iterable[VectorCommand]) -> None:
+        self._first: dict[tuple[float, ...], int] = {}
+        self.values: list[float] = []
+        for command in commands:
+            if command.scales and command.scales not in self._first:
+                self._first[command.scales] = len(self.values)
+                self.values += command.scales
+
+    @property
+    def rows(self) -> int:
+        """Rows of the RAM."""
+        return len(self.values)
+
+    def place(self, command: VectorCommand) -> int:
+        """Return the first row of a command."""
+        return self._first.get(command.scales, 0)
+
+
+def _rows(program: NetworkProgram, config: NetworkConfig) -> dict[TableNumber, list[Row]]:
+    """Return the rows of each table, in the order of the image."""
+    matrix, vector = _commands(program, MatrixCommand), _commands(program, VectorCommand)
+    taps, windows = _Blocks(program, matrix), _Blocks(program, vector)
+    scales, firsts = _Scales(vector), first_words(program, config)
+    shape = config.shape
+    entries = [
+        entry["entry"] for command in taps for entry in unit_entries(command, taps.own(command), shape)
+    ]
+    rams: dict[TableNumber, list[Any]] = {
+        TableNumber.TAPS: entries,
+        TableNumber.VECTOR_TAPS: [
+            tap_row(config.vector, tile) for command in windows for tile in windows.own(command)
+        ],
+        TableNumber.SCALES: [scale_row(scale) for scale in scales.values],
+        TableNumber.TABLES: [word for table in program.tables for word in table_words(table.tobytes())],
+        TableNumber.EXPONENTIALS: [int(each) for table in program.exponentials for each in table],
+    }
+    units = [unit_command(command, taps.own(command), shape, config.matrix) for command in matrix]
+    fields = [vector_fields(config.vector, each, _places(each, windows, scales)) for each in vector]
+    pairs = [*zip(matrix, units, strict=True)]
+    return {
+        TableNumber.STEPS: _steps(program),
+        TableNumber.READS: _transfers(program.reads),
+        TableNumber.WRITES: _transfers(program.writes),
+        TableNumber.FEED: [_feed(unit) for unit in units],
+        TableNumber.DRAIN: [
+            {"drain": unit["drain"], "table": max(0, command.table)} for command, unit in pairs
+        ],
+        TableNumber.WEIGHTS: [_weights(command, program, config, taps, firsts) for command in matrix],
+        TableNumber.WALKS: [_part(each, lambda name: name in VECTOR_WALKS) for each in fields],
+        TableNumber.LOOPS: [_part(each, lambda name: name not in VECTOR_WALKS) for each in fields],
+        **{number: _slots(number, rows, config) for number, rows in rams.items()},
+    }
+
+
+def _steps(program: NetworkProgram) -> list[Row]:
+    return [
+        {
+            "active": 1 << step.core,
+            "last": int(number == len(program.steps)),
+            "wait_writes": step.wait_writes,
+            "wait_reads": step.wait_reads,
+        }
+        for number, step in enumerate(program.steps, 1)
+    ]
+
+
+def _transfers(transfers: Iterable[TransferWord]) -> list[Row]:
+    return [
+        {
+            "dram": transfer.dram_address,
+            "address": transfer.address,
+            "words": transfer.words,
+            "start_step": transfer.start_step,
+        }
+        for transfer in transfers
+    ]
+
+
+def _feed(unit: Row) -> Row:
+    first, second = unit["feeds"]
+    return {"first": first, "second": {name: second[name] for name in SECOND_FEED}, "two": unit["two"]}
+
+
+def _weights(
+    command: MatrixCommand,
+    program: NetworkProgram,
+    config: NetworkConfig,
+    taps: _Blocks,
+    firsts: list[int],
+) -> Row:
+    weights = unit_weights(command, config.matrix, first=firsts[command.weights])
+    words = len(program.passes[command.weights]) * lines_of_beat(config)
+    assert weights["words"]["words"] == words
+    run = {"first": taps.place(command), "count": command.taps, "two": int(command.halves)}
+    return {"weights": weights, "taps": run}
+
+
+def _places(command: VectorCommand, windows: _Blocks, scales: _Scales) -> Places:
+    softmax, index = command.kind is VectorKind.SOFTMAX, max(0, command.table)
+    return Places(
+        tap=windows.place(command),
+        scale=scales.place(command),
+        table=0 if softmax else index,
+        exponential=index if softmax else 0,
+    )
+
+
+def _part(fields: Row, chosen: Callable[[str], bool]) -> Row:
+    return {name: value for name, value in fields.items() if chosen(name)}
+
+
+def _slots(number: TableNumber, rows: list[Any], config: NetworkConfig) -> list[Row]:
+    """Return the rows of a RAM as records."""
+    layout = ram_layout(number, config)
+    assert layout.size <= SLOT_BITS
+    found = []
+    for first in range(0, len(rows), SLOTS):
+        some = [bits_of(layout, {"row": row}) for row in rows[first : first + SLOTS]]
+        slots = some + [0] * (SLOTS - len(some))
+        found.append({"first": first, "count": len(some), "slots": slots})
+    return found
+
+
+assert TABLE_BYTES == 4 * TABLE_WORDS
