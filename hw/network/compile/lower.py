@@ -60,6 +60,7 @@ class Lowered:
     """The commands of each step of a plan, and all that they refer to."""
 
     commands: tuple[tuple[Command, ...], ...]
+    operators: tuple[tuple[str, ...], ...]  #: The operator's name, for each command.
     taps: tuple[TapTile, ...]
     passes: tuple[NDArray[np.uint8], ...]  #: Packets, each of shape ``(beats, BEAT_BYTES)``.
     tables: tuple[NDArray[np.int8], ...]  #: 256 results each.
@@ -79,16 +80,23 @@ class Lowering:
         self._tables: dict[bytes, int] = {}
         self._exponentials: dict[float, int] = {}
         self._commands: list[tuple[Command, ...]] = []
+        self._operators: list[tuple[str, ...]] = []
 
     def add(self, step: Step, inputs: dict[str, Bands], output: Band) -> None:
         """Lower one step of the plan, which makes the rows of ``output``."""
-        found = [command for work in step.works for command in self._work(step, work, inputs, output)]
-        self._commands.append(tuple(found))
+        found = [
+            (command, work.operator.name)
+            for work in step.works
+            for command in self._work(step, work, inputs, output)
+        ]
+        self._commands.append(tuple(command for command, _ in found))
+        self._operators.append(tuple(name for _, name in found))
 
     def lowered(self) -> Lowered:
         """Return all that was added."""
         return Lowered(
             commands=tuple(self._commands),
+            operators=tuple(self._operators),
             taps=tuple(self._taps),
             passes=tuple(packet for _, packet in self._passes.values()),
             tables=tuple(np.frombuffer(table, np.int8) for table in self._tables),

@@ -39,6 +39,7 @@ class Drawn:
         """Return commands with all tables."""
         lowered = Lowered(
             commands=(),
+            operators=(),
             taps=tuple(self.taps),
             passes=(),
             tables=tuple(self.tables),

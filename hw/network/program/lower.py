@@ -1,0 +1,138 @@
+"""From a compiled network to a program: commands become steps, bytes of transfers become words."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from hw.errors import InputError
+from hw.network.commands import MatrixCommand, VectorCommand
+from hw.network.compile.compile import Compiled
+from hw.network.compile.form import WORD_BYTES
+from hw.network.matrix.config import MatrixConfig
+from hw.network.matrix.unit_command import unit_command
+from hw.network.program.program import Home, NetworkProgram, Step
+from hw.network.scratchpad.shape import GranuleShape
+from hw.network.vector.config import VectorConfig
+from hw.network.vector.fields import Places, vector_fields
+from hw.scheduler.plan.plan import Direction, Transfer
+from hw.scheduler.program.program import TransferWord
+
+#: Tables of a vector unit of the largest configuration.
+_LARGEST = {"taps": 4096, "scales": 4096, "tables": 256, "exponentials": 16}
+
+
+def program_of(compiled: Compiled) -> NetworkProgram:
+    """Return the program of a compiled network.
+
+    Raises `InputError`, with the operator's name, for a command beyond the limits of every kernel.
+    """
+    network, plan, lowered = compiled.network, compiled.plan, compiled.lowered
+    starts = list(itertools.accumulate((len(commands) for commands in lowered.commands), initial=0))
+    reads, wait_reads = _queue(compiled, Direction.READ, starts)
+    writes, wait_writes = _queue(compiled, Direction.WRITE, starts)
+    steps = tuple(
+        Step(
+            command=command,
+            operator=operator,
+            planned=number,
+            wait_reads=wait_reads[number],
+            wait_writes=wait_writes[number],
+        )
+        for number, commands in enumerate(lowered.commands)
+        for command, operator in zip(commands, lowered.operators[number], strict=True)
+    )
+    homes = list(_homes(compiled))
+    missing = {*network.outputs} - {home.value.name for home in homes}
+    if missing:
+        raise InputError("output of the network", min(missing), "a value that an operator makes")
+    program = NetworkProgram(
+        name=network.name,
+        columns=lowered.columns,
+        scratchpad_bytes=plan.scratchpad_bytes,
+        steps=steps,
+        reads=reads,
+        writes=writes,
+        taps=lowered.taps,
+        passes=lowered.passes,
+        tables=lowered.tables,
+        exponentials=lowered.exponentials,
+        inputs=tuple(home for home in homes if home.value.name in network.inputs),
+        constants=tuple(home for home in homes if home.value.name in network.constants),
+        outputs=tuple(home for home in homes if home.value.name in network.outputs),
+        contents=dict(network.constants),
+    )
+    _check(program)
+    return program
+
+
+def _queue(
+    compiled: Compiled, direction: Direction, starts: list[int]
+) -> tuple[tuple[TransferWord, ...], list[int]]:
+    """Return the transfers of one direction, and the number of them that each step of the plan waits for.
+
+    ``starts``: the first command of each step of the plan, and the number of all commands.
+    """
+    plan = compiled.plan
+    listed = [transfer for transfer in plan.transfers if transfer.direction is direction]
+    counts = [0] * (len(plan.steps) + 1)
+    for count, transfer in enumerate(listed, 1):
+        counts[transfer.deadline_step] = count
+
+    def word(transfer: Transfer) -> TransferWord:
+        # A read may run from the step's first command on, a write when its last one is done.
+        step = transfer.start_step
+        start = starts[step] if direction is Direction.READ else starts[step + 1] - 1
+        return TransferWord(
+            dram_address=transfer.dram_address // WORD_BYTES,
+            address=transfer.scratchpad_address // WORD_BYTES,
+            words=transfer.size_bytes // WORD_BYTES,
+            start_step=start,
+        )
+
+    return tuple(map(word, listed)), list(itertools.accumulate(counts, max))
+
+
+def _homes(compiled: Compiled) -> Iterator[Home]:
+    """Yield the home of each tensor that is ever in memory, bands in the order of rows."""
+    reached: dict[str, int] = {}
+    for tensor in compiled.plan.graph.tensors:
+        name, rows = tensor.origin or tensor.name, tensor.shape[0]
+        first = reached.get(name, 0)
+        reached[name] = first + rows
+        if tensor.name in compiled.plan.homes:
+            yield Home(
+                value=compiled.steps.values[name],
+                form=compiled.steps.forms[name],
+                address=compiled.plan.homes[tensor.name],
+                first_row=first,
+                rows=rows,
+            )
+
+
+def _check(program: NetworkProgram) -> None:
+    """Refuse commands that no unit can run."""
+    shape = GranuleShape()
+    matrix = MatrixConfig(columns=program.columns, ports=max(1, program.columns // 8))
+    vector = VectorConfig(shape=shape, **_LARGEST)
+    for step in program.steps:
+        try:
+            _fields(program, step.command, shape, matrix, vector)
+        except InputError as error:
+            field = f"{error.field} of operator {step.operator!r}"
+            raise InputError(field, error.value, error.legal) from None
+
+
+def _fields(
+    program: NetworkProgram,
+    command: MatrixCommand | VectorCommand,
+    shape: GranuleShape,
+    matrix: MatrixConfig,
+    vector: VectorConfig,
+) -> None:
+    """Make the fields of a command."""
+    if isinstance(command, VectorCommand):
+        vector_fields(vector, command, Places())
+    else:
+        taps = program.taps[command.first_tap : command.first_tap + command.taps]
+        unit_command(command, taps, shape, matrix)
