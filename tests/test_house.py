@@ -88,21 +88,26 @@ DOORS = {
         "hw.scheduler.plan", "hw.scheduler.plan_model",
     ],
     "hw.network.scratchpad": ["hw.errors", "hw.lib"],
-    "hw.network.matrix": ["hw.errors", "hw.lib", "hw.network.commands", "hw.network.scratchpad"],
-    "hw.network.vector": ["hw.errors", "hw.lib", "hw.network.commands", "hw.network.scratchpad"],
+    "hw.network.tables": ["hw.lib"],
+    "hw.network.matrix": [
+        "hw.errors", "hw.lib", "hw.network.commands", "hw.network.scratchpad", "hw.network.tables",
+    ],
+    "hw.network.vector": [
+        "hw.errors", "hw.lib", "hw.network.commands", "hw.network.scratchpad", "hw.network.tables",
+    ],
     "hw.network.config": [
         "hw.errors", "hw.lib", "hw.network.matrix.config", "hw.network.scratchpad.shape",
         "hw.network.vector.config",
     ],
     "hw.network.program": [
         "hw.errors", "hw.lib", "hw.network.graph", "hw.network.commands", "hw.network.compile",
-        "hw.network.config", "hw.network.scratchpad", "hw.network.matrix", "hw.network.vector",
-        "hw.scheduler.plan", "hw.scheduler.program",
+        "hw.network.config", "hw.network.scratchpad", "hw.network.tables", "hw.network.matrix",
+        "hw.network.vector", "hw.scheduler.plan", "hw.scheduler.program",
     ],
     "hw.network.kernel": [
         "hw.errors", "hw.lib", "hw.network.commands", "hw.network.config", "hw.network.program",
-        "hw.network.scratchpad", "hw.network.matrix", "hw.network.vector", "hw.scheduler.config",
-        "hw.scheduler.core", "hw.scheduler.program",
+        "hw.network.scratchpad", "hw.network.tables", "hw.network.matrix", "hw.network.vector",
+        "hw.scheduler.config", "hw.scheduler.core", "hw.scheduler.program",
     ],
     "hw.network.driver": [
         "hw.errors", "hw.launch", "hw.network.graph", "hw.network.commands", "hw.network.compile",

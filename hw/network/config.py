@@ -64,7 +64,12 @@ class NetworkConfig:
     @property
     def matrix(self) -> MatrixConfig:
         """Shape of the matrix unit."""
-        return MatrixConfig(columns=self.columns, ports=self.weight_ports)
+        return MatrixConfig(
+            columns=self.columns,
+            ports=self.weight_ports,
+            port_bits=8 * self.port_bytes,
+            tables=self.tables,
+        )
 
     @property
     def vector(self) -> VectorConfig:

@@ -12,6 +12,8 @@ CELL_COLUMNS = 2
 BEAT_INPUTS = 4
 #: Bits of a beat of a cell.
 BEAT_BITS = 8 * BEAT_INPUTS * CELL_COLUMNS
+#: Words of a port that a packet's word may have.
+_LINES = (1, 2, 4)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,15 +23,21 @@ class MatrixConfig:
     inputs: int = 64  #: Inputs of a tile: bytes of a pixel's word. A power of two from 16 to 128.
     columns: int = 64  #: Columns of a tile: results of a pixel. A power of two from 4 to 128.
     block_pixels: int = 512  #: Pixels whose sums a cell holds. A power of two from 32 to 1024.
-    ports: int = 8  #: Memory ports of weights, each with an equal share of a packet's word.
+    ports: int = 8  #: Memory ports of weights.
+    port_bits: int = 256  #: Bits of a word of a port; `lines` words of each port are a packet's word.
+    tables: int = 64  #: Tables of 256 bytes.
 
     def __post_init__(self) -> None:
         check_field_types(self)
         check_power_of_two("inputs", self.inputs, 16, 128)
         check_power_of_two("columns", self.columns, 2 * CELL_COLUMNS, 128)
         check_power_of_two("block_pixels", self.block_pixels, 32, 1024)
-        if self.ports < 1 or self.cells % self.ports:
-            raise InputError("ports", self.ports, f"a divisor of {self.cells} cells")
+        check_power_of_two("port_bits", self.port_bits, 64, 512)
+        check_power_of_two("tables", self.tables, 2, 256)
+        shares = [self.packet_bits // (self.port_bits * lines) for lines in _LINES]
+        if self.ports < 1 or self.ports not in shares:
+            legal = " or ".join(str(each) for each in reversed(shares) if each)
+            raise InputError("ports", self.ports, f"{legal} of {self.port_bits} bits")
 
     @property
     def cells(self) -> int:
@@ -40,6 +48,11 @@ class MatrixConfig:
     def weight_beats(self) -> int:
         """Return the words of a tile's weights."""
         return self.inputs // BEAT_INPUTS
+
+    @property
+    def lines(self) -> int:
+        """Return the words of each port in a packet's word."""
+        return self.packet_bits // (self.ports * self.port_bits)
 
     @property
     def packet_bits(self) -> int:

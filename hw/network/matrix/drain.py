@@ -18,11 +18,12 @@ from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
 from hw.lib.place import Placer
 from hw.network.matrix.drain_command import DrainCommand
-from hw.network.matrix.drain_lanes import DrainLanes, TableWrite
+from hw.network.matrix.drain_lanes import DrainLanes
 from hw.network.matrix.result_walk import ResultWalk
 from hw.network.scratchpad.reader import GranuleReadPort
 from hw.network.scratchpad.shape import GranuleShape
 from hw.network.scratchpad.writer import GranuleWrite, GranuleWritePort
+from hw.network.tables.layouts import TableWrite
 
 #: Results that the FIFO holds: those in the array, and some that wait for a residual.
 RESULTS = 64

@@ -4,24 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.lib.arithmetic.rescaled_sum import RESCALED_SUM_LATENCY, rescaled_sum
 from hw.lib.delay import delay
-from hw.lib.memory import uninitialised
 from hw.network.matrix.drain_command import DrainSettings
-
-#: Results of a table.
-TABLE_ENTRIES = 256
-
-
-class TableWrite(data.StructLayout):
-    """A result of a table: of the stored value ``index - 128``."""
-
-    def __init__(self) -> None:
-        super().__init__({"valid": 1, "index": 8, "result": signed(8)})
+from hw.network.tables.layouts import TableWrite
+from hw.network.tables.lookup import looked_up
 
 
 class DrainLanes(wiring.Component):
@@ -72,19 +63,9 @@ class DrainLanes(wiring.Component):
             past = delay(m, f"past_{n}", bounded, RESCALED_SUM_LATENCY, reset=False)
             result = Signal(signed(8), name=f"result_{n}", reset_less=True)
             mapped = Signal(signed(8), name=f"mapped_{n}", reset_less=True)
-            m.submodules[f"table_{n}"] = ram = uninitialised(
-                width=8, depth=TABLE_ENTRIES, ram_style="distributed"
-            )
-            put, get = ram.write_port(), ram.read_port(domain="comb")
-            m.d.comb += [
-                put.en.eq(table.valid),
-                put.addr.eq(table.index),
-                put.data.eq(table.result),
-                get.addr.eq(Cat(result[:7], ~result[7])),
-                self.o[n].eq(mapped),
-            ]
             m.d.sync += [
                 result.eq(Mux(settings.sums, total, past)),
-                mapped.eq(Mux(settings.maps, get.data.as_signed(), result)),
+                mapped.eq(Mux(settings.maps, looked_up(m, f"table_{n}", table, result), result)),
             ]
+            m.d.comb += self.o[n].eq(mapped)
         return m

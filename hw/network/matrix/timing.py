@@ -6,10 +6,15 @@ from hw.network.commands import MatrixCommand
 from hw.network.matrix.array import MatrixArray
 from hw.network.matrix.config import MatrixConfig
 from hw.network.matrix.feed_command import MOST_STEPS
+from hw.network.matrix.layouts import packet_beats
+from hw.network.tables.table_copy import COPY_CYCLES
 
 #: Cycles of a command beside its sweeps, at most: from the command to its first pixel, through array and
 #: drain, until the scratchpad holds the last result.
 COMMAND_CYCLES = 64
+#: Cycles before a command with a table, if the lanes have it, and if they do not.
+HELD_TABLE_CYCLES = 1
+NEW_TABLE_CYCLES = HELD_TABLE_CYCLES + COPY_CYCLES
 
 
 def steps_of_blocks(command: MatrixCommand) -> list[int]:
@@ -23,11 +28,17 @@ def sweep_cycles(command: MatrixCommand, config: MatrixConfig) -> int:
 
     A sweep of few pixels takes as long as the next tile's packet needs.
     """
-    plain = MatrixArray.least_sweep(config, parameters=False)
-    renewed = MatrixArray.least_sweep(config, parameters=True)
+    plain, renewed = (_least_sweep(config, parameters=parameters) for parameters in (False, True))
     total = 0
     for steps in steps_of_blocks(command):
         tiles = (command.taps - 1) * max(steps, plain) + max(steps, renewed)
         total += command.column_tiles * tiles
     # Nothing waits for a packet behind the last sweep.
     return total - max(0, renewed - steps_of_blocks(command)[-1])
+
+
+def _least_sweep(config: MatrixConfig, *, parameters: bool) -> int:
+    """Return the fewest cycles from tile to tile; ``parameters``: the second's packet has parameters."""
+    # One beat waits before the array when the tile is adopted.
+    words = config.lines * packet_beats(config, parameters=parameters)
+    return max(MatrixArray.least_sweep(config, parameters=parameters), words, words - config.lines + 2)

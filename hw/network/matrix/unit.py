@@ -21,7 +21,6 @@ from hw.network.matrix.array import MatrixArray
 from hw.network.matrix.config import MatrixConfig
 from hw.network.matrix.drain import Drain
 from hw.network.matrix.drain_command import DrainCommand
-from hw.network.matrix.drain_lanes import TableWrite
 from hw.network.matrix.feed import PixelFeed
 from hw.network.matrix.feed_command import TABLE_ENTRIES, FeedCommand, TileEntry
 from hw.network.matrix.packet_kinds import PacketKinds, PacketRun
@@ -30,6 +29,8 @@ from hw.network.matrix.weight_stream import WeightPass, WeightStream
 from hw.network.scratchpad.reader import GranuleReadPort
 from hw.network.scratchpad.shape import GranuleShape
 from hw.network.scratchpad.writer import GranuleWritePort
+from hw.network.tables.layouts import TABLE_WORDS, RowWrite
+from hw.network.tables.table_copy import TableCopy
 
 #: Bits of an address in memory.
 _ADDRESS_BITS = 64
@@ -38,13 +39,14 @@ _ADDRESS_BITS = 64
 class UnitCommand(data.StructLayout):
     """A matrix command in the unit's parts; the second feed has work only at two pixels a cycle."""
 
-    def __init__(self, shape: GranuleShape) -> None:
+    def __init__(self, shape: GranuleShape, config: MatrixConfig) -> None:
         super().__init__(
             {
                 "feeds": data.ArrayLayout(FeedCommand(shape), 2),
                 "k_tiles": range(TABLE_ENTRIES + 1),
                 "two": 1,
                 "drain": DrainCommand(shape),
+                "table": range(config.tables),  #: That results pass, if the drain's settings say so.
             }
         )
 
@@ -68,23 +70,26 @@ class MatrixUnit(wiring.Component):
 
     Behaviour
     ---------
-    Weights and tap tiles run ahead of the commands.  A command is taken when the one before is done.
+    Weights and tap tiles run ahead of the commands.  A command is taken when the one before is done.  One
+    with a table is taken a cycle later, and after a copy (`TableCopy`) if the lanes do not have its table.
+    Rows of tables are written while no command with a table waits.
     """
 
     def __init__(self, shape: GranuleShape, config: MatrixConfig, placer: Placer) -> None:
         self._shape, self._config, self._placer = shape, config, placer
-        width = config.packet_bits // config.ports
         super().__init__(
             {
-                "command": In(stream.Signature(UnitCommand(shape))),
+                "command": In(stream.Signature(UnitCommand(shape, config))),
                 "entry": In(stream.Signature(UnitEntry(shape))),  #: Of this command and those after it.
                 "weights": In(stream.Signature(UnitWeights())),  #: Of all commands, in order.
                 "bases": In(_ADDRESS_BITS).array(config.ports),  #: Of the weights in each port's memory.
-                "table": In(TableWrite()),  #: See `Drain.table`.
+                "tables": In(RowWrite(TABLE_WORDS * config.tables, 32)),
                 #: Of the feeds and the residual.
                 "read": Out(GranuleReadPort(shape)).array(3),
                 "write": Out(GranuleWritePort(shape)),
-                "axi": Out(axi.ReadSignature(data_width=width, addr_width=_ADDRESS_BITS)).array(config.ports),
+                "axi": Out(axi.ReadSignature(data_width=config.port_bits, addr_width=_ADDRESS_BITS)).array(
+                    config.ports
+                ),
                 "done": Out(1),  #: One-cycle pulse: the command's results are in the scratchpad.
                 "busy": Out(1),  #: The array takes a step in this cycle.
                 #: Causes of a cycle without a step, the first that holds: no pixel, no weights, no room.
@@ -101,7 +106,7 @@ class MatrixUnit(wiring.Component):
         m.submodules.array = array = MatrixArray(config, placer=self._placer)
         m.submodules.drain = drain = Drain(shape, self._placer, columns=config.columns)
         m.submodules.weight_stream = weights = WeightStream(
-            ports=config.ports, width=config.packet_bits // config.ports
+            ports=config.ports, width=config.port_bits, lines=config.lines
         )
         m.submodules.kinds = kinds = PacketKinds()
         feeds = []
@@ -115,7 +120,8 @@ class MatrixUnit(wiring.Component):
                 Value.cast(array.x[n]).eq(feed.o.payload),
             ]
             feeds.append(feed)
-        self._commands(m, feeds, sweep, drain)
+        has_table = self._table(m, drain)
+        self._commands(m, feeds, sweep, drain, has_table)
         self._entries(m, feeds)
         self._packets(m, weights, kinds, array)
         m.d.comb += [
@@ -125,7 +131,6 @@ class MatrixUnit(wiring.Component):
             drain.taken.eq(sweep.taken),
             drain.valid.eq(array.valid),
             drain.i.eq(array.o),
-            drain.table.eq(self.table),
             self.done.eq(drain.done),
             self.busy.eq(sweep.busy),
             self.waits.pixels.eq(sweep.waits_pixels),
@@ -136,11 +141,28 @@ class MatrixUnit(wiring.Component):
         connect(m, drain.write, flipped(self.write))
         return m
 
-    def _commands(self, m: Module, feeds: list[PixelFeed], sweep: MatrixSweep, drain: Drain) -> None:
+    def _table(self, m: Module, drain: Drain) -> Value:
+        """Copy the table of a command that waits, while the drain is idle; return whether lanes have it."""
+        m.submodules.copy = copy = TableCopy(tables=self._config.tables)
+        connect(m, flipped(self.tables), copy.rows)
+        asked = Signal()
+        wants = self.command.valid & drain.command.ready & self.command.payload.drain.settings.maps
+        m.d.sync += asked.eq(wants & ~self.command.ready)
+        m.d.comb += [
+            copy.begin.eq(wants & ~asked),
+            copy.table.eq(self.command.payload.table),
+            drain.table.eq(copy.write),
+        ]
+        return asked & ~copy.busy
+
+    def _commands(
+        self, m: Module, feeds: list[PixelFeed], sweep: MatrixSweep, drain: Drain, has_table: Value
+    ) -> None:
         """Send each part its command, in one cycle."""
         given = self.command.payload
         parts = [feeds[0].command, sweep.command, drain.command]
-        ready = Cat(part.ready for part in parts).all() & feeds[1].command.ready
+        idle = Cat(part.ready for part in parts).all() & feeds[1].command.ready
+        ready = idle & (has_table | ~given.drain.settings.maps)
         m.d.comb += [
             self.command.ready.eq(ready),
             *(part.valid.eq(self.command.valid & ready) for part in parts),

@@ -22,6 +22,7 @@ def unit_command(
     Raises `InputError` for a command beyond the unit's counters.
     """
     _check(command, taps)
+    check_range("table", command.table, -1, config.tables - 1)
     tile_granules = config.columns * 8 // shape.granule_bits
     feeds = 2 if command.halves else 1
     return {
@@ -29,6 +30,7 @@ def unit_command(
         "k_tiles": command.taps,
         "two": int(command.halves),
         "drain": drain_command(command, tile_granules=tile_granules),
+        "table": max(0, command.table),
     }
 
 
@@ -51,13 +53,13 @@ def unit_entries(
 
 
 def unit_weights(command: MatrixCommand, config: MatrixConfig, *, first: int) -> dict[str, Any]:
-    """Return a payload of `UnitWeights` for packets whose words begin at ``first`` in each port."""
+    """Return a payload of `UnitWeights` for packets whose words begin at word ``first`` of each port."""
     words = -(-command.rows * command.columns // (2 if command.halves else 1))
     blocks = -(-words // MOST_STEPS)
     beats = command.taps * packet_beats(config, parameters=False)
     beats += packet_beats(config, parameters=True) - packet_beats(config, parameters=False)
     return {
-        "words": {"first": first, "words": command.column_tiles * beats, "passes": blocks},
+        "words": {"first": first, "words": command.column_tiles * beats * config.lines, "passes": blocks},
         "run": {"groups": blocks * command.column_tiles, "k_tiles": command.taps},
     }
 

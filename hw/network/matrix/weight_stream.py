@@ -28,37 +28,37 @@ class WeightPass(data.StructLayout):
         super().__init__(
             {
                 "first": WORDS_BITS,  #: Word of each port that the packets begin at.
-                "words": WORDS_BITS,  #: Words of each port, at least 1.
+                "words": WORDS_BITS,  #: Words of each port, at least 1: whole beats.
                 "passes": 16,  #: At least 1.
             }
         )
 
 
 class WeightStream(wiring.Component):
-    """Reads the words of all ports in lockstep; a beat is a word of each.
+    """Reads the words of all ports in lockstep: a line is a word of each, a beat is some lines.
 
-    ``ports``, ``width``: memory ports, and bits of each.
+    ``ports``, ``width``, ``lines``: memory ports, bits of each, and lines of a beat, the first one lowest.
 
     Behaviour
     ---------
-    A beat a cycle where memory delivers it.  Reads run ahead of ``o`` by a DMA's FIFO, across commands.  All
+    A line a cycle where memory delivers it.  Reads run ahead of ``o`` by a DMA's FIFO, across commands.  All
     passes of a command are read before the next one's first.
     """
 
-    def __init__(self, *, ports: int, width: int) -> None:
-        self._ports, self._width = ports, width
+    def __init__(self, *, ports: int, width: int, lines: int = 1) -> None:
+        self._ports, self._width, self._lines = ports, width, lines
         super().__init__(
             {
                 "i": In(stream.Signature(WeightPass())),
                 "bases": In(_ADDRESS_BITS).array(ports),  #: Byte address of each port's words.
                 "axi": Out(axi.ReadSignature(data_width=width, addr_width=_ADDRESS_BITS)).array(ports),
-                "o": Out(stream.Signature(ports * width)),
+                "o": Out(stream.Signature(lines * ports * width)),
                 "bytes_moved": Out(48).array(ports),  #: Since reset.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Passes -> a command for each port; words -> beats."""
+        """Passes -> a command for each port; words -> lines -> beats."""
         m = Module()
         words = []
         readies = Signal(self._ports)
@@ -93,10 +93,15 @@ class WeightStream(wiring.Component):
             step.eq(Cat(word.valid for word in words).all() & (~self.o.valid | self.o.ready)),
             *(word.ready.eq(step) for word in words),
         ]
+        place = Signal(self._lines, init=1)  # the line that comes next
         with m.If(~self.o.valid | self.o.ready):
-            m.d.sync += self.o.valid.eq(step)
+            m.d.sync += self.o.valid.eq(step & place[-1])
         with m.If(step):
-            m.d.sync += Value.cast(beat).eq(Cat(*(word.payload for word in words)))
+            m.d.sync += place.eq(place.rotate_left(1))
+        line = Cat(*(word.payload for word in words))
+        for n in range(self._lines):
+            with m.If(step & place[n]):
+                m.d.sync += Value.cast(beat).word_select(n, len(line)).eq(line)
         return m
 
     def _repeat(self, m: Module, go: Signal, readies: Signal) -> None:

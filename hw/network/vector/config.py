@@ -9,10 +9,6 @@ from hw.network.scratchpad.shape import GranuleShape
 
 #: Lanes, of a byte each, that work as one part: those of a granule.
 GRANULE_LANES = 16
-#: Bytes of a table: a result for each int8.
-TABLE_BYTES = 256
-#: Words of a table as it is stored; word n holds the results of bytes n, n + 64, n + 128 and n + 192.
-TABLE_WORDS = 64
 
 
 @dataclass(frozen=True, kw_only=True)

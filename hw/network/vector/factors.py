@@ -10,9 +10,10 @@ from amaranth.lib.wiring import In, Out
 
 from hw.lib.delay import delay
 from hw.lib.memory import uninitialised
+from hw.network.tables.layouts import RowWrite
 from hw.network.vector.config import VectorConfig
 from hw.network.vector.lanes import EXPONENT_PORT_AT, FACTOR_PORT_AT
-from hw.network.vector.layouts import RowWrite, ScaleRow
+from hw.network.vector.layouts import ScaleRow
 
 #: Cycles from a step to the output of the RAM: register, count, row, RAM; then registers until it is due.
 _READ_AT = 4

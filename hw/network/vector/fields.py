@@ -8,7 +8,7 @@ from typing import Any
 from hw.errors import InputError, check_range
 from hw.lib.arithmetic.float_scale import float_scale_fields
 from hw.network.commands import TapTile, VectorCommand, VectorKind
-from hw.network.vector.config import TABLE_WORDS, VectorConfig
+from hw.network.vector.config import VectorConfig
 from hw.network.vector.layouts import (
     COUNT_BITS,
     FACTOR_BITS,
@@ -222,15 +222,3 @@ def scale_row(scale: float) -> dict[str, int]:
     """Return the row of the unit's scales (`layouts.ScaleRow`)."""
     multiplier, exponent = float_scale_fields(scale)
     return {"multiplier": multiplier, "exponent": exponent}
-
-
-def table_words(table: bytes) -> list[int]:
-    """Return a table, the results of bytes -128 to 127, as the words in which the unit stores it.
-
-    >>> [hex(word) for word in table_words(bytes(range(256)))[:2]]
-    ['0xc0804000', '0xc1814101']
-    """
-    return [
-        sum(table[n + TABLE_WORDS * part] << 8 * part for part in range(len(table) // TABLE_WORDS))
-        for n in range(TABLE_WORDS)
-    ]

@@ -8,7 +8,6 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.lib.arithmetic.chosen import chosen
 from hw.lib.arithmetic.dsp import WEIGHTED_SUM_LATENCY, weighted_sum
 from hw.lib.arithmetic.float_scale import (
     EXPONENT_AT,
@@ -18,8 +17,9 @@ from hw.lib.arithmetic.float_scale import (
 )
 from hw.lib.delay import delay
 from hw.lib.loads import copies
-from hw.lib.memory import uninitialised
-from hw.network.vector.config import GRANULE_LANES, TABLE_WORDS
+from hw.network.tables.layouts import TableWrite
+from hw.network.tables.lookup import looked_up
+from hw.network.vector.config import GRANULE_LANES
 from hw.network.vector.layouts import FACTOR_BITS, SHIFT_BITS, ScaleRow
 from hw.network.vector.rounding import ROUNDING_LATENCY, rounded_to_int8
 
@@ -75,13 +75,6 @@ class LaneFlags(data.StructLayout):
     def __init__(self) -> None:
         names = ("valid", "first", "joins", "keeps", "keeps_first", "keeps_second")
         super().__init__(dict.fromkeys(names, 1) | {"inside": 2})
-
-
-class TableWrite(data.StructLayout):
-    """A word of the table: results n, n + 64, n + 128 and n + 192."""
-
-    def __init__(self) -> None:
-        super().__init__({"enable": 1, "row": range(TABLE_WORDS), "data": 32})
 
 
 class VectorGranule(wiring.Component):
@@ -171,7 +164,8 @@ class VectorGranule(wiring.Component):
         ]
 
         window = self._window(m, register, late, most, second)
-        looked_up = self._table(m, n, register, table, most)
+        mapped = register("mapped", signed(8))
+        m.d.sync += mapped.eq(looked_up(m, f"lookup_{n}", table, most))
         total = weighted_sum(
             m,
             platform,
@@ -189,7 +183,7 @@ class VectorGranule(wiring.Component):
         pick = settings.pick
         found = Signal(signed(8), name=f"found_{n}")
         m.d.comb += found.eq(
-            Mux(pick.last_two, Mux(pick.second, scaled, added), Mux(pick.second, looked_up, window))
+            Mux(pick.last_two, Mux(pick.second, scaled, added), Mux(pick.second, mapped, window))
         )
         held = register("bounded", signed(8))
         m.d.sync += held.eq(
@@ -213,19 +207,3 @@ class VectorGranule(wiring.Component):
         with m.If(flags.valid & flags.keeps):
             m.d.sync += kept.eq(Mux(keeping > kept_before, keeping, kept_before))
         return window
-
-    def _table(self, m: Module, n: int, register: Any, table: Any, most: Value) -> Signal:
-        """Return the table's result of a byte; bytes of 64 results lie side by side."""
-        ram = uninitialised(width=32, depth=TABLE_WORDS, ram_style="distributed")
-        m.submodules[f"lookup_{n}"] = ram
-        write, read = ram.write_port(), ram.read_port(domain="comb")
-        place = Cat(most[:7], ~most[7])  # from 0 on
-        found = register("looked_up", signed(8))
-        m.d.comb += [
-            write.en.eq(table.enable),
-            write.addr.eq(table.row),
-            write.data.eq(table.data),
-            read.addr.eq(place[:6]),
-        ]
-        m.d.sync += found.eq(chosen([read.data.word_select(part, 8) for part in range(4)], place[6:]))
-        return found

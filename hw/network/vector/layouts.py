@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from amaranth.hdl import ShapeLike, signed
-from amaranth.lib import data, wiring
-from amaranth.lib.wiring import Out
+from amaranth.lib import data
 
 from hw.lib.arithmetic.float_scale import EXPONENT_BITS, MULTIPLIER_BITS
 from hw.network.vector.config import VectorConfig
@@ -17,13 +16,6 @@ COORDINATE = signed(16)
 FACTOR_BITS, LEAST_SHIFT, SHIFT_BITS = 26, 9, 4
 #: Bits of the steps of a softmax's result, and of an exponential.
 STEPS_BITS, EXPONENTIAL_BITS = 27, 20
-
-
-class RowWrite(wiring.Signature):
-    """A write port of a table, seen from its user."""
-
-    def __init__(self, rows: int, shape: ShapeLike) -> None:
-        super().__init__({"enable": Out(1), "row": Out(range(rows)), "data": Out(shape)})
 
 
 class TapRow(data.StructLayout):

@@ -12,8 +12,9 @@ from hw.lib.arithmetic.adder_tree import adder_tree, tree_levels
 from hw.lib.arithmetic.dsp import long_product, long_product_latency
 from hw.lib.delay import delay
 from hw.lib.memory import uninitialised
-from hw.network.vector.config import TABLE_BYTES, VectorConfig
-from hw.network.vector.layouts import CHANNEL_BITS, EXPONENTIAL_BITS, STEPS_BITS, RowWrite
+from hw.network.tables.layouts import TABLE_BYTES, RowWrite
+from hw.network.vector.config import VectorConfig
+from hw.network.vector.layouts import CHANNEL_BITS, EXPONENTIAL_BITS, STEPS_BITS
 from hw.network.vector.reciprocal import FACTOR_BITS, PLACES, QUOTIENT_CYCLES, SUM_BITS, Quotient
 
 #: Slices of a result's product, and bits that it drops.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hw.network.commands import VectorCommand, VectorKind
 from hw.network.scratchpad.reader import GranuleReader
+from hw.network.tables.table_copy import COPY_CYCLES
 from hw.network.vector.config import VectorConfig
 from hw.network.vector.fields import PASSES, Loops, loops_of
 from hw.network.vector.lanes import (
@@ -12,7 +13,6 @@ from hw.network.vector.lanes import (
     WINDOW_RESULT_AT,
 )
 from hw.network.vector.softmax import DRAIN_CYCLES, QUOTIENT_CYCLES, RESULT_AT, WORD_CYCLES
-from hw.network.vector.table_copy import COPY_CYCLES
 
 #: Cycles from a command to its first step, with the scratchpad's latency, and from a result to the end.
 _FIRST_STEP = 8 + GranuleReader.LATENCY

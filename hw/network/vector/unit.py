@@ -14,7 +14,9 @@ from hw.lib.place import Placer
 from hw.network.commands import VectorKind
 from hw.network.scratchpad.reader import GranuleReadPort
 from hw.network.scratchpad.writer import GranuleWritePort
-from hw.network.vector.config import GRANULE_LANES, TABLE_BYTES, TABLE_WORDS, VectorConfig
+from hw.network.tables.layouts import TABLE_BYTES, TABLE_WORDS, RowWrite
+from hw.network.tables.table_copy import TableCopy
+from hw.network.vector.config import GRANULE_LANES, VectorConfig
 from hw.network.vector.factors import Factors
 from hw.network.vector.lanes import (
     ADD_RESULT_AT,
@@ -25,13 +27,11 @@ from hw.network.vector.lanes import (
 )
 from hw.network.vector.layouts import (
     EXPONENTIAL_BITS,
-    RowWrite,
     ScaleRow,
     TapRow,
     VectorFields,
 )
 from hw.network.vector.softmax import Softmax
-from hw.network.vector.table_copy import TableCopy
 from hw.network.vector.walker import VectorWalker
 
 #: Results that are under way or wait for the scratchpad: a level of LUTRAM.
@@ -76,7 +76,7 @@ class VectorUnit(wiring.Component):
         config, placer = self.config, self._placer
         walker = placer.place(m, "walker", "vector_walker", lambda: VectorWalker(config))
         softmax = placer.place(m, "softmax", "vector_softmax", lambda: Softmax(config))
-        m.submodules.copy = copy = TableCopy(config)
+        m.submodules.copy = copy = TableCopy(tables=config.tables)
         m.submodules.factors = factors = Factors(config)
         for own, inner in (
             (self.taps, walker.taps),

@@ -12,8 +12,9 @@ from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
 from hw.lib.memory import uninitialised
 from hw.network.scratchpad.reader import GranuleRequest
+from hw.network.tables.layouts import RowWrite
 from hw.network.vector.config import VectorConfig
-from hw.network.vector.layouts import RowWrite, TapRow, VectorFields
+from hw.network.vector.layouts import TapRow, VectorFields
 
 #: The loops, the innermost first.
 _LOOPS = ("taps", "columns", "inner", "passes", "outer", "rows")

@@ -21,7 +21,7 @@ from tests.hw.network.matrix.tiles import (
 from tests.support.gateware.streams import seeds, set_all, simulate
 from tests.support.proofs.mutants import mutant
 
-SMALL = MatrixConfig(inputs=16, columns=8, block_pixels=32, ports=2)
+SMALL = MatrixConfig(inputs=16, columns=8, block_pixels=32, ports=2, port_bits=128)
 
 
 class Tile:

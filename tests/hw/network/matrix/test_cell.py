@@ -19,7 +19,7 @@ from tests.support.proofs.mutants import mutant
 
 
 def config(inputs):
-    return MatrixConfig(inputs=inputs, columns=4, block_pixels=64, ports=1)
+    return MatrixConfig(inputs=inputs, columns=4, block_pixels=64, ports=1, port_bits=128)
 
 
 class Played:

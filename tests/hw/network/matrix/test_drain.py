@@ -16,6 +16,7 @@ from hw.network.matrix.drain import Drain
 from hw.network.matrix.drain_command import drain_command
 from hw.network.scratchpad.scratchpad import GranuleScratchpad
 from hw.network.scratchpad.shape import GranuleShape
+from hw.network.tables.layouts import table_words
 from tests.support.gateware.streams import Side, exchange_within, put, seeds, simulate
 
 SHAPE = GranuleShape(banks=4, rows=32, granule_bits=32, memory="block")
@@ -91,7 +92,7 @@ def drawn_command(rng):
         sum_target=(rng.randint(-128, 127), rng.choice([-128, -3]), rng.choice([127, 99])),
         table=rng.choice([-1, 0]),
     )
-    table = [rng.randint(-128, 127) for _ in range(256)]
+    table = rng.randbytes(256)
     results = np.array([[rng.randint(-128, 127) for _ in range(granules * BYTES)] for _ in range(pixels)])
     return command, table, results
 
@@ -131,7 +132,7 @@ def drain(command, table, results, memory):
         zero, low, high = command.sum_target
         stored = np.clip(rounded_shift(total, 24) + zero, low, high)
     if command.table >= 0:
-        stored = np.array(table)[stored + 128]
+        stored = np.frombuffer(table, np.int8)[stored + 128]
     for pixel, part in enumerate(stored.astype(np.int8)):
         at = target.base + pixel * target.pitch
         memory[at : at + target.granules] = part.reshape(-1, BYTES)
@@ -171,10 +172,10 @@ def run(commands, *, stall, busy, seed):
         while not ctx.get(first.idle):
             await ctx.tick()
         for command, table, results in commands:
-            for index, result in enumerate(table if command.table >= 0 else []):
-                ctx.set(dut.drain.table, {"valid": 1, "index": index, "result": result})
+            for row, word in enumerate(table_words(table) if command.table >= 0 else []):
+                ctx.set(dut.drain.table, {"enable": 1, "row": row, "data": word})
                 await ctx.tick()
-            ctx.set(dut.drain.table, {"valid": 0, "index": 0, "result": 0})
+            ctx.set(dut.drain.table, {"enable": 0, "row": 0, "data": 0})
             await put(ctx, dut.drain.command, [drain_command(command, tile_granules=SHAPE.granules)])
             await array(ctx, words_of(command, results))
             for _ in range(200):

@@ -14,29 +14,38 @@ BYTES = WIDTH // 8
 BASES = [0x1000, 0x20_0040, 0x7_0008]
 
 
-def drawn_passes(rng):
+def drawn_passes(rng, lines):
     return [
-        {"first": rng.randrange(500), "words": rng.choice([1, 3, 16, 40]), "passes": rng.choice([1, 1, 2, 3])}
+        {
+            "first": rng.randrange(500),
+            "words": lines * rng.choice([1, 3, 16, 40]),
+            "passes": rng.choice([1, 1, 2, 3]),
+        }
         for _ in range(6)
     ]
 
 
-def beats_of(entry):
-    """Return the beats of an entry, from the bytes that memory holds."""
+def beats_of(entry, lines):
+    """Return the beats of an entry, from the bytes that memory holds: line by line, port by port."""
     beats = []
     for _ in range(entry["passes"]):
-        for word in range(entry["first"], entry["first"] + entry["words"]):
-            stored = bytes(untouched(base + word * BYTES + n) for base in BASES for n in range(BYTES))
+        for word in range(entry["first"], entry["first"] + entry["words"], lines):
+            stored = bytes(
+                untouched(base + each * BYTES + n)
+                for each in range(word, word + lines)
+                for base in BASES
+                for n in range(BYTES)
+            )
             beats.append(int.from_bytes(stored, "little"))
     return beats
 
 
-def run(entries, *, stall, memory_stall, latency, seed):
-    dut = WeightStream(ports=PORTS, width=WIDTH)
+def run(entries, *, lines, stall, memory_stall, latency, seed):
+    dut = WeightStream(ports=PORTS, width=WIDTH, lines=lines)
     memories = [
         AxiMemory(port, stall=memory_stall, latency=latency, seed=seed + n) for n, port in enumerate(dut.axi)
     ]
-    wanted = [beat for entry in entries for beat in beats_of(entry)]
+    wanted = [beat for entry in entries for beat in beats_of(entry, lines)]
     sides = {
         "entries": Side(dut.i, items=entries, stall=stall),
         "beats": Side(dut.o, count=len(wanted), stall=stall),
@@ -51,16 +60,18 @@ def run(entries, *, stall, memory_stall, latency, seed):
     return sides["beats"], wanted
 
 
+@pytest.mark.parametrize("lines", [1, 2, 4])
 @pytest.mark.parametrize("stall", STALLS)
 @pytest.mark.parametrize("seed", seeds(1, 8))
-def test_beats_in_program_order(stall, seed):
-    entries = drawn_passes(random.Random(seed))
-    found, wanted = run(entries, stall=stall, memory_stall=stall / 2, latency=(1, 12), seed=seed)
+def test_beats_in_program_order(lines, stall, seed):
+    entries = drawn_passes(random.Random(seed), lines)
+    found, wanted = run(entries, lines=lines, stall=stall, memory_stall=stall / 2, latency=(1, 12), seed=seed)
     assert found.received == wanted
 
 
-def test_a_beat_a_cycle_across_passes_and_entries():
+@pytest.mark.parametrize("lines", [1, 2, 4])
+def test_a_line_a_cycle_across_passes_and_entries(lines):
     entries = [{"first": 8 * n, "words": 40, "passes": 2} for n in range(4)]
-    found, wanted = run(entries, stall=0, memory_stall=0, latency=(5, 5), seed=0)
+    found, wanted = run(entries, lines=lines, stall=0, memory_stall=0, latency=(5, 5), seed=0)
     assert found.received == wanted
-    assert found.cycles[-1] - found.cycles[0] == len(wanted) - 1
+    assert found.cycles[-1] - found.cycles[0] == lines * (len(wanted) - 1)

@@ -11,8 +11,9 @@ from hw.lib.place import InlinePlacer
 from hw.network.commands import VectorCommand, VectorKind
 from hw.network.compile.lower import Lowered
 from hw.network.scratchpad.shape import GranuleShape
+from hw.network.tables.layouts import table_words
 from hw.network.vector.config import VectorConfig
-from hw.network.vector.fields import Places, scale_row, table_words, tap_row, vector_fields
+from hw.network.vector.fields import Places, scale_row, tap_row, vector_fields
 from hw.network.vector.unit import VectorUnit
 from sim.golden import program as golden
 from tests.hw.network.vector.memory import NaiveScratchpad

@@ -10,16 +10,14 @@ from amaranth.lib.wiring import In, Out
 
 from hw.lib.delay import delay
 from hw.lib.memory import uninitialised
-from hw.network.vector.config import TABLE_WORDS, VectorConfig
-from hw.network.vector.lanes import TableWrite
-from hw.network.vector.layouts import RowWrite
+from hw.network.tables.layouts import TABLE_WORDS, RowWrite, TableWrite
 
 #: Cycles from ``begin`` until a step may be taken, if the table is not in the lanes.
 COPY_CYCLES = TABLE_WORDS + 3
 
 
 class TableCopy(wiring.Component):
-    """Copies a table to the lanes, unless they have it.
+    """Copies one of ``tables`` to the lanes, unless they have it.
 
     Behaviour
     ---------
@@ -27,13 +25,13 @@ class TableCopy(wiring.Component):
     at all if the lanes have the table and no row of any was written since.
     """
 
-    def __init__(self, config: VectorConfig) -> None:
-        self._config = config
+    def __init__(self, *, tables: int) -> None:
+        self._tables = tables
         super().__init__(
             {
-                "rows": In(RowWrite(TABLE_WORDS * config.tables, 32)),
+                "rows": In(RowWrite(TABLE_WORDS * tables, 32)),
                 "begin": In(1),
-                "table": In(range(config.tables)),  #: Stays from ``begin`` on.
+                "table": In(range(tables)),  #: Stays from ``begin`` on.
                 "busy": Out(1),
                 "write": Out(TableWrite()),
             }
@@ -43,7 +41,7 @@ class TableCopy(wiring.Component):
         """Counter -> store -> register."""
         m = Module()
         m.submodules.store = store = uninitialised(
-            width=32, depth=TABLE_WORDS * self._config.tables, ram_style="block"
+            width=32, depth=TABLE_WORDS * self._tables, ram_style="block"
         )
         to_store, from_store = store.write_port(), store.read_port()
         held = Signal.like(self.table)
