@@ -7,9 +7,11 @@ from hw.network.commands import MatrixCommand
 from hw.network.compile.compile import compile_network
 from hw.network.graph.network import Convolution, Network, Sum, Value
 from hw.network.graph.onnx_reader import read_network
+from hw.scheduler.plan.plan import Direction
 from sim.golden.network import execute
 from sim.golden.program import run
 from tests.support.networks.builder import Builder
+from tests.support.networks.integer_models import NETWORKS, integer_model
 from tests.support.networks.quantized import quantized, random_network
 
 
@@ -42,6 +44,28 @@ def test_random_networks(seed):
 def test_random_networks_in_a_small_scratchpad(seed):
     """Tensors are spilled and cut into bands."""
     check(*compiled(random_network(seed), 12288))
+
+
+@pytest.mark.parametrize(("name", "side"), [("squeezenet", 64), ("mobilenet_v2", 32)])
+def test_published_networks_of_small_images(name, side):
+    network = read_network(integer_model(name, side))
+    check(network, compile_network(network, scratchpad_bytes=1 << 20))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", NETWORKS)
+def test_published_networks(name):
+    network = read_network(integer_model(name))
+    check(network, compile_network(network, scratchpad_bytes=4 << 20))
+
+
+@pytest.mark.soak
+def test_a_published_network_that_spills():
+    network = read_network(integer_model("vgg16", 64))
+    made = compile_network(network, scratchpad_bytes=1 << 18)
+    reads = [each.tensor for each in made.plan.transfers if each.direction is Direction.READ]
+    assert any(not name.startswith(network.inputs[0]) for name in reads)
+    check(network, made)
 
 
 def image(*shape):

@@ -56,16 +56,24 @@ class Builder:
         return name
 
     def conv(
-        self, x: str, channels: int, *, name: str, kernel: int = 1, stride: int = 1, groups: int = 1
+        self,
+        x: str,
+        channels: int,
+        *,
+        name: str,
+        kernel: int = 1,
+        stride: int = 1,
+        groups: int = 1,
+        padded: bool = True,
     ) -> str:
-        """Add a square convolution that keeps the size, up to the stride, with a bias."""
+        """Add a square convolution with a bias; ``padded`` ones keep the size, up to the stride."""
         parameters = (
             self.parameter(channels, self.width[x] // groups, kernel, kernel),
             self.parameter(channels),
         )
         return self.add(
             "Conv", x, *parameters, name=name, width=channels, kernel_shape=[kernel] * 2,
-            strides=[stride] * 2, pads=[(kernel - 1) // 2] * 4, group=groups,
+            strides=[stride] * 2, pads=[(kernel - 1) // 2 * padded] * 4, group=groups,
         )  # fmt: skip
 
     def depthwise(self, x: str, *, name: str, stride: int = 1) -> str:
@@ -76,9 +84,9 @@ class Builder:
         """Add a rectifier."""
         return self.add("Relu", x, name=f"{x}.relu")
 
-    def pool(self, x: str, *, name: str, kernel: int, stride: int) -> str:
-        """Add a maximum over squares."""
-        pads, strides = [(kernel - 1) // 2] * 4, [stride] * 2
+    def pool(self, x: str, *, name: str, kernel: int, stride: int, padded: bool = True) -> str:
+        """Add a maximum over squares; they begin outside the image where ``padded``."""
+        pads, strides = [(kernel - 1) // 2 * padded] * 4, [stride] * 2
         return self.add("MaxPool", x, name=name, kernel_shape=[kernel] * 2, strides=strides, pads=pads)
 
     def concat(self, *inputs: str, name: str) -> str:

@@ -10,10 +10,10 @@ from tests.support.networks.builder import Builder
 SPREAD = "spread"
 
 
-def resnet18() -> bytes:
-    """ResNet-18 at 224 x 224 (He et al., arXiv 1512.03385, table 1)."""
+def resnet18(side: int = 224) -> bytes:
+    """ResNet-18, of ``side`` rows and columns (He et al., arXiv 1512.03385, table 1)."""
     net = Builder("resnet18")
-    x = net.relu(net.conv(net.input("image", 1, 3, 224, 224), 64, name="conv1", kernel=7, stride=2))
+    x = net.relu(net.conv(net.input("image", 1, 3, side, side), 64, name="conv1", kernel=7, stride=2))
     x = net.pool(x, name="pool1", kernel=3, stride=2)
     for stage, channels in enumerate((64, 128, 256, 512), 2):
         for block in range(2):
@@ -27,10 +27,65 @@ def resnet18() -> bytes:
     return _classifier(net, x)
 
 
-def mobilenet_v2() -> bytes:
-    """MobileNetV2 at 224 x 224, width 1 (Sandler et al., arXiv 1801.04381, table 2)."""
+def resnet50(side: int = 224) -> bytes:
+    """ResNet-50, of ``side`` rows and columns (He et al., arXiv 1512.03385, table 1).
+
+    The first 1 x 1 convolution of a block has its stride.
+    """
+    net = Builder("resnet50")
+    x = net.relu(net.conv(net.input("image", 1, 3, side, side), 64, name="conv1", kernel=7, stride=2))
+    x = net.pool(x, name="pool1", kernel=3, stride=2)
+    for stage, blocks in enumerate((3, 4, 6, 3), 2):
+        channels = 16 << stage
+        for block in range(blocks):
+            stride = 2 if block == 0 and stage > 2 else 1
+            name = f"conv{stage}_{block + 1}"
+            y = net.relu(net.conv(x, channels, name=f"{name}a", stride=stride))
+            y = net.relu(net.conv(y, channels, name=f"{name}b", kernel=3))
+            y = net.conv(y, 4 * channels, name=f"{name}c")
+            if block == 0:
+                x = net.conv(x, 4 * channels, name=f"{name}s", stride=stride)
+            x = net.relu(net.add("Add", x, y, name=f"{name}.sum"))
+    return _classifier(net, x)
+
+
+def squeezenet(side: int = 224) -> bytes:
+    """SqueezeNet 1.1, of ``side`` rows and columns (Iandola et al., arXiv 1602.07360; later release)."""
+    net = Builder("squeezenet")
+    image = net.input("image", 1, 3, side, side)
+    x = net.relu(net.conv(image, 64, name="conv1", kernel=3, stride=2, padded=False))
+    for number, squeezed in enumerate((16, 16, 32, 32, 48, 48, 64, 64), 2):
+        if number in (2, 4, 6):
+            x = net.pool(x, name=f"pool{number - 1}", kernel=3, stride=2, padded=False)
+        name = f"fire{number}"
+        x = net.relu(net.conv(x, squeezed, name=f"{name}.squeeze"))
+        narrow = net.relu(net.conv(x, 4 * squeezed, name=f"{name}.expand1"))
+        wide = net.relu(net.conv(x, 4 * squeezed, name=f"{name}.expand3", kernel=3))
+        x = net.concat(narrow, wide, name=name)
+    x = net.add("GlobalAveragePool", net.relu(net.conv(x, 1000, name="conv10")), name="average")
+    net.output(net.add("Flatten", x, name="classes"))
+    return net.model()
+
+
+def vgg16(side: int = 224) -> bytes:
+    """VGG-16, of ``side`` rows and columns (Simonyan and Zisserman, arXiv 1409.1556, table 1, column D)."""
+    net = Builder("vgg16")
+    x = net.input("image", 1, 3, side, side)
+    for stage, (channels, layers) in enumerate(((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)), 1):
+        for layer in range(layers):
+            x = net.relu(net.conv(x, channels, name=f"conv{stage}_{layer + 1}", kernel=3))
+        x = net.pool(x, name=f"pool{stage}", kernel=2, stride=2)
+    x = net.add("Flatten", x, name="flat", width=512 * (side // 32) ** 2)
+    for number in (6, 7):
+        x = net.relu(net.dense(x, 4096, name=f"fc{number}"))
+    net.output(net.dense(x, 1000, name="classes"))
+    return net.model()
+
+
+def mobilenet_v2(side: int = 224) -> bytes:
+    """MobileNetV2, of ``side`` rows and columns, width 1 (Sandler et al., arXiv 1801.04381, table 2)."""
     net = Builder("mobilenet_v2")
-    x = net.relu(net.conv(net.input("image", 1, 3, 224, 224), 32, name="stem", kernel=3, stride=2))
+    x = net.relu(net.conv(net.input("image", 1, 3, side, side), 32, name="stem", kernel=3, stride=2))
     number = 0
     rows = "1 16 1 1, 6 24 2 2, 6 32 3 2, 6 64 4 2, 6 96 3 1, 6 160 3 2, 6 320 1 1"
     for row in rows.split(", "):
