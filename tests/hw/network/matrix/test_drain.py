@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
-from amaranth.lib.wiring import connect
+from amaranth.lib.wiring import In, connect
 
 from hw.lib.place import InlinePlacer
 from hw.network.commands import Addition, Bounds, MatrixCommand, Source, Target
 from hw.network.graph.integers import rounded_shift
-from hw.network.matrix.drain import Drain
+from hw.network.matrix.drain import RESULTS, Drain
 from hw.network.matrix.drain_command import drain_command
 from hw.network.scratchpad.scratchpad import GranuleScratchpad
 from hw.network.scratchpad.shape import GranuleShape
@@ -26,19 +26,25 @@ WORD = BYTES * SHAPE.granules
 
 
 class Bench(wiring.Component):
-    """A drain on a scratchpad, beside another reader and writer."""
+    """A drain on a scratchpad, beside another reader and writer; ``hold`` stops its writes."""
 
     def __init__(self):
         self.drain = Drain(SHAPE, InlinePlacer(), columns=WORD)
         self.scratchpad = GranuleScratchpad(SHAPE, InlinePlacer(), readers=2, writers=2)
-        super().__init__({})
+        super().__init__({"hold": In(1)})
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.scratchpad = self.scratchpad
         m.submodules.drain = self.drain
         connect(m, self.drain.read, self.scratchpad.read[0])
-        connect(m, self.drain.write, self.scratchpad.write[0])
+        drain, pad = self.drain.write, self.scratchpad.write[0]
+        m.d.comb += [
+            pad.write.valid.eq(drain.write.valid & ~self.hold),
+            pad.write.payload.eq(drain.write.payload),
+            drain.write.ready.eq(pad.write.ready & ~self.hold),
+            drain.idle.eq(pad.idle),
+        ]
         return m
 
 
@@ -138,8 +144,11 @@ def drain(command, table, results, memory):
         memory[at : at + target.granules] = part.reshape(-1, BYTES)
 
 
-def run(commands, *, stall, busy, seed):
-    """Run commands one after the other on a scratchpad; return it before and after."""
+def run(commands, *, stall, held=0, seed):
+    """Run commands one after the other on a scratchpad; return it before and after.
+
+    ``held``: cycles of each command in which no word is written.
+    """
     dut = BENCH
     drawn = np.random.default_rng(seed)
     memory = drawn.integers(-128, 128, (GRANULES, BYTES), dtype=np.int8)
@@ -164,6 +173,15 @@ def run(commands, *, stall, busy, seed):
             await ctx.tick()
         ctx.set(dut.drain.valid, 0)
         ctx.set(dut.drain.taken, 0)
+
+    async def holder(ctx):
+        while held:
+            if ctx.get(dut.drain.command.valid) and ctx.get(dut.drain.command.ready):
+                ctx.set(dut.hold, 1)
+                for _ in range(held):
+                    await ctx.tick()
+                ctx.set(dut.hold, 0)
+            await ctx.tick()
 
     async def bench(ctx):
         first = dut.scratchpad.write[1]
@@ -191,7 +209,7 @@ def run(commands, *, stall, busy, seed):
         await exchange_within(ctx, sides, seed=seed)
         found.extend(sides["answered"].received)
 
-    simulate(dut, bench)
+    simulate(dut, bench, background=[holder])
     after = np.array([word["data"] for word in found], np.uint32).reshape(-1, 1).view(np.int8)
     return memory, after.reshape(GRANULES, BYTES)
 
@@ -201,7 +219,22 @@ def run(commands, *, stall, busy, seed):
 def test_bytes_equal_a_naive_drain(stall, seed):
     rng = random.Random(seed)
     commands = [drawn_command(rng) for _ in range(8)]
-    memory, after = run(commands, stall=stall, busy=0, seed=seed)
+    memory, after = run(commands, stall=stall, seed=seed)
     for command, table, results in commands:
         drain(command, table, results, memory)
+    assert (after == memory).all()
+
+
+def test_no_result_is_lost_while_the_scratchpad_waits():
+    """More results than the drain holds wait for its room."""
+    target = Target(base=3, pitch=1, granules=1)
+    pixels = RESULTS + 80
+    command = MatrixCommand(
+        rows=1, columns=pixels, source=Source(base=0), bounds=Bounds(height=1, width=1), first_tap=0, taps=1,
+        column_tiles=1, target=target, weights=0,
+    )  # fmt: skip
+    results = np.random.default_rng(0).integers(-128, 128, (pixels, BYTES))
+    commands = [(command, b"", results)]
+    memory, after = run(commands, stall=0.0, held=2 * RESULTS, seed=0)
+    drain(*commands[0], memory)
     assert (after == memory).all()
