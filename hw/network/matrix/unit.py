@@ -25,15 +25,13 @@ from hw.network.matrix.feed import PixelFeed
 from hw.network.matrix.feed_command import TABLE_ENTRIES, FeedCommand, TileEntry
 from hw.network.matrix.packet_kinds import PacketKinds, PacketRun
 from hw.network.matrix.sweep import MatrixSweep
+from hw.network.matrix.weight_port import ADDRESS_BITS
 from hw.network.matrix.weight_stream import WeightPass, WeightStream
 from hw.network.scratchpad.reader import GranuleReadPort
 from hw.network.scratchpad.shape import GranuleShape
 from hw.network.scratchpad.writer import GranuleWritePort
 from hw.network.tables.layouts import TABLE_WORDS, RowWrite
 from hw.network.tables.table_copy import TableCopy
-
-#: Bits of an address in memory.
-_ADDRESS_BITS = 64
 
 
 class UnitCommand(data.StructLayout):
@@ -82,12 +80,12 @@ class MatrixUnit(wiring.Component):
                 "command": In(stream.Signature(UnitCommand(shape, config))),
                 "entry": In(stream.Signature(UnitEntry(shape))),  #: Of this command and those after it.
                 "weights": In(stream.Signature(UnitWeights())),  #: Of all commands, in order.
-                "bases": In(_ADDRESS_BITS).array(config.ports),  #: Of the weights in each port's memory.
+                "bases": In(ADDRESS_BITS).array(config.ports),  #: Of the weights in each port's memory.
                 "tables": In(RowWrite(TABLE_WORDS * config.tables, 32)),
                 #: Of the feeds and the residual.
                 "read": Out(GranuleReadPort(shape)).array(3),
                 "write": Out(GranuleWritePort(shape)),
-                "axi": Out(axi.ReadSignature(data_width=config.port_bits, addr_width=_ADDRESS_BITS)).array(
+                "axi": Out(axi.ReadSignature(data_width=config.port_bits, addr_width=ADDRESS_BITS)).array(
                     config.ports
                 ),
                 "done": Out(1),  #: One-cycle pulse: the command's results are in the scratchpad.
@@ -106,12 +104,12 @@ class MatrixUnit(wiring.Component):
         m.submodules.array = array = MatrixArray(config, placer=self._placer)
         m.submodules.drain = drain = Drain(shape, self._placer, columns=config.columns)
         m.submodules.weight_stream = weights = WeightStream(
-            ports=config.ports, width=config.port_bits, lines=config.lines
+            self._placer, ports=config.ports, width=config.port_bits, lines=config.lines
         )
         m.submodules.kinds = kinds = PacketKinds()
         feeds = []
         for n in range(2):
-            m.submodules[f"feed_{n}"] = feed = PixelFeed(shape)
+            feed = self._placer.place(m, f"feed_{n}", "pixel_feed", lambda: PixelFeed(shape))
             connect(m, feed.read, flipped(self.read[n]))
             m.d.comb += [
                 sweep.words[n].valid.eq(feed.o.valid),

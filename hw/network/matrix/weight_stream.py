@@ -12,11 +12,9 @@ from amaranth.utils import exact_log2
 from hw.lib import axi
 from hw.lib.delay import payload_register
 from hw.lib.dma.burst import LENGTH_BITS
-from hw.lib.dma.read import ReadDMA
-from hw.lib.skid import Skid
+from hw.lib.place import Placer
+from hw.network.matrix.weight_port import ADDRESS_BITS, WeightPort
 
-#: Bits of an address.
-_ADDRESS_BITS = 64
 #: Bits of a count of words of a port.
 WORDS_BITS = 26
 
@@ -45,13 +43,14 @@ class WeightStream(wiring.Component):
     passes of a command are read before the next one's first.
     """
 
-    def __init__(self, *, ports: int, width: int, lines: int = 1) -> None:
+    def __init__(self, placer: Placer, *, ports: int, width: int, lines: int = 1) -> None:
+        self._placer = placer
         self._ports, self._width, self._lines = ports, width, lines
         super().__init__(
             {
                 "i": In(stream.Signature(WeightPass())),
-                "bases": In(_ADDRESS_BITS).array(ports),  #: Byte address of each port's words.
-                "axi": Out(axi.ReadSignature(data_width=width, addr_width=_ADDRESS_BITS)).array(ports),
+                "bases": In(ADDRESS_BITS).array(ports),  #: Byte address of each port's words.
+                "axi": Out(axi.ReadSignature(data_width=width, addr_width=ADDRESS_BITS)).array(ports),
                 "o": Out(stream.Signature(lines * ports * width)),
                 "bytes_moved": Out(48).array(ports),  #: Since reset.
             }
@@ -66,25 +65,16 @@ class WeightStream(wiring.Component):
         low = Const(0, exact_log2(self._width // 8))
         now = self.i.payload
         for n in range(self._ports):
-            m.submodules[f"dma_{n}"] = dma = ReadDMA(data_width=self._width, addr_width=_ADDRESS_BITS)
-            # The command waits here until the port takes it: ports need not agree in a cycle.
-            m.submodules[f"command_{n}"] = command = Skid(dma.command.payload.shape())
-            connect(m, dma.axi, flipped(self.axi[n]))
-            connect(m, command.o, dma.command)
+            port = self._placer.place(m, f"port_{n}", "weight_port", lambda: WeightPort(width=self._width))
+            connect(m, port.axi, flipped(self.axi[n]))
             m.d.comb += [
-                readies[n].eq(command.i.ready),
-                command.i.valid.eq(go),
-                command.i.payload.address.eq(self.bases[n] + Cat(low, now.first)),
-                command.i.payload.length.eq(Cat(low, now.words)[:LENGTH_BITS]),
-                self.bytes_moved[n].eq(dma.bytes_useful),
+                readies[n].eq(port.command.ready),
+                port.command.valid.eq(go),
+                port.command.payload.address.eq(self.bases[n] + Cat(low, now.first)),
+                port.command.payload.length.eq(Cat(low, now.words)[:LENGTH_BITS]),
+                self.bytes_moved[n].eq(port.bytes_moved),
             ]
-            m.submodules[f"word_{n}"] = word = Skid(self._width)
-            m.d.comb += [
-                word.i.valid.eq(dma.o.valid),
-                word.i.payload.eq(dma.o.payload.data),
-                dma.o.ready.eq(word.i.ready),
-            ]
-            words.append(word.o)
+            words.append(port.o)
         self._repeat(m, go, readies)
 
         beat = payload_register(m, self.o.payload)
