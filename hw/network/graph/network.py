@@ -151,6 +151,18 @@ class Softmax(Operator):
     kind = "softmax"
 
 
+@dataclass(frozen=True, kw_only=True)
+class ModelTensor:
+    """An input or output of the model, as its users have it."""
+
+    name: str  #: In the model.
+    value: str  #: The network's value that stores it.
+    shape: tuple[int, ...]  #: With the batch, 1.
+    #: Dimensions: ``NCHW``, ``NHWC`` or ``NC``; ``CHW`` or ``HWC`` are one behind the batch.
+    order: str
+    real: bool  #: Whether its elements are real numbers, not the value's own integers.
+
+
 #: Classes of operators by their kind.
 KINDS: dict[str, type[Operator]] = {
     each.kind: each for each in (Convolution, Sum, Product, MaxPool, AveragePool, Table, Concat, Softmax)
@@ -167,6 +179,9 @@ class Network:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     constants: Mapping[str, NDArray[np.int8]]  #: Values that no operator makes and no input holds.
+    #: ``model_inputs``, ``model_outputs``: the same as the model's users have them.
+    model_inputs: tuple[ModelTensor, ...] = ()
+    model_outputs: tuple[ModelTensor, ...] = ()
 
     def __post_init__(self) -> None:
         made = {*self.inputs, *self.constants}

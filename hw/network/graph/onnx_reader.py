@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 
 from hw.errors import InputError
-from hw.network.graph.network import KINDS, Network, Operator, Table, Value
+from hw.network.graph.network import KINDS, ModelTensor, Network, Operator, Table, Value
 from hw.network.graph.plain import PLAIN, Call, UnsupportedError, bounds, hwc, view
 from hw.network.graph.refs import (
     NCHW,
@@ -101,11 +101,13 @@ class _Reader:
         self._values: dict[str, Value] = {}
         self._constants: dict[str, Array] = {}
         self._operators: list[Operator] = []
-        self._inputs: list[str] = []
+        self._inputs: list[ModelTensor] = []
         self._refused: dict[str, str] = {}
         self._lost: set[str] = set()
         #: Inputs of the model and their views, by name: the input's own order of dimensions.
         self._floats = {value.name: NCHW for value in graph.input if value.name not in learned.constants}
+        #: The model's input behind each of them.
+        self._roots = {name: name for name in self._floats}
         for name in self._floats:
             self._floats[name] = self._order_of_input(name)
         for node in learned.nodes:
@@ -126,12 +128,12 @@ class _Reader:
             if isinstance(ref, Pending):
                 self._refused[ref.node] = "its result is not quantized"
             elif isinstance(ref, (Stored, Real)):
-                outputs.append(ref.value)
+                outputs.append(self._model_tensor(value.name, ref))
         if self._refused:
             found = "; ".join(f"{node} ({why})" for node, why in self._refused.items())
             legal = "quantized and supported, as docs/networks.md lists them"
             raise InputError("operators", found, legal, where=self._where)
-        wanted, kept = set(outputs), []
+        wanted, kept = {each.value for each in outputs}, []
         for operator in reversed(self._operators):
             if operator.output in wanted:
                 wanted.update(operator.inputs)
@@ -140,9 +142,17 @@ class _Reader:
             name=name,
             values={key: value for key, value in self._values.items() if key in wanted},
             operators=tuple(reversed(kept)),
-            inputs=tuple(each for each in self._inputs if each in wanted),
-            outputs=tuple(outputs),
+            inputs=tuple(each.value for each in self._inputs if each.value in wanted),
+            outputs=tuple(each.value for each in outputs),
             constants={key: array for key, array in self._constants.items() if key in wanted},
+            model_inputs=tuple(each for each in self._inputs if each.value in wanted),
+            model_outputs=tuple(outputs),
+        )
+
+    def _model_tensor(self, name: str, ref: Stored | Real) -> ModelTensor:
+        shape = tuple(self._learned.shapes[name])
+        return ModelTensor(
+            name=name, value=ref.value, shape=shape, order=ref.order, real=isinstance(ref, Real)
         )
 
     def _order_of_input(self, name: str) -> str:
@@ -192,6 +202,7 @@ class _Reader:
             shapes = self._learned.shapes
             moved = view(node, self._floats[node.input[0]], shapes[node.input[0]], shapes[output])
             self._floats[output] = moved
+            self._roots[output] = self._roots[node.input[0]]
         else:
             self._on_numbers(node, kind, output)
 
@@ -249,8 +260,9 @@ class _Reader:
             stored = np.asarray(self._learned.constants[name])
             return Constant(stored=stored, scales=scales, zeros=zeros, axis=axis % max(1, stored.ndim))
         factor, point = whole_scale(scales, zeros, name)
-        if name in self._floats:  # an input of integers
-            self._add_input(name, name, factor, point, unsigned=stored_type(zeros, name))
+        if name in self._floats and name not in self._refs:  # an input of integers
+            whole = Stored(value=name, order=self._floats[name])
+            self._add_input(name, whole, factor, point, unsigned=stored_type(zeros, name))
         ref = self._refs.get(name)
         if not isinstance(ref, Stored):
             raise UnsupportedError(f"{name} is not quantized")
@@ -267,7 +279,8 @@ class _Reader:
         factor, point = whole_scale(scales, zeros, output)
         unsigned = stored_type(zeros, output)
         if source in self._floats:
-            self._add_input(source, output, factor, point, unsigned=unsigned)
+            real = Real(value=output, order=self._floats[source])
+            self._add_input(source, real, factor, point, unsigned=unsigned)
             return
         ref = self._refs[source]
         if isinstance(ref, Real):
@@ -290,18 +303,22 @@ class _Reader:
         )
         self._close(ref, output, value)
 
-    def _add_input(self, source: str, output: str, scale: np.float32, zero: int, *, unsigned: bool) -> None:
-        order = self._floats[source]
-        value = Value(
-            name=output,
-            shape=hwc(self._learned.shapes[source], order),
+    def _add_input(
+        self, source: str, ref: Stored | Real, scale: np.float32, zero: int, *, unsigned: bool
+    ) -> None:
+        """Add a value for an input of the model, or a view of one: real numbers, or integers."""
+        name = ref.value
+        self._values[name] = Value(
+            name=name,
+            shape=hwc(self._learned.shapes[source], ref.order),
             scale=float(scale),
             zero=zero - 128 * unsigned,
             unsigned=unsigned,
         )
-        self._values[output] = value
-        self._inputs.append(output)
-        self._refs[output] = Stored(value=output, order=order)
+        root = self._roots[source]
+        order = self._floats[root]
+        self._inputs.append(replace(self._model_tensor(root, ref), order=order))
+        self._refs[name] = Stored(value=name, order=ref.order)
 
     def _close(self, ref: Pending, output: str, quantization: Value) -> None:
         """Add the operator that waits; its results are stored as ``output``."""

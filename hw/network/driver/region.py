@@ -1,0 +1,64 @@
+"""A program's region of the memory: inputs and constants at their homes, and outputs back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.errors import InputError
+from hw.launch import Bytes, Int8
+from hw.network.config import WORD_BYTES
+from hw.network.program.program import Home, NetworkProgram
+
+
+def region_of(program: NetworkProgram, inputs: Mapping[str, Int8], *, fill: int = 0) -> Bytes:
+    """Return the region before a launch, with ``fill`` in all bytes that hold no input or constant.
+
+    ``inputs``: elements of each input, stored int8 in the order height, width, channels.
+
+    Raises `InputError` for inputs of other names, shapes or types.
+    """
+    wanted = {home.value.name: home.value.shape for home in program.inputs}
+    for name in inputs:
+        if name not in wanted:
+            raise InputError("input", name, f"one of {', '.join(wanted)}", known=wanted)
+    for name, shape in wanted.items():
+        found = (str(inputs[name].dtype), inputs[name].shape) if name in inputs else "missing"
+        if found != ("int8", shape):
+            raise InputError(f"input {name!r}", found, f"int8 of shape {shape}")
+    region = np.full(program.memory_words * WORD_BYTES, fill, np.uint8)
+    contents = {**program.contents, **inputs}
+    stored: dict[str, Int8] = {}
+    for home in (*program.inputs, *program.constants):
+        name = home.value.name
+        if name not in stored:
+            stored[name] = home.form.stored(contents[name])
+        rows = stored[name][home.first_row : home.first_row + home.rows]
+        region[_place(home)] = rows.reshape(-1).view(np.uint8)
+    return region
+
+
+def read_outputs(program: NetworkProgram, region: Bytes) -> dict[str, Int8]:
+    """Return the elements of each output, by the value's name; raises `InputError` for a region cut short."""
+    size = program.memory_words * WORD_BYTES
+    if region.size < size:
+        raise InputError("bytes of the region", region.size, f"at least {size}")
+    parts: dict[str, list[Bytes]] = {}
+    for home in program.outputs:
+        parts.setdefault(home.value.name, []).append(region[_place(home)])
+    forms = {home.value.name: home.form for home in program.outputs}
+    return {name: forms[name].elements(np.concatenate(found).view(np.int8)) for name, found in parts.items()}
+
+
+def unwritten(program: NetworkProgram) -> NDArray[np.bool_]:
+    """Return the mask of the region's bytes that no transfer of the program writes."""
+    words = np.ones(program.memory_words, np.bool_)
+    for transfer in program.writes:
+        words[transfer.dram_address : transfer.dram_address + transfer.words] = False
+    return words.repeat(WORD_BYTES)
+
+
+def _place(home: Home) -> slice:
+    return slice(home.address, home.address + home.size_bytes)
