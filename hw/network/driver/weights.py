@@ -7,7 +7,6 @@ import numpy as np
 from hw.errors import InputError
 from hw.launch import Bytes
 from hw.network.config import NetworkConfig
-from hw.network.program.image import lines_of_beat
 from hw.network.program.program import NetworkProgram
 
 
@@ -22,7 +21,7 @@ def weight_buffers(program: NetworkProgram, config: NetworkConfig) -> list[Bytes
         raise InputError("columns of the program", program.columns, f"{config.columns}, as of the kernel")
     ports, width = config.weight_ports, config.port_bytes
     line = ports * width
-    assert all(beats.shape[1] == lines_of_beat(config) * line for beats in program.passes)
+    assert all(beats.shape[1] == config.matrix.lines * line for beats in program.passes)
     if not program.passes:
         return [np.zeros(width, np.uint8) for _ in range(ports)]
     lines = np.concatenate([beats.reshape(-1, ports, width) for beats in program.passes])

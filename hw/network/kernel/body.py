@@ -160,8 +160,10 @@ class NetworkBody(wiring.Component):
             given.k_tiles.eq(first.k_tiles),
             given.two.eq(feed.o.payload.two),
             given.drain.eq(drain.o.payload.drain),
+            given.table.eq(drain.o.payload.table),
             *(base.eq(self.args[f"weights_{n}"]) for n, base in enumerate(matrix.bases)),
         ]
+        tables.write_ram(TableNumber.TABLES, matrix.tables)
         self._command(m, sequencer, Core.MATRIX, (feed.o, drain.o), matrix)
 
     def _vector(self, m: Module, tables: ProgramTables, sequencer: StepSequencer, vector: VectorUnit) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from amaranth.hdl import Shape, ShapeLike
 from amaranth.lib import data
@@ -31,8 +31,8 @@ from hw.network.program.records import (
     ram_layout,
     row_layout,
 )
-from hw.network.vector.config import TABLE_BYTES, TABLE_WORDS
-from hw.network.vector.fields import Places, scale_row, table_words, tap_row, vector_fields
+from hw.network.tables.layouts import table_words
+from hw.network.vector.fields import Places, scale_row, tap_row, vector_fields
 from hw.scheduler.program.program import TransferWord
 
 VERSION = 1
@@ -42,6 +42,7 @@ MAGIC = 0x494E574C
 DIGEST_BITS = 64
 
 Row = Mapping[str, Any]
+_Command = TypeVar("_Command", MatrixCommand, VectorCommand)
 
 
 def weights_digest(program: NetworkProgram) -> int:
@@ -53,17 +54,12 @@ def weights_digest(program: NetworkProgram) -> int:
     return int.from_bytes(found.digest()[: DIGEST_BITS // 8], "little")
 
 
-def lines_of_beat(config: NetworkConfig) -> int:
-    """Return the words of each weight port in a beat of packets."""
-    return config.matrix.packet_bits // (config.weight_ports * 8 * config.port_bytes)
-
-
 def first_words(program: NetworkProgram, config: NetworkConfig) -> list[int]:
     """Return the first word of each pass of weights in a port's memory."""
     found, words = [], 0
     for beats in program.passes:
         found.append(words)
-        words += len(beats) * lines_of_beat(config)
+        words += len(beats) * config.matrix.lines
     return found
 
 
@@ -159,36 +155,34 @@ def _mask(layout: data.Layout) -> int:
     return (1 << layout.size) - 1
 
 
-def _commands(program: NetworkProgram, kind: Any) -> list[Any]:
+def _commands(program: NetworkProgram, kind: type[_Command]) -> list[_Command]:
     return [step.command for step in program.steps if isinstance(step.command, kind)]
 
 
-class _Blocks:
+class _Blocks(Generic[_Command]):
     """Places of the commands' tap rows in a RAM: equal ranges share theirs."""
 
-    def __init__(self, program: NetworkProgram, commands: Iterable[MatrixCommand | VectorCommand]) -> None:
+    def __init__(self, program: NetworkProgram, commands: Iterable[_Command]) -> None:
         self._taps = program.taps
-        self._first: dict[tuple[int, int, bool], int] = {}
-        self._commands: list[MatrixCommand | VectorCommand] = []
+        self._first: dict[tuple[int, int], int] = {}
+        self._commands: list[_Command] = []
         self.rows = 0
         for command in commands:
-            if self._key(command) not in self._first:
-                self._first[self._key(command)] = self.rows
+            key = command.first_tap, command.taps
+            if key not in self._first:
+                self._first[key] = self.rows
                 self._commands.append(command)
                 self.rows += command.taps
 
-    def _key(self, command: MatrixCommand | VectorCommand) -> tuple[int, int, bool]:
-        return command.first_tap, command.taps, isinstance(command, MatrixCommand)
-
-    def place(self, command: MatrixCommand | VectorCommand) -> int:
+    def place(self, command: _Command) -> int:
         """Return the first row of a command."""
-        return self._first[self._key(command)]
+        return self._first[command.first_tap, command.taps]
 
-    def own(self, command: MatrixCommand | VectorCommand) -> tuple[TapTile, ...]:
+    def own(self, command: _Command) -> tuple[TapTile, ...]:
         """Return the tap rows of a command."""
         return self._taps[command.first_tap :][: command.taps]
 
-    def __iter__(self) -> Iterator[MatrixCommand | VectorCommand]:
+    def __iter__(self) -> Iterator[_Command]:
         """Iterate over the first command of each range, in order of the rows."""
         return iter(self._commands)
 
@@ -234,15 +228,12 @@ def _rows(program: NetworkProgram, config: NetworkConfig) -> dict[TableNumber, l
     }
     units = [unit_command(command, taps.own(command), shape, config.matrix) for command in matrix]
     fields = [vector_fields(config.vector, each, _places(each, windows, scales)) for each in vector]
-    pairs = [*zip(matrix, units, strict=True)]
     return {
         TableNumber.STEPS: _steps(program),
         TableNumber.READS: _transfers(program.reads),
         TableNumber.WRITES: _transfers(program.writes),
         TableNumber.FEED: [_feed(unit) for unit in units],
-        TableNumber.DRAIN: [
-            {"drain": unit["drain"], "table": max(0, command.table)} for command, unit in pairs
-        ],
+        TableNumber.DRAIN: [{name: unit[name] for name in ("drain", "table")} for unit in units],
         TableNumber.WEIGHTS: [_weights(command, program, config, taps, firsts) for command in matrix],
         TableNumber.WALKS: [_part(each, lambda name: name in VECTOR_WALKS) for each in fields],
         TableNumber.LOOPS: [_part(each, lambda name: name not in VECTOR_WALKS) for each in fields],
@@ -283,17 +274,17 @@ def _weights(
     command: MatrixCommand,
     program: NetworkProgram,
     config: NetworkConfig,
-    taps: _Blocks,
+    taps: _Blocks[MatrixCommand],
     firsts: list[int],
 ) -> Row:
     weights = unit_weights(command, config.matrix, first=firsts[command.weights])
-    words = len(program.passes[command.weights]) * lines_of_beat(config)
+    words = len(program.passes[command.weights]) * config.matrix.lines
     assert weights["words"]["words"] == words
     run = {"first": taps.place(command), "count": command.taps, "two": int(command.halves)}
     return {"weights": weights, "taps": run}
 
 
-def _places(command: VectorCommand, windows: _Blocks, scales: _Scales) -> Places:
+def _places(command: VectorCommand, windows: _Blocks[VectorCommand], scales: _Scales) -> Places:
     softmax, index = command.kind is VectorKind.SOFTMAX, max(0, command.table)
     return Places(
         tap=windows.place(command),
@@ -311,12 +302,9 @@ def _slots(number: TableNumber, rows: list[Any], config: NetworkConfig) -> list[
     """Return the rows of a RAM as records."""
     layout = ram_layout(number, config)
     assert layout.size <= SLOT_BITS
-    found = []
+    found: list[Row] = []
     for first in range(0, len(rows), SLOTS):
         some = [bits_of(layout, {"row": row}) for row in rows[first : first + SLOTS]]
         slots = some + [0] * (SLOTS - len(some))
         found.append({"first": first, "count": len(some), "slots": slots})
     return found
-
-
-assert TABLE_BYTES == 4 * TABLE_WORDS

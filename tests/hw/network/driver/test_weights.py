@@ -8,7 +8,7 @@ from hw.network.compile.compile import compile_network
 from hw.network.config import NetworkConfig
 from hw.network.driver.weights import weight_buffers
 from hw.network.graph.onnx_reader import read_network
-from hw.network.program.image import first_words, lines_of_beat
+from hw.network.program.image import first_words
 from hw.network.program.lower import program_of
 from tests.support.networks.builder import Builder
 from tests.support.networks.quantized import quantized
@@ -31,7 +31,7 @@ def program_on(columns, *, convolutions=2):
 def test_beats_are_lines_of_a_word_of_each_port(columns, ports, port_bytes, lines):
     program = program_on(columns)
     config = NetworkConfig(columns=columns, weight_ports=ports, port_bytes=port_bytes)
-    assert lines_of_beat(config) == lines
+    assert config.matrix.lines == lines
     buffers = weight_buffers(program, config)
     assert len(buffers) == ports
     firsts = first_words(program, config)

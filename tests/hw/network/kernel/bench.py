@@ -14,7 +14,7 @@ from hw.lib.place import InlinePlacer
 from hw.network.config import WORD_BYTES, NetworkConfig
 from hw.network.kernel.arguments import CAUSES, weight_ports
 from hw.network.kernel.body import NetworkBody
-from hw.network.program.image import encode, lines_of_beat
+from hw.network.program.image import encode
 from hw.network.program.program import NetworkProgram
 from hw.network.program.records import RECORD_BYTES
 from tests.hw.network.program.replay import region_of, replay
@@ -27,7 +27,7 @@ CONFIG = NetworkConfig(
     banks=4,
     memory="block",
     columns=32,
-    weight_ports=4,
+    weight_ports=2,
     lanes=32,
     max_steps=64,
     max_transfers=100,
@@ -51,7 +51,7 @@ def weights_of(program: NetworkProgram, config: NetworkConfig) -> list[bytes]:
     width, found = config.port_bytes, [bytearray() for _ in range(config.weight_ports)]
     for beats in program.passes:
         for beat in beats:
-            for word in range(lines_of_beat(config)):
+            for word in range(config.matrix.lines):
                 for port, own in enumerate(found):
                     at = (word * len(found) + port) * width
                     own += beat[at : at + width].tobytes()

@@ -1,0 +1,174 @@
+"""Transfers from memory: every word at its place, begun and complete when the sequencer may count on it."""
+
+import random
+from collections import deque
+from dataclasses import replace
+
+import pytest
+
+from hw.network.kernel.transfer_in import TransferIn
+from tests.hw.network.kernel.transfers import BASE, drawn_transfers, payload, raise_steps
+from tests.hw.network.program.example import CONFIG
+from tests.support.gateware.axi_memory import AxiMemory, untouched
+from tests.support.gateware.streams import Side, exchange_within, grid, seeds, simulate
+
+DUTS = {}
+
+
+def dut_of(port_bytes):
+    """Return the engine of a port, the same one each time."""
+    if port_bytes not in DUTS:
+        ports = {16: 4, 32: 2, 64: 1}[port_bytes]
+        DUTS[port_bytes] = TransferIn(replace(CONFIG, port_bytes=port_bytes, weight_ports=ports))
+    return DUTS[port_bytes]
+
+
+class Scratchpad:
+    """Takes words and grants them later, in order."""
+
+    def __init__(self, dut, stall, seed):
+        self.dut, self.stall, self.rng = dut, stall, random.Random(seed)
+        self.words = {}
+        self.granted = 0
+
+    async def serve(self, ctx):
+        port = self.dut.write
+        write = port.write
+        pending = deque()
+        tick = ctx.tick().sample(
+            write.valid,
+            write.payload.address,
+            write.payload.enable,
+            write.payload.data,
+            self.dut.completed,
+            self.dut.start,
+        )
+        while True:
+            takes = len(pending) < 17 and self.rng.random() >= self.stall
+            grants = bool(pending) and self.rng.random() >= self.stall
+            ctx.set(write.ready, takes)
+            ctx.set(port.written, grants)
+            ctx.set(port.idle, not pending)
+            _, _, valid, address, enable, data, completed, starting = await tick
+            if not starting:  # the count is that of the launch before
+                assert completed == sum(self.granted >= last for last in self.lasts), "early or late"
+            if grants:
+                address_, word = pending.popleft()
+                self.words[address_] = word
+                self.granted += 1
+            if valid and takes:
+                assert (enable, address % 4) == (15, 0)
+                pending.append((address // 4, sum(int(part) << 128 * n for n, part in enumerate(data))))
+
+    def expect(self, transfers):
+        """Note the number of words after which each transfer is complete."""
+        self.lasts = [sum(each.words for each in transfers[: n + 1]) for n in range(len(transfers))]
+        self.granted = 0
+
+
+def word_at(address):
+    return sum(untouched(address + n) << 8 * n for n in range(64))
+
+
+async def launch(ctx, dut, memory, pad, rng, transfers, stall, *, records=0):
+    """Load an image, then run transfers."""
+    ctx.set(dut.begun, 0)
+    if records:
+        ctx.set(dut.loading, 1)
+        load = Side(dut.load, items=[{"address": 0x2_0000_0000, "length": 64 * records}])
+        words = Side(dut.loaded, count=records, stall=stall)
+        await exchange_within(ctx, {"load": load, "words": words}, seed=rng.randrange(99))
+        assert words.received == [word_at(0x2_0000_0000 + 64 * n) for n in range(records)]
+        ctx.set(dut.loading, 0)
+    ctx.set(dut.start, 1)
+    await ctx.tick()
+    pad.expect(transfers)
+    ctx.set(dut.start, 0)
+    memory.reads.clear()
+
+
+@pytest.mark.parametrize("port_bytes", [16, 32, 64])
+@pytest.mark.parametrize(("stall", "write_stall", "seed"), grid((0.0, 0.5), (0.0, 0.7), soak=4))
+def test_transfers(port_bytes, stall, write_stall, seed):
+    dut, rng = dut_of(port_bytes), random.Random(seed)
+    memory = AxiMemory(dut.axi, stall=stall, seed=seed)
+    pad = Scratchpad(dut, write_stall, seed)
+    pad.lasts = []
+    lists = [drawn_transfers(rng, count, CONFIG) for count in (1, 12, 5)]
+    begun, ended = [], []
+
+    async def bench(ctx):
+        ctx.set(dut.base, BASE)
+        for n, transfers in enumerate(lists):
+            await launch(ctx, dut, memory, pad, rng, transfers, stall, records=n and 7)
+            begun.append(n)
+            await exchange_within(ctx, {"i": Side(dut.i, items=[payload(each) for each in transfers])})
+            while pad.granted < pad.lasts[-1]:
+                await ctx.tick()
+            await ctx.tick()
+            assert ctx.get(dut.completed) == len(transfers)
+            wanted = {
+                each.address + k: word_at(BASE + 64 * (each.dram_address + k))
+                for each in transfers
+                for k in range(each.words)
+            }
+            assert {at: pad.words[at] for at in wanted} == wanted
+            pad.words.clear()
+            ended.append(n)
+            ctx.set(dut.begun, 0)
+
+    async def steps(ctx):
+        for n, transfers in enumerate(lists):
+            while len(begun) <= n:
+                await ctx.tick()
+            await raise_steps(ctx, dut.begun, transfers[-1].start_step + 1, rng)
+            while len(ended) <= n:
+                await ctx.tick()
+
+    async def watch(ctx):
+        """No address of a transfer is on the bus before its step begins."""
+        tick = ctx.tick().sample(dut.axi.arvalid, dut.axi.araddr, dut.begun, dut.loading)
+        while True:
+            _, _, valid, address, begun, loading = await tick
+            if valid and not loading:
+                word = (address - BASE) // 64
+                steps = [
+                    each.start_step
+                    for each in lists[len(ended)]
+                    if each.dram_address <= word < each.dram_address + each.words
+                ]
+                assert len(steps) == 1
+                assert steps[0] < begun
+
+    simulate(dut, bench, background=[*memory.testbenches(), pad.serve, steps, watch], limit=20_000)
+
+
+@pytest.mark.parametrize("seed", seeds(1, 3))
+def test_a_word_of_the_port_a_cycle(seed):
+    dut, rng = dut_of(32), random.Random(seed)
+    memory = AxiMemory(dut.axi, seed=seed)
+    pad = Scratchpad(dut, 0.0, seed)
+    transfers = [each for each in drawn_transfers(rng, 12, CONFIG) if each.words > 3]
+    pad.lasts = []
+    cycles = []
+
+    async def bench(ctx):
+        ctx.set(dut.base, BASE)
+        await launch(ctx, dut, memory, pad, rng, transfers, 0.0)
+        ctx.set(dut.begun, 60)
+        await exchange_within(ctx, {"i": Side(dut.i, items=[payload(each) for each in transfers])})
+        while pad.granted < pad.lasts[-1]:
+            await ctx.tick()
+
+    async def watch(ctx):
+        tick, cycle = ctx.tick().sample(dut.write.write.valid), 0
+        while True:
+            _, _, valid = await tick
+            if valid:
+                cycles.append(cycle)
+            cycle += 1
+
+    simulate(dut, bench, background=[*memory.testbenches(), pad.serve, watch])
+    assert len(cycles) == pad.lasts[-1]
+    # Latencies of bursts differ, and their data come in order.
+    assert cycles[-1] - cycles[0] <= 2 * len(cycles) + 12

@@ -1,0 +1,282 @@
+"""Images of programs: read back field by field, and refused by another kernel."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from amaranth.hdl import signed
+from amaranth.lib import data
+
+from hw.errors import InputError
+from hw.network.commands import MatrixCommand, VectorCommand
+from hw.network.matrix.unit_command import unit_command, unit_entries, unit_weights
+from hw.network.program.image import bits_of, check, encode, first_words, limits, needs, weights_digest
+from hw.network.program.records import TableNumber, row_layout
+from hw.network.vector.fields import Places, scale_row, tap_row, vector_fields
+from tests.hw.network.program.example import CONFIG, example, vector
+from tests.support.gateware.quick import quick_payload
+
+RECORD = 64
+
+
+def decoded(image):
+    """Return the rows of each table, in order."""
+    tables = {}
+    for at in range(0, len(image), RECORD):
+        record = int.from_bytes(image[at : at + RECORD], "little")
+        tables.setdefault(TableNumber(record & 15), []).append(record >> 4)
+    return tables
+
+
+def split(bits, *widths):
+    """Return fields that follow each other."""
+    found = []
+    for width in widths:
+        found.append(bits & (1 << width) - 1)
+        bits >>= width
+    assert not bits
+    return found
+
+
+def rows_of(records, width):
+    """Return the rows of a RAM, which must lie side by side from row 0 on."""
+    rows = []
+    for record in records:
+        first, count, *slots = split(record, 16, 4, *[60] * 8)
+        assert first == len(rows)
+        assert not any(slots[count:])
+        rows += slots[:count]
+    assert not any(row >> width for row in rows)
+    return rows
+
+
+def payloads(records, number):
+    """Return the rows of a table as plain values."""
+    return [quick_payload(row_layout(number, CONFIG), record) for record in records]
+
+
+def stored(layout, fields):
+    """Return fields as a structure of the gates has them."""
+    return quick_payload(layout, layout.const(fields).as_bits())
+
+
+@pytest.fixture(scope="module")
+def tables():
+    return decoded(encode(example(), CONFIG))
+
+
+def commands(kind):
+    return [step.command for step in example().steps if isinstance(step.command, kind)]
+
+
+def test_the_header_names_the_kernel_and_the_weights(tables):
+    image = encode(example(), CONFIG)
+    (header,) = tables[TableNumber.HEADER]
+    shape = (1 << 14, 32, 2, 32, 32, 60, 100, 1 << 20, 512, 64, 32, 8, 2)
+    found = split(header, 32, 12, 32, 64, 32, 16, 8, 8, 8, 16, 16, 40, 20, 16, 16, 16, 16)
+    assert found == [
+        int.from_bytes(b"LWNI", "little"),
+        1,
+        len(image) // RECORD,
+        weights_digest(example()),
+        *shape,
+    ]
+
+
+def test_steps_and_transfers(tables):
+    program = example()
+    steps = [split(record, 2, 1, 7, 7) for record in tables[TableNumber.STEPS]]
+    cores = [1 if isinstance(step.command, MatrixCommand) else 2 for step in program.steps]
+    waits = [[step.wait_writes, step.wait_reads] for step in program.steps]
+    lasts = [int(n == 7) for n in range(8)]
+    assert steps == [[core, last, *wait] for core, last, wait in zip(cores, lasts, waits, strict=True)]
+    for number, listed in ((TableNumber.READS, program.reads), (TableNumber.WRITES, program.writes)):
+        found = [split(record, 14, 8, 9, 6) for record in tables[number]]
+        assert found == [[each.dram_address, each.address, each.words, each.start_step] for each in listed]
+
+
+def test_matrix_commands(tables):
+    program, shape = example(), CONFIG.shape
+    own = [program.taps[each.first_tap :][: each.taps] for each in commands(MatrixCommand)]
+    units = [
+        unit_command(each, taps, shape, CONFIG.matrix)
+        for each, taps in zip(commands(MatrixCommand), own, strict=True)
+    ]
+    feeds, drains = (
+        payloads(tables[TableNumber.FEED], TableNumber.FEED),
+        payloads(tables[TableNumber.DRAIN], TableNumber.DRAIN),
+    )
+    feed = row_layout(TableNumber.FEED, CONFIG)["first"].shape
+    for unit, found, drain in zip(units, feeds, drains, strict=True):
+        first, second = (stored(feed, each) for each in unit["feeds"])
+        assert found["first"] == first
+        assert found["first"] | found["second"] == second
+        assert found["two"] == unit["two"]
+        assert drain == stored(
+            row_layout(TableNumber.DRAIN, CONFIG), {name: unit[name] for name in ("drain", "table")}
+        )
+    firsts = first_words(program, CONFIG)
+    assert firsts == [0, 35 * 2]
+    weights = payloads(tables[TableNumber.WEIGHTS], TableNumber.WEIGHTS)
+    for command, found in zip(commands(MatrixCommand), weights, strict=True):
+        assert found["weights"] == unit_weights(command, CONFIG.matrix, first=firsts[command.weights])
+    # Equal ranges of taps are stored once.
+    assert [found["taps"] for found in weights] == [
+        {"first": 0, "count": 2, "two": 0},
+        {"first": 0, "count": 2, "two": 0},
+        {"first": 2, "count": 1, "two": 1},
+    ]
+    entries = [
+        each["entry"] for n in (0, 2) for each in unit_entries(commands(MatrixCommand)[n], own[n], shape)
+    ]
+    layout = data.StructLayout({"offset": 10, "row": 7, "column": data.ArrayLayout(7, 4), "valid": 4})
+    assert [quick_payload(layout, row) for row in rows_of(tables[TableNumber.TAPS], layout.size)] == entries
+
+
+def test_vector_commands(tables):
+    program = example()
+    walks = payloads(tables[TableNumber.WALKS], TableNumber.WALKS)
+    loops = payloads(tables[TableNumber.LOOPS], TableNumber.LOOPS)
+    places = [
+        Places(),
+        Places(tap=2),
+        Places(tap=2, table=1),
+        Places(tap=3, scale=3),
+        Places(tap=2, exponential=1),
+    ]
+    for command, place, walk, loop in zip(commands(VectorCommand), places, walks, loops, strict=True):
+        wanted = vector_fields(CONFIG.vector, command, place)
+        assert set(walk) == {"first", "second", "target", "column"}
+        assert walk | loop == wanted
+    taps = rows_of(tables[TableNumber.VECTOR_TAPS], 42)
+    layout = data.StructLayout(
+        {"offset": 10, "row": data.ArrayLayout(16, 1), "column": data.ArrayLayout(16, 1)}
+    )
+    found = [quick_payload(layout, row) for row in taps]
+    wanted = [tap_row(CONFIG.vector, program.taps[n]) for n in (0, 1, 1, 0)]
+    assert [each["offset"] for each in found] == [each["offset"] for each in wanted]
+    for name in ("row", "column"):
+        assert [each[name][0] for each in found] == [each[name] & 0xFFFF for each in wanted]
+
+
+def test_rows_of_the_other_tables(tables):
+    program = example()
+    scales = [row["multiplier"] | row["exponent"] << 26 for row in map(scale_row, (0.5, 0.25, 0.125, 3.5))]
+    assert rows_of(tables[TableNumber.SCALES], 30) == scales
+    words = rows_of(tables[TableNumber.TABLES], 32)
+    for n, table in enumerate(program.tables):
+        own = np.array(words[64 * n : 64 * n + 64], np.uint32)
+        assert [int(own[k % 64] >> 8 * (k // 64) & 255) for k in range(256)] == (
+            table.astype(int) & 255
+        ).tolist()
+    assert rows_of(tables[TableNumber.EXPONENTIALS], 20) == np.concatenate(program.exponentials).tolist()
+
+
+def test_a_field_that_does_not_fit_is_an_error():
+    layout = data.StructLayout({"low": 4, "high": data.ArrayLayout(data.StructLayout({"one": 2}), 2)})
+    assert bits_of(layout, {"low": 15, "high": [{"one": 0}, {"one": 3}]}) == 0b11001111
+    for wrong in (16, -1):
+        with pytest.raises(OverflowError):
+            bits_of(layout, {"low": wrong, "high": [{"one": 0}, {"one": 0}]})
+
+    assert [bits_of(signed(4), each) for each in (-8, 7)] == [8, 7]
+    for wrong in (-9, 8):
+        with pytest.raises(OverflowError):
+            bits_of(signed(4), wrong)
+
+
+def test_limits_are_the_least_at_which_a_program_fits():
+    program = example()
+    least = limits(program)
+    assert least == {
+        "scratchpad_bytes": 1 << 14,
+        "max_steps": 8,
+        "max_transfers": 9,
+        "max_region_bytes": 1011 * 64,
+        "max_taps": 3,
+        "vector_taps": 4,
+        "scales": 4,
+        "tables": 3,
+        "exponentials": 2,
+    }
+    needs(program, CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("field", "program", "config"),
+    [
+        ("columns", {"columns": 64}, {}),
+        ("scratchpad_bytes", {"scratchpad_bytes": 1 << 15}, {}),
+        ("max_steps", {}, {"max_steps": 7}),
+        ("max_transfers", {}, {"max_transfers": 8}),
+        ("max_region_bytes", {}, {"max_region_bytes": 1010 * 64}),
+        ("vector_taps", {}, {"vector_taps": 2}),
+        ("scales", {}, {"scales": 2}),
+        ("tables", {}, {"tables": 2}),
+        ("exponentials", {"exponentials": example().exponentials * 2}, {}),
+    ],
+)
+def test_a_program_beyond_a_kernels_limit_is_refused(field, program, config):
+    with pytest.raises(InputError, match=field.removeprefix("max_")):
+        encode(replace(example(), **program), replace(CONFIG, **config))
+
+
+def test_more_taps_than_the_kernel_has_are_refused():
+    steps = example().steps
+    many = replace(steps[1].command, first_tap=0, taps=513)
+    program = replace(example(), steps=(replace(steps[0], command=many),), taps=example().taps * 200)
+    with pytest.raises(InputError, match="taps of the program must be at most 512, the max_taps of"):
+        needs(program, CONFIG)
+
+
+def test_a_command_beyond_its_unit_is_refused():
+    step = replace(example().steps[0], command=vector(example().steps[0].command.kind, rows=1 << 14))
+    with pytest.raises(InputError, match="rows"):
+        encode(replace(example(), steps=(step,)), CONFIG)
+
+
+@pytest.mark.parametrize("length", [0, 63, 64, 1000, -64])
+def test_a_truncated_image_is_refused(length):
+    image = encode(example(), CONFIG)
+    with pytest.raises(InputError, match="of the program image"):
+        check(image[:length], CONFIG)
+
+
+@pytest.mark.parametrize(("byte", "name"), [(1, "magic"), (4, "version"), (6, "records")])
+def test_a_damaged_header_is_refused(byte, name):
+    image = bytearray(encode(example(), CONFIG))
+    check(bytes(image), CONFIG)
+    image[byte] ^= 64
+    with pytest.raises(InputError, match=name):
+        check(bytes(image), CONFIG)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"scratchpad_bytes": 1 << 15},
+        {"weight_ports": 4},
+        {"lanes": 16},
+        {"max_steps": 61},
+        {"max_transfers": 101},
+        {"max_region_bytes": 1 << 21},
+        {"max_taps": 1024},
+        {"vector_taps": 128},
+        {"scales": 64},
+        {"tables": 16},
+        {"exponentials": 4},
+        {"columns": 64, "weight_ports": 4},
+        {"port_bytes": 64, "weight_ports": 1},
+    ],
+)
+def test_an_image_for_another_kernel_is_refused(other):
+    with pytest.raises(InputError, match=f"({'|'.join(other)}) of the program image.* as of the kernel"):
+        check(encode(example(), CONFIG), replace(CONFIG, **other))
+
+
+def test_the_digest_changes_with_any_weight():
+    program = example()
+    passes = [each.copy() for each in program.passes]
+    passes[1][18, 127] ^= 1
+    assert weights_digest(replace(program, passes=tuple(passes))) != weights_digest(program)
+    assert weights_digest(replace(program, passes=program.passes[::-1])) != weights_digest(program)
