@@ -10,6 +10,7 @@ from hw.errors import InputError, check_range
 from hw.lib import axi
 from hw.lib.dma.align_read import ReadAligner, packed_layout
 from hw.lib.dma.burst import BurstSplitter, check_bursts, command_layout, span, span_layout
+from hw.lib.dma.whole_read import WholeBeats
 from hw.lib.fifo import Fifo
 from hw.lib.loads import LOADS, copies
 from hw.lib.skid import Skid
@@ -24,6 +25,7 @@ class ReadDMA(wiring.Component):
     * ``fifo_beats``: beats outstanding or in the FIFO; at least ``burst_beats``.  L + ``burst_beats`` keep a
       memory of latency L busy.
     * ``commands``: commands whose data may be outstanding.
+    * ``whole``: addresses and lengths are multiples of a beat; then there is no shifter.
 
     Behaviour
     ---------
@@ -62,6 +64,7 @@ class ReadDMA(wiring.Component):
         burst_beats: int = 16,
         fifo_beats: int = FIFO_BEATS,
         commands: int = 64,
+        whole: bool = False,
     ) -> None:
         port = axi.ReadSignature(data_width=data_width, addr_width=addr_width, id_width=id_width)
         check_bursts(data_width=data_width, burst_beats=burst_beats)
@@ -72,6 +75,7 @@ class ReadDMA(wiring.Component):
         self._burst_beats = burst_beats
         self._fifo_beats = fifo_beats
         self._commands = commands
+        self._whole = whole
         super().__init__(
             {
                 #: Bytes ``address`` to ``address + length - 1``; ``length`` is at least 1.
@@ -95,7 +99,7 @@ class ReadDMA(wiring.Component):
         m = Module()
         widths = {"data_width": self._data_width, "burst_beats": self._burst_beats}
         m.submodules.splitter = splitter = BurstSplitter(addr_width=self.axi.signature.addr_width, **widths)
-        m.submodules.aligner = aligner = ReadAligner(**widths)
+        m.submodules.aligner = aligner = WholeBeats(**widths) if self._whole else ReadAligner(**widths)
         m.submodules.spans = spans = Fifo(span_layout(**widths), depth=self._commands)
         m.submodules.beats = beats = Fifo(self._data_width, depth=self._fifo_beats)
         connect(m, spans.o, aligner.span)

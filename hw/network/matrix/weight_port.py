@@ -18,7 +18,7 @@ ADDRESS_BITS = 64
 
 
 class WeightPort(wiring.Component):
-    """Reads the words of commands, one after the other.
+    """Reads the words of commands, one after the other: whole words of the port.
 
     ``width``: bits of the port.
     """
@@ -37,7 +37,7 @@ class WeightPort(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         """Command -> DMA -> register."""
         m = Module()
-        m.submodules.dma = dma = ReadDMA(data_width=self._width, addr_width=ADDRESS_BITS)
+        m.submodules.dma = dma = ReadDMA(data_width=self._width, addr_width=ADDRESS_BITS, whole=True)
         # The command waits here until the port takes it: ports need not agree in a cycle.
         m.submodules.commands = commands = Skid(dma.command.payload.shape())
         m.submodules.words = words = Skid(self._width)

@@ -49,7 +49,7 @@ class WeightStream(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(WeightPass())),
-                "bases": In(ADDRESS_BITS).array(ports),  #: Byte address of each port's words.
+                "bases": In(ADDRESS_BITS).array(ports),  #: Byte address of each port's words, whole words.
                 "axi": Out(axi.ReadSignature(data_width=width, addr_width=ADDRESS_BITS)).array(ports),
                 "o": Out(stream.Signature(lines * ports * width)),
                 "bytes_moved": Out(48).array(ports),  #: Since reset.

@@ -105,6 +105,15 @@ def test_any_address_and_length(stall, seed):
     run(ReadDMA(data_width=64, fifo_beats=32, commands=8), commands, stall=stall, seed=seed)
 
 
+@pytest.mark.parametrize("stall", STALLS)
+def test_whole_beats(stall):
+    drawn = some_commands(random.Random(3), 12, 300 if stall < 0.9 else 60)
+    commands = [{"address": each["address"] & ~7, "length": -(-each["length"] // 8) * 8} for each in drawn]
+    dut = ReadDMA(data_width=64, fifo_beats=32, commands=8, whole=True)
+    outcome = run(dut, commands, stall=stall, seed=3)
+    assert stall or outcome.cycles[-1] - outcome.cycles[0] == len(outcome.cycles) - 1
+
+
 @pytest.mark.parametrize("stall_o", STALLS)
 @pytest.mark.parametrize("stall", STALLS)
 def test_backpressure_of_consumer_and_memory_apart(stall, stall_o):
