@@ -48,6 +48,25 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode())
 
 
+@contextmanager
+def fresh_directory(field: str, directory: Path) -> Iterator[Path]:
+    """Return a folder beside ``directory`` that replaces it once all is written."""
+    with refused(field, directory):
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{directory.name}.", dir=directory.parent) as beside:
+            fresh = Path(beside) / "new"
+            fresh.mkdir()
+            yield fresh
+            old = Path(beside) / "old"
+            if directory.exists():
+                directory.rename(old)
+            try:
+                fresh.rename(directory)
+            except OSError:
+                old.rename(directory)
+                raise
+
+
 def csv_text(rows: Iterable[Mapping[str, Any]]) -> str:
     """Return rows for spreadsheets, under a line with all their names; a missing value is empty."""
     rows = list(rows)

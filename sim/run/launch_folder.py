@@ -22,9 +22,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -36,7 +34,7 @@ from pydantic.dataclasses import dataclass
 from hw.edge import read_json, validate
 from hw.errors import InputError
 from hw.launch import Buffer, Launch
-from sim.host.files import refused, write_text
+from sim.host.files import fresh_directory, refused, write_text
 from sim.report.sections import Count, Hardware, doc
 from sim.run.adapter import FaultyLaunch
 
@@ -192,7 +190,7 @@ def write_launch(
     Raises `InputError` when the directory has other content than an earlier launch, or cannot be written.
     """
     check_replaceable(directory)
-    with _fresh(directory) as fresh:
+    with fresh_directory(_FIELD, directory) as fresh:
         for name, source in files.items():
             (fresh / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(source, fresh / name)
@@ -252,7 +250,7 @@ def read_launch(directory: Path) -> Launch:
 
 def write_results(directory: Path, buffers: Mapping[str, Bytes], record: RunRecord) -> None:
     """Write the results of a launch into its folder; they replace earlier ones."""
-    with _fresh(directory / RESULTS) as fresh:
+    with fresh_directory(_FIELD, directory / RESULTS) as fresh:
         for name, content in buffers.items():
             content.tofile(fresh / f"{name}.bin")
         _dump(fresh / RUN, RECORDS, record)
@@ -295,25 +293,6 @@ def _load(path: Path, adapter: TypeAdapter[Any], version: str) -> Any:
     if found != version:
         raise InputError(f"format of {path}", found, repr(version))
     return validate(document, adapter)
-
-
-@contextmanager
-def _fresh(directory: Path) -> Iterator[Path]:
-    """Return a folder beside ``directory`` that replaces it once all is written."""
-    with refused(_FIELD, directory):
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{directory.name}.", dir=directory.parent) as beside:
-            fresh = Path(beside) / "new"
-            fresh.mkdir()
-            yield fresh
-            old = Path(beside) / "old"
-            if directory.exists():
-                directory.rename(old)
-            try:
-                fresh.rename(directory)
-            except OSError:
-                old.rename(directory)
-                raise
 
 
 def schema_text() -> str:

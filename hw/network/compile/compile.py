@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 from hw.board import Board
+from hw.errors import InputError
 from hw.network.compile.form import GRANULE, WORD_BYTES
 from hw.network.compile.lower import Band, Lowered, Lowering
 from hw.network.compile.planning import planner_graph
@@ -82,3 +84,35 @@ def _first_rows(plan: Plan) -> dict[str, int]:
         if tensor.origin:
             reached[tensor.origin] = first + tensor.shape[0]
     return found
+
+
+def lower_plan(network: Network, plan: Plan, *, columns: int) -> Compiled:
+    """Lower a network by a plan that was made before; raises `InputError` for a plan of another network."""
+    steps = steps_of(network)
+    _check_plan(steps, plan)
+    return Compiled(network=network, steps=steps, plan=plan, lowered=_lower(steps, plan, columns))
+
+
+def _check_plan(steps: Steps, plan: Plan) -> None:
+    """Compare the values of a plan, and its operators' operands, with a network's."""
+    wrong = InputError("plan", plan.graph.name, f"of the network {steps.network.name}: it is of another one")
+    if plan.word_bytes != WORD_BYTES or any(len(tensor.shape) != 2 for tensor in plan.graph.tensors):
+        raise wrong
+    rows: Counter[tuple[str, int]] = Counter()
+    origins = {tensor.name: tensor.origin or tensor.name for tensor in plan.graph.tensors}
+    for tensor in plan.graph.tensors:
+        height, width = tensor.shape
+        rows[origins[tensor.name], width] += height
+    used = {name for step in steps.steps for name in (*step.inputs, step.output)}
+    forms = {name: steps.forms[name] for name in used}
+    if rows != {(name, form.row_granules * GRANULE): form.rows for name, form in forms.items()}:
+        raise wrong
+    found = {
+        (
+            frozenset(origins[name] for name in operator.inputs),
+            frozenset(origins[name] for name in operator.outputs),
+        )
+        for operator in plan.graph.operators
+    }
+    if found != {(frozenset(step.inputs), frozenset([step.output])) for step in steps.steps}:
+        raise wrong

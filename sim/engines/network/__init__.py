@@ -1,0 +1,1 @@
+"""The simulation side of the network engine."""

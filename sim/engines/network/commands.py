@@ -1,0 +1,77 @@
+"""The network engine's subcommands of ``loomwork``; see `sim.cli.main`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sim.host.options import BoardOption, ConfigOption
+from sim.host.paths import check_directory, check_distinct, check_readable, check_writable
+
+
+def register(app: typer.Typer, compare: typer.Typer) -> None:
+    """Add the network engine's commands."""
+    app.command("compile")(compile_model)
+
+
+def compile_model(
+    model: Annotated[Path, typer.Argument(help="Quantized model, .onnx; see `loomwork quantize`.")],
+    board: BoardOption = "u55c",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Build folder to write [build/MODEL].")
+    ] = None,
+    config: ConfigOption = None,
+    scratchpad_bytes: Annotated[
+        int | None, typer.Option(min=64, help="Bytes to plan for; the kernel's scratchpad without it.")
+    ] = None,
+    report: Annotated[Path | None, typer.Option("--report", help="Costs of each operator, .json.")] = None,
+    dim: Annotated[
+        list[str] | None,
+        typer.Option("--dim", help="Value of a dimension the model leaves open, NAME=VALUE."),
+    ] = None,
+    shape: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--shape", help="Shape of an input the model leaves open, INPUT=1,3,48,192; before --dim."
+        ),
+    ] = None,
+) -> None:
+    """Compile a quantized network for the kernel of a board: plan, program image, packed weights, costs.
+
+    `loomwork sim` and `loomwork launch` take the folder in place of an engine's name. Ctrl-C ends the search
+    for a plan; the best so far is compiled.
+    """
+    started = time.perf_counter()
+    directory = output or Path("build") / model.stem
+    check_readable("model", model)
+    check_directory("--output", directory)
+    check_writable("--report", report)
+    from hw.board.files import find_board
+    from sim.engines.network.build_folder import check_replaceable
+
+    read = (("model", model), ("--config", config), ("--board", find_board(board)))
+    check_distinct(*read, ("--report", report))
+    check_replaceable(directory)
+    from sim.engines.network.compiling import compile_for
+    from sim.engines.network.costs_table import print_costs, write_report
+    from sim.plans.commands import parse_dimensions, parse_shapes
+
+    build, interrupted = compile_for(
+        model,
+        board,
+        directory,
+        config_file=config,
+        scratchpad_bytes=scratchpad_bytes,
+        dimensions=parse_dimensions(dim or ()),
+        shapes=parse_shapes(shape or ()),
+    )
+    print_costs(build, time.perf_counter() - started)
+    if report is not None:
+        write_report(report, build)
+        print(report)
+    print(directory)
+    if interrupted:
+        raise KeyboardInterrupt
