@@ -85,7 +85,9 @@ DOORS = {
     "hw.network.graph": ["hw.errors", "hw.scheduler.graph"],
     "hw.network.compile": [
         "hw.errors", "hw.board", "hw.lib", "hw.network.graph", "hw.network.commands", "hw.scheduler.graph",
-        "hw.scheduler.plan", "hw.scheduler.plan_model",
+        "hw.scheduler.plan", "hw.scheduler.plan_model", "hw.network.matrix.config",
+        "hw.network.matrix.timing", "hw.network.vector.config", "hw.network.vector.timing",
+        "hw.network.scratchpad.shape",
     ],
     "hw.network.scratchpad": ["hw.errors", "hw.lib"],
     "hw.network.tables": ["hw.lib"],

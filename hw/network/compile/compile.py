@@ -8,6 +8,7 @@ from typing import Any
 
 from hw.board import Board
 from hw.errors import InputError
+from hw.network.compile.costs import Units, costs_of
 from hw.network.compile.form import GRANULE, WORD_BYTES
 from hw.network.compile.lower import Band, Lowered, Lowering
 from hw.network.compile.planning import planner_graph
@@ -29,16 +30,25 @@ class Compiled:
 
 
 def compile_network(
-    network: Network, *, scratchpad_bytes: int, columns: int = 64, board: Board | None = None, **options: Any
+    network: Network,
+    *,
+    scratchpad_bytes: int,
+    columns: int = 64,
+    lanes: int = 64,
+    weight_bytes_per_cycle: int = 256,
+    board: Board | None = None,
+    **options: Any,
 ) -> Compiled:
     """Plan and lower a network.
 
-    ``columns``: of the matrix array. ``options``: further fields of
+    ``columns``: of the matrix array. ``lanes``, ``weight_bytes_per_cycle``: see
+    `hw.network.compile.costs.Units`. ``options``: further fields of
     `hw.scheduler.plan.options.PlanOptions`. Raises `InputError` when no plan exists.
     """
     steps = steps_of(network)
+    units = Units(columns=columns, lanes=lanes, weight_bytes_per_cycle=weight_bytes_per_cycle)
     plan = plan_model(
-        planner_graph(steps),
+        planner_graph(steps, costs_of(steps, units)),
         str(scratchpad_bytes),
         board=board,
         word_bytes=WORD_BYTES,

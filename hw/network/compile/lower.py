@@ -69,11 +69,15 @@ class Lowered:
 
 
 class Lowering:
-    """Collects commands; equal taps, passes and tables are kept once."""
+    """Collects commands; equal taps, passes and tables are kept once.
 
-    def __init__(self, steps: Steps, *, columns: int) -> None:
+    ``packs``: whether weights are packed; passes are empty otherwise.
+    """
+
+    def __init__(self, steps: Steps, *, columns: int, packs: bool = True) -> None:
         self._steps = steps
         self._columns = columns
+        self._packs = packs
         self._taps: list[TapTile] = []
         self._tap_blocks: dict[tuple[TapTile, ...], int] = {}
         self._passes: dict[tuple[str, int], tuple[int, NDArray[np.uint8]]] = {}
@@ -211,6 +215,8 @@ class Lowering:
 
     def _pass(self, convolution: Convolution, part: Columns, form: Form, *, halves: bool) -> int:
         key = (convolution.output, part.first)
+        if not self._packs:
+            return 0
         if key not in self._passes:
             before = self._steps.values[convolution.inputs[0]]
             after = self._steps.values[convolution.output]

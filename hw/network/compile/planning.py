@@ -1,6 +1,9 @@
-"""The planner's graph of a network's steps: each value as rows of granules, parameters as weight bytes."""
+"""The planner's graph of a network's steps: each value as rows of granules, packets as weight bytes."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from hw.network.compile.form import GRANULE
 from hw.network.compile.steps import Step, Steps, Work
@@ -8,10 +11,19 @@ from hw.network.graph.network import AveragePool, Convolution, MaxPool, Window
 from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind
 
 
-def planner_graph(steps: Steps) -> Graph:
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What one step takes."""
+
+    cycles: int  #: Cycles of its commands, one after the other.
+    weight_bytes: int  #: Bytes of its packets, each once.
+
+
+def planner_graph(steps: Steps, costs: Mapping[str, Cost]) -> Graph:
     """Return the graph that the planner orders and places.
 
-    A tensor has the shape ``(rows, bytes of a row)``: it is cut by rows.
+    A tensor has the shape ``(rows, bytes of a row)``: it is cut by rows.  ``costs``: of each step, by the
+    value that it makes.
     """
     network = steps.network
     made = {step.output for step in steps.steps}
@@ -37,9 +49,8 @@ def planner_graph(steps: Steps) -> Graph:
             inputs=step.inputs,
             outputs=(step.output,),
             macs=sum(_macs(steps, work) for work in step.works),
-            weight_bytes=sum(
-                work.operator.weights.nbytes for work in step.works if isinstance(work.operator, Convolution)
-            ),
+            least_cycles=costs[step.output].cycles,
+            weight_bytes=costs[step.output].weight_bytes,
             accesses=_accesses(steps, step),
         )
         for step in steps.steps

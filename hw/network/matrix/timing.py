@@ -23,6 +23,12 @@ def steps_of_blocks(command: MatrixCommand) -> list[int]:
     return [min(MOST_STEPS, steps - first) for first in range(0, steps, MOST_STEPS)]
 
 
+def beats_of_pass(command: MatrixCommand, config: MatrixConfig) -> int:
+    """Return the beats of a command's packets, each once: one block reads all of them."""
+    plain, first = packet_beats(config, parameters=False), packet_beats(config, parameters=True)
+    return command.column_tiles * ((command.taps - 1) * plain + first)
+
+
 def sweep_cycles(command: MatrixCommand, config: MatrixConfig) -> int:
     """Return the cycles from a command's first step to its last.
 

@@ -80,6 +80,7 @@ class Operator(BaseModel):
     inputs: list[str]
     outputs: Annotated[list[str], Field(min_length=1)]
     macs: Count = 0
+    least_cycles: Count = 0
     weight_bytes: Count = 0
     accesses: dict[str, Access] = {}
     fused: list[str] = []

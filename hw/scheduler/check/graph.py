@@ -102,15 +102,17 @@ def arithmetic_problems(plan: Plan) -> Iterator[str]:
         if (step.mode == "pipelined") != bool(operator.members):
             yield f"step {number} is {step.mode}, with {len(operator.members)} members"
         if not _computable(cycles, operator, plan):
-            yield f"step {number} takes {cycles} compute_cycles; its macs take more"
+            yield f"step {number} takes {cycles} compute_cycles; its operator takes more"
         elif cycles and _computable(cycles - 1, operator, plan):
-            yield f"step {number} takes {cycles} compute_cycles; its macs take fewer"
+            yield f"step {number} takes {cycles} compute_cycles; its operator takes fewer"
 
 
 def _computable(cycles: int, operator: Operator, plan: Plan) -> bool:
     """Whether an operator can be computed in ``cycles``."""
+    members = operator.members or [operator]
+    if any(cycles < member.least_cycles for member in members):
+        return False
     if cycles < 1:
         return cycles == operator.macs == 0
     # Each member of a group has its own multipliers: as many as its macs need in these cycles.
-    members = operator.members or [operator]
     return sum(max(1, -(-member.macs // cycles)) for member in members) <= plan.options.macs_per_cycle

@@ -19,7 +19,7 @@ def group_problems(plan: Plan) -> Iterator[str]:
             yield from (f"{where} {problem}" for problem in _outside_problems(group, plan))
             yield from (problem for tensor in group.inner for problem in shape_problems(tensor))
             yield from (f"{where} {problem}" for problem in _buffer_problems(group, plan.word_bytes))
-            for key in ("macs", "weight_bytes"):
+            for key in ("macs", "least_cycles", "weight_bytes"):
                 if sum(getattr(member, key) for member in group.members) != getattr(group, key):
                     yield f"{where} has other {key} than its members together"
 

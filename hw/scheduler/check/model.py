@@ -67,7 +67,7 @@ class _Whole:
 
     def operator_problems(self) -> Iterator[str]:
         """Find operators that are neither an operator of the model nor a band of one."""
-        macs: dict[str, list[int]] = defaultdict(list)
+        bands: dict[str, list[Operator]] = defaultdict(list)
         for operator in self._operators:
             where, origins = f"operator {operator.name!r}", self._origins(operator.outputs)
             right = self._makers.get(min(origins))
@@ -87,13 +87,17 @@ class _Whole:
                 yield f"{where} reads {sorted(self._origins(operator.inputs))}, the model's {right.inputs}"
             else:
                 yield from (f"{where} {problem}" for problem in self._row_problems(operator, right))
-            macs[right.outputs[0]].append(operator.macs)
+            bands[right.outputs[0]].append(operator)
             share, of = self._share(operator.outputs[0])
-            if not -of < operator.macs * of - right.macs * share < of:
-                yield f"{where} has {operator.macs} macs, {share} of {of} rows of the model's {right.macs}"
-        for name, found in macs.items():
-            if sum(found) != self._makers[name].macs:
-                yield f"bands of {name!r} have {sum(found)} macs, the model's {self._makers[name].macs}"
+            for key in ("macs", "least_cycles"):
+                found, whole = getattr(operator, key), getattr(right, key)
+                if not -of < found * of - whole * share < of:
+                    yield f"{where} has {found} {key}, {share} of {of} rows of the model's {whole}"
+        for name, operators in bands.items():
+            for key in ("macs", "least_cycles"):
+                total, whole = sum(getattr(each, key) for each in operators), getattr(self._makers[name], key)
+                if total != whole:
+                    yield f"bands of {name!r} have {total} {key}, the model's {whole}"
 
     def _origins(self, names: list[str]) -> set[str]:
         return {self._tensor[name].origin or name for name in names}

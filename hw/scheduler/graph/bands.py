@@ -184,8 +184,10 @@ class Cutter:
                     name=band_name(operator.name, band),
                     inputs=tuple(inputs),
                     outputs=tuple(band_name(name, band) for name in operator.outputs),
-                    # Rounded so that the bands' sum is exact.
+                    # Rounded so that the bands' sums are exact.
                     macs=operator.macs * last // all_rows - operator.macs * first // all_rows,
+                    least_cycles=operator.least_cycles * last // all_rows
+                    - operator.least_cycles * first // all_rows,
                     accesses=accesses,
                 )
             )

@@ -17,7 +17,18 @@ _GRAPH = TypeAdapter(Graph)
 
 def graph_to_json(graph: Graph) -> str:
     """Return the documented JSON form; equal graphs have equal bytes."""
-    return to_text({"format": GRAPH_FORMAT, **_GRAPH.dump_python(graph, mode="json")})
+    return to_text({"format": GRAPH_FORMAT, **plain(_GRAPH.dump_python(graph, mode="json"))})
+
+
+def plain(graph: dict[str, Any]) -> dict[str, Any]:
+    """Remove ``least_cycles`` of 0, in place, from the operators of a graph's document."""
+    waiting = list(graph["operators"])
+    while waiting:
+        operator = waiting.pop()
+        waiting += operator["members"]
+        if not operator["least_cycles"]:
+            del operator["least_cycles"]
+    return graph
 
 
 def read_graph(path: Path) -> Graph:

@@ -75,6 +75,7 @@ class _Merging:
             outputs=tuple(new if tensor == old else tensor for tensor in into.outputs),
             accesses={new if tensor == old else tensor: access for tensor, access in into.accesses.items()},
             macs=into.macs + operator.macs,
+            least_cycles=into.least_cycles + operator.least_cycles,
             weight_bytes=into.weight_bytes + operator.weight_bytes,
             fused=(*into.fused, operator.name, *operator.fused),
         )

@@ -119,6 +119,7 @@ class Operator:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     macs: int = 0  #: Multiply-accumulates of one execution.
+    least_cycles: int = 0  #: Least cycles of one execution, whatever its multiply-accumulates.
     #: Parameters that are not tensors of the graph: they bypass the scratchpad, and are compulsory.
     weight_bytes: int = 0
     #: For each input that is read by rows.  Any other input is needed whole before the first output row is
@@ -138,7 +139,7 @@ class Operator:
             raise InputError("name of an operator", self.name, "at least one character")
         if not self.outputs:
             raise InputError(f"outputs of {where}", self.outputs, "at least one tensor")
-        for name in ("macs", "weight_bytes", "fifo_bytes"):
+        for name in ("macs", "least_cycles", "weight_bytes", "fifo_bytes"):
             check_range(f"{name} of {where}", getattr(self, name), 0)
         _refuse_twice(f"tensors of {where}", (*self.inputs, *self.outputs), "named once each")
         for tensor in self.accesses:

@@ -71,6 +71,7 @@ def _joined(producer: Operator, consumer: Operator, graph: Graph, word_bytes: in
         inputs=(*producer.inputs, *(name for name in consumer.inputs if name != between)),
         outputs=consumer.outputs,
         macs=producer.macs + consumer.macs,
+        least_cycles=producer.least_cycles + consumer.least_cycles,
         weight_bytes=producer.weight_bytes + consumer.weight_bytes,
         accesses=accesses,
         members=(*producer.chain, head, *rest),

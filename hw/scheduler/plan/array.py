@@ -29,7 +29,10 @@ def share_array(operator: Operator, macs_per_cycle: int) -> tuple[int, ...]:
 def compute_cycles(operator: Operator, macs_per_cycle: int) -> int:
     """Return the least cycles of an operator's arithmetic; of a group, those of its slowest member.
 
-    Raises InputError like `share_array`.
+    They are at least its ``least_cycles``.  Raises InputError like `share_array`.
     """
     shares = share_array(operator, macs_per_cycle)
-    return max(-(-member.macs // share) for member, share in zip(operator.chain, shares, strict=True))
+    return max(
+        max(-(-member.macs // share), member.least_cycles)
+        for member, share in zip(operator.chain, shares, strict=True)
+    )

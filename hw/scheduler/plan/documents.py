@@ -5,7 +5,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from hw.edge import read_json, validate
-from hw.scheduler.graph.documents import to_text
+from hw.scheduler.graph.documents import plain, to_text
 from hw.scheduler.plan.plan import PLAN_FORMAT, Plan
 
 _PLAN = TypeAdapter(Plan)
@@ -13,7 +13,9 @@ _PLAN = TypeAdapter(Plan)
 
 def plan_to_json(plan: Plan) -> str:
     """Return the text of plan.json; equal plans have equal texts."""
-    return to_text(_PLAN.dump_python(plan, mode="json"))
+    document = _PLAN.dump_python(plan, mode="json")
+    plain(document["graph"])
+    return to_text(document)
 
 
 def read_plan(path: Path) -> Plan:

@@ -66,7 +66,7 @@ def make_plan(graph: Graph, options: PlanOptions, *, board: Board | None = None)
     if options.cores > MAX_CORES:
         raise InputError("cores", options.cores, f"from 1 to {MAX_CORES}")
     problem = Problem(graph=graph, word_bytes=options.word_bytes)
-    timing = TimingModel.of(board) if board else TimingModel()
+    timing = TimingModel.of(board, word_bytes=options.word_bytes) if board else TimingModel()
     watch = current()
     watch.reserve(problem.operator_count)
     with Worker() as worker:

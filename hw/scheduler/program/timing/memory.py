@@ -24,6 +24,7 @@ class TimingModel(NamedTuple):
     write_request_cycles: float = 14.0
     write_response_cycles: float = 10.0
     word_cycles: float = 2 / 3  #: Channel time of a word.
+    bus_cycles: float = 1.0  #: Time of a word on the port.
     turnaround_cycles: float = 5.0  #: Channel time lost with each change of direction.
     #: ``refresh_interval_cycles``, ``refresh_cycles``: interval between refreshes, and the pause of each.
     refresh_interval_cycles: float = 1170.0
@@ -35,12 +36,13 @@ class TimingModel(NamedTuple):
     fabric_words: int = 64
 
     @classmethod
-    def of(cls, board: Board) -> TimingModel:
-        """Return the model of a board's memory, from its timing."""
+    def of(cls, board: Board, *, word_bytes: int | None = None) -> TimingModel:
+        """Return the model of a board's memory, from its timing; a word is as wide as the port by default."""
         memory, timing = board.memory, board.dram_timing
         axi = board.clock_mhz / timing.axi_clock_mhz
         command = board.clock_mhz / timing.command_clock_mhz
-        word_bytes = memory.port_data_width / 8
+        port_bytes = memory.port_data_width // 8
+        word_bytes = word_bytes or port_bytes
         granules = word_bytes / timing.granule_bytes
         return cls(
             read_request_cycles=board.cycles(timing.request_ns),
@@ -52,6 +54,7 @@ class TimingModel(NamedTuple):
                 granules * timing.ccd_short_ck * command,
                 granules * timing.granule_bytes / timing.port_beat_bytes * axi,
             ),
+            bus_cycles=max(1, word_bytes / port_bytes),
             # The two directions differ, but alternate.
             turnaround_cycles=board.cycles(timing.turnaround_ns) / 2,
             refresh_interval_cycles=timing.refresh_interval_ck * command,

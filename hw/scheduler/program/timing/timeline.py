@@ -8,7 +8,7 @@ import numpy as np
 from hw.errors import LoomworkError
 from hw.scheduler.operators.timing import STATE
 from hw.scheduler.program.program import MAX_CORES, SchedulerProgram, TransferWord
-from hw.scheduler.program.timing import kernel
+from hw.scheduler.program.timing import kernel, transfers
 from hw.scheduler.program.timing.memory import TimingModel
 from hw.scheduler.program.timing.state import HardwareState, Integers, ProgramArrays
 
@@ -83,15 +83,15 @@ def _reset_state(tables: ProgramArrays, model: TimingModel) -> HardwareState:
         cores=zeros(MAX_CORES, STATE),
         rings=zeros(3, MAX_CORES, 2),
         changes=zeros(3, MAX_CORES, 2),
-        reader=zeros(kernel.ENGINE_STATE),
-        writer=zeros(kernel.ENGINE_STATE),
+        reader=zeros(transfers.ENGINE_STATE),
+        writer=zeros(transfers.ENGINE_STATE),
         reading=zeros(len(tables.reads) + 1),
         writing=zeros(len(tables.writes) + 1),
-        burst_words=zeros(kernel.BURSTS),
-        burst_cycle=zeros(kernel.BURSTS),
-        ready=np.zeros(kernel.WORDS),
-        sent=zeros(kernel.WORDS),
-        released=zeros(kernel.BURSTS, 2),
+        burst_words=zeros(transfers.BURSTS),
+        burst_cycle=zeros(transfers.BURSTS),
+        ready=np.zeros(transfers.WORDS),
+        sent=zeros(transfers.WORDS),
+        released=zeros(transfers.BURSTS, 2),
         # Time, direction, length of the current run, next refresh.
         dram=np.array([0.0, 0.0, 0.0, model.refresh_interval_cycles / 2]),
     )

@@ -1,0 +1,60 @@
+"""Cycles and weight bytes of the operators of a network, by the models of the units that run them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hw.network.commands import MatrixCommand
+from hw.network.compile.lower import Band, Command, Lowering
+from hw.network.compile.planning import Cost
+from hw.network.compile.steps import Step, Steps
+from hw.network.matrix.config import MatrixConfig
+from hw.network.matrix.timing import COMMAND_CYCLES, beats_of_pass, steps_of_blocks, sweep_cycles
+from hw.network.scratchpad.shape import GranuleShape
+from hw.network.vector.config import VectorConfig
+from hw.network.vector.timing import cycles
+
+#: Cycles of the sequencer for each command.
+_SEQUENCER_CYCLES = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Units:
+    """The units that the cycles are for."""
+
+    columns: int = 64  #: Of the matrix array.
+    lanes: int = 64  #: Of the vector unit.
+    weight_bytes_per_cycle: int = 256  #: That the memory ports of weights deliver.
+
+
+def costs_of(steps: Steps, units: Units) -> Mapping[str, Cost]:
+    """Return the cost of each step, by the value that it makes, with all values whole in the scratchpad."""
+    lowering = Lowering(steps, columns=units.columns, packs=False)
+    for step in steps.steps:
+        places = {name: [_whole(steps, name)] for name in step.inputs}
+        lowering.add(step, dict(places), _whole(steps, step.output))
+    found = lowering.lowered().commands
+    return {
+        step.output: _cost(step, commands, units) for step, commands in zip(steps.steps, found, strict=True)
+    }
+
+
+def _whole(steps: Steps, name: str) -> Band:
+    return Band(first=0, last=steps.forms[name].rows, address=0)
+
+
+def _cost(step: Step, commands: tuple[Command, ...], units: Units) -> Cost:
+    matrix = MatrixConfig(columns=units.columns)
+    vector = VectorConfig(shape=GranuleShape(), lanes=units.lanes)
+    total = weight_bytes = 0
+    for command in commands:
+        total += _SEQUENCER_CYCLES
+        if isinstance(command, MatrixCommand):
+            packed = beats_of_pass(command, matrix) * matrix.packet_bits // 8
+            arrival = len(steps_of_blocks(command)) * packed // units.weight_bytes_per_cycle
+            total += max(sweep_cycles(command, matrix), arrival) + COMMAND_CYCLES
+            weight_bytes += packed
+        else:
+            total += cycles(vector, command)
+    return Cost(cycles=total, weight_bytes=weight_bytes)
