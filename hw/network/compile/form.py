@@ -17,6 +17,8 @@ WORD_GRANULES = 4
 WORD_BYTES = GRANULE * WORD_GRANULES
 #: Most channels of an image whose pixels share granules, and the bytes of each pixel there.
 FOLDED_CHANNELS = 4
+#: Of the largest kernel: columns that serve two pixels a cycle, and least bytes a cycle from the memory.
+_HALF_COLUMNS, _PORT_BYTES = 32, 28
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,15 +26,26 @@ class Fold:
     """An image whose granules hold several pixels of 4 bytes, for the one convolution that reads it.
 
     The granule at row Y and column X holds ``pixels[0]`` rows of ``pixels[1]`` columns, from row
-    ``pixels[0] * Y - top`` and column ``pixels[1] * X - left`` on.  The convolution's pads are in it.
+    ``steps[0] * Y - top`` and column ``steps[1] * X - left`` on.  The convolution's pads are in it.
     """
 
     pixels: tuple[int, int]
+    steps: tuple[int, int]  #: Less than ``pixels`` where granules hold the same pixels.
     top: int
     left: int
     rows: int
     columns: int
     window: Window  #: The convolution's window on granules.
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the image."""
+        return self.rows * self.columns * GRANULE
+
+    @property
+    def words(self) -> int:
+        """Words of the scratchpad that a window reads."""
+        return self.window.kernel[0] * -(-self.window.kernel[1] // WORD_GRANULES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,8 +113,8 @@ class Form:
         for row in range(fold.pixels[0]):
             for column in range(fold.pixels[1]):
                 first = FOLDED_CHANNELS * (row * fold.pixels[1] + column)
-                down = np.arange(fold.rows) * fold.pixels[0] - fold.top + row
-                across = np.arange(fold.columns) * fold.pixels[1] - fold.left + column
+                down = np.arange(fold.rows) * fold.steps[0] - fold.top + row
+                across = np.arange(fold.columns) * fold.steps[1] - fold.left + column
                 y, x = (down >= 0) & (down < height), (across >= 0) & (across < width)
                 pixels = elements[np.ix_(down[y], across[x])]
                 found[np.ix_(y, x, np.arange(first, first + channels))] = pixels
@@ -112,28 +125,43 @@ class Form:
         return stored.reshape(self.height, self.width, self.granules * GRANULE)[..., self._index]
 
 
-def fold_of(shape: tuple[int, int, int], window: Window, size: tuple[int, int]) -> Fold | None:
-    """Return the fold of an image that one convolution of output ``size`` reads.
+def fold_of(shape: tuple[int, int, int], window: Window, after: tuple[int, int, int]) -> Fold | None:
+    """Return the fold of an image that one convolution reads, which makes a value of shape ``after``.
 
-    Without it a pixel takes a granule, 16 bytes.  None where it does not lower the words of a window.
+    Without it a pixel takes a granule, 16 bytes.  The fold is the one of fewest cycles on the largest kernel,
+    to read the image from memory and to compute.  None where that is no fold.
     """
     if shape[2] > FOLDED_CHANNELS or window.kernel == (1, 1) or window.dilations != (1, 1):
         return None
-    strides = window.strides
-    if strides[0] % 2 == 0 and strides[1] % 2 == 0:
-        pixels = (2, 2)
-    elif strides[1] % 4 == 0:
-        pixels = (1, 4)
-    else:  # four neighbours in a granule would take as many words
-        return None
+    plain = _fold(shape, window, after, (1, 1), (1, 1))
+    found = [plain]
+    down, across = window.strides
+    if down % 2 == 0 and across % 2 == 0:
+        found.append(_fold(shape, window, after, (2, 2), (2, 2)))
+    if across % 4 == 0:
+        found.append(_fold(shape, window, after, (1, 4), (1, 4)))
+    if 1 < window.kernel[0] <= 4:
+        found.append(_fold(shape, window, after, (4, 1), (down, 1)))
+    pixels = after[0] * after[1] // (2 if after[2] <= _HALF_COLUMNS else 1)
+    best = min(found, key=lambda fold: fold.words * pixels + fold.size_bytes // _PORT_BYTES)
+    return None if best is plain else best
+
+
+def _fold(
+    shape: tuple[int, int, int],
+    window: Window,
+    after: tuple[int, int, int],
+    pixels: tuple[int, int],
+    steps: tuple[int, int],
+) -> Fold:
     kernel = [-(-taps // each) for taps, each in zip(window.kernel, pixels, strict=True)]
-    words = [rows * -(-columns // WORD_GRANULES) for rows, columns in (kernel, window.kernel)]
-    if words[0] >= words[1]:
-        return None
-    inner = [stride // each for stride, each in zip(strides, pixels, strict=True)]
-    rows, columns = ((out - 1) * stride + taps for out, stride, taps in zip(size, inner, kernel, strict=True))
+    inner = [stride // each for stride, each in zip(window.strides, steps, strict=True)]
+    rows, columns = (
+        (out - 1) * stride + taps for out, stride, taps in zip(after, inner, kernel, strict=False)
+    )
     return Fold(
         pixels=pixels,
+        steps=steps,
         top=window.pads[0],
         left=window.pads[1],
         rows=rows,

@@ -134,8 +134,8 @@ class _Joiner:
         value = self._values[name]
         readers = [each for each in self._network.operators if name in each.inputs]
         if len(readers) == 1 and isinstance(reader := readers[0], Convolution) and reader.groups == 1:
-            size = self._values[reader.output].shape[:2]
-            if name in self._network.inputs and (fold := fold_of(value.shape, reader.window, size)):
+            after = self._values[reader.output].shape
+            if name in self._network.inputs and (fold := fold_of(value.shape, reader.window, after)):
                 return Form(
                     height=value.shape[0],
                     width=value.shape[1],
