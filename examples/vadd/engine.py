@@ -81,15 +81,15 @@ class VaddBody(wiring.Component):
 
     def __init__(self, config: VaddConfig, board: Board, placer: Placer) -> None:
         self._placer = placer
-        self._sizes = {"data_width": board.memory.port_data_width, "fifo_beats": config.fifo_beats}
-        super().__init__(BodySignature(vadd_table(), data_width=board.memory.port_data_width))
+        self._width, self._beats = board.memory.port_data_width, config.fifo_beats
+        super().__init__(BodySignature(vadd_table(), data_width=self._width))
 
     def elaborate(self, platform: object) -> Module:
         """Make the gates."""
         m = Module()
-        m.submodules.read_a = a = ReadDMA(**self._sizes)
-        m.submodules.read_b = b = ReadDMA(**self._sizes)
-        m.submodules.write_c = c = WriteDMA(**self._sizes)
+        m.submodules.read_a = a = ReadDMA(data_width=self._width, fifo_beats=self._beats)
+        m.submodules.read_b = b = ReadDMA(data_width=self._width, fifo_beats=self._beats)
+        m.submodules.write_c = c = WriteDMA(data_width=self._width, fifo_beats=self._beats)
         axi.connect(m, read=a.axi, port=self.gmem0)
         axi.connect(m, read=b.axi, port=self.gmem1)
         axi.connect(m, write=c.axi, port=self.gmem2)
