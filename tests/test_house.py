@@ -186,6 +186,8 @@ ENGINE_FOLDERS = sorted(path.parent.name for path in (ROOT / "hw").glob("*/engin
 for folder in ENGINE_FOLDERS:
     DOORS = gate_doors(f"hw.{folder}") | DOORS
     DOORS |= simulation_doors(f"sim.engines.{folder}", f"hw.{folder}")
+DOORS |= simulation_doors("sim.engines.network", "hw.network")
+DOORS["sim.engines.network"] += ["hw.scheduler.plan", "hw.scheduler.planner.watch"]
 for path in (ROOT / "examples").glob("*/engine.py"):
     own = f"examples.{path.parent.name}"
     DOORS |= simulation_doors(own, own) | gate_doors(f"{own}.engine")

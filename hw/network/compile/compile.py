@@ -16,7 +16,6 @@ from hw.network.compile.steps import Steps, steps_of
 from hw.network.graph.network import Network
 from hw.scheduler.plan.options import When
 from hw.scheduler.plan.plan import Plan
-from hw.scheduler.plan_model import plan_model
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,6 +44,9 @@ def compile_network(
     `hw.network.compile.costs.Units`. ``options``: further fields of
     `hw.scheduler.plan.options.PlanOptions`. Raises `InputError` when no plan exists.
     """
+    # The planner takes half a second to import; a plan that was made before needs none.
+    from hw.scheduler.plan_model import plan_model
+
     steps = steps_of(network)
     units = Units(columns=columns, lanes=lanes, weight_bytes_per_cycle=weight_bytes_per_cycle)
     plan = plan_model(

@@ -166,11 +166,8 @@ def is_build(directory: Path) -> bool:
     return (directory / BUILD).is_file()
 
 
-def read_build(directory: Path) -> Build:
-    """Read a build folder, and lower the model by the plan again.
-
-    Raises `InputError` for a missing or changed file, and a program that is not the plan's or the kernel's.
-    """
+def read_record(directory: Path) -> Record:
+    """Read a build folder's record; raises `InputError` when it is no build folder, or another format's."""
     if not is_build(directory):
         raise InputError(_FIELD, str(directory), f"one that `loomwork compile` wrote, with a {BUILD}")
     path = directory / BUILD
@@ -178,7 +175,15 @@ def read_build(directory: Path) -> Build:
     stated = written.data.get("format") if isinstance(written.data, dict) else None
     if stated != BUILD_FORMAT:
         raise InputError(f"format of {path}", stated, repr(BUILD_FORMAT))
-    record = validate(written, _RECORDS)
+    return validate(written, _RECORDS)
+
+
+def read_build(directory: Path) -> Build:
+    """Read a build folder, and lower the model by the plan again.
+
+    Raises `InputError` for a missing or changed file, and a program that is not the plan's or the kernel's.
+    """
+    record = read_record(directory)
     for name in _SOURCES:
         if _digest(_bytes(directory / name)) != record.sha256.get(name):
             raise InputError(str(directory / name), "another file", "the one that the build was made of")

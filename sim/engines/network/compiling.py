@@ -16,6 +16,7 @@ from hw.network.graph.onnx_reader import read_network
 from hw.registry import find_engine
 from hw.scheduler.planner.watch import Watch
 from sim.engines.network.build_folder import Build, write_build
+from sim.engines.network.costs import weight_bytes_per_cycle
 from sim.plans.watched import watched_work
 
 
@@ -46,7 +47,13 @@ def compile_for(
         watch.stage("reading the model")
         network = read_network(model, dimensions=dimensions, shapes=shapes)
         return compile_network(
-            network, scratchpad_bytes=size, columns=config.columns, board=board, watch=watch
+            network,
+            scratchpad_bytes=size,
+            columns=config.columns,
+            lanes=config.lanes,
+            weight_bytes_per_cycle=int(weight_bytes_per_cycle(config, board)),
+            board=board,
+            watch=watch,
         )
 
     found, interrupted, _ = watched_work(f"Compiling {model.stem}", compiled)
