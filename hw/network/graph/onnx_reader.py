@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 
 from hw.errors import InputError
+from hw.network.graph.instead import advice
 from hw.network.graph.network import KINDS, ModelTensor, Network, Operator, Table, Value
 from hw.network.graph.plain import PLAIN, Call, UnsupportedError, bounds, hwc, view
 from hw.network.graph.refs import (
@@ -51,6 +52,8 @@ _QLINEAR: Mapping[str, tuple[str, tuple[int, ...], int, int | None]] = {
     "QLinearSigmoid": ("Sigmoid", (0,), 3, None),
     "QLinearSoftmax": ("Softmax", (0,), 3, None),
 }
+#: Operators that this module reads, at least with some attributes.
+_KNOWN = {*_QLINEAR, *_KEEPING, *PLAIN, *UNARY, "QLinearConcat", "QuantizeLinear", "DequantizeLinear"}
 Ref = Stored | Real | Constant | Pending
 
 
@@ -80,6 +83,10 @@ def read_network(
     learned = Learned(model, given, where, folder, lambda line: None)
     reader = _Reader(model.graph, learned, where)
     return reader.network(title)
+
+
+def _unknown(kind: str) -> str:
+    return f"there is no such operator on integers{advice(kind)}"
 
 
 def _batches(graph: onnx.GraphProto) -> dict[str, int]:
@@ -113,6 +120,8 @@ class _Reader:
         for node in learned.nodes:
             if self._lost.intersection(node.input):
                 self._lost.update(node.output)
+                if node.op_type not in _KNOWN and not self._is_constant(node):
+                    self._refused[node.name or node.output[0]] = f"{node.op_type}: {_unknown(node.op_type)}"
                 continue
             try:
                 self._read(node)
@@ -170,6 +179,9 @@ class _Reader:
                 names.update(node.output)
         return NCHW
 
+    def _is_constant(self, node: onnx.NodeProto) -> bool:
+        return all(name in self._learned.constants for name in node.output if name)
+
     def _read(self, node: onnx.NodeProto) -> None:
         kind, output = node.op_type, node.output[0]
         if kind == "DequantizeLinear":
@@ -194,7 +206,7 @@ class _Reader:
                 "Concat", node, [self._real(*node.input[first : first + 3], axis=-1) for first in triples]
             )
             self._quantize(output, output, node.input[:2])
-        elif all(name in self._learned.constants for name in node.output if name):
+        elif self._is_constant(node):
             return
         elif node.input[0] in self._floats:
             if kind not in _VIEWS:
@@ -227,7 +239,7 @@ class _Reader:
 
     def _plain(self, kind: str, node: onnx.NodeProto, operands: Sequence[Ref | Array | None]) -> Pending:
         if kind not in PLAIN and kind not in UNARY:
-            raise UnsupportedError("there is no such operator on integers")
+            raise UnsupportedError(_unknown(kind))
         kept: list[Real | Constant | Array | None] = []
         for operand in operands:
             if isinstance(operand, (Stored, Pending)):

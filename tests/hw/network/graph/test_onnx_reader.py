@@ -51,6 +51,20 @@ def test_what_is_not_quantized_is_named_at_once():
         read_network(drawn(net.model()))
 
 
+def test_every_operator_that_is_not_supported_is_named_at_once_with_what_would_replace_it():
+    def change(model):
+        (output,) = (each.name for each in model.graph.output)
+        before = output
+        for kind, more in (("Selu", ()), ("Tanh", ()), ("Sub", (output,))):
+            model.graph.node.append(helper.make_node(kind, [before, *more], [kind], name=f"my_{kind}"))
+            before = kind
+        model.graph.output.append(helper.make_tensor_value_info(before, TensorProto.FLOAT, [1, 5]))
+
+    wanted = r"my_Selu \(Selu: there is no such .*; instead: Elu\); my_Sub \(Sub: .*; instead: Mul of"
+    with pytest.raises(InputError, match=wanted):
+        read_network(changed(change))
+
+
 def changed(change):
     model = onnx.load_model_from_string(quantized(flattening(), operators=True))
     change(model)
