@@ -34,21 +34,21 @@ def compile_network(
     scratchpad_bytes: int,
     columns: int = 64,
     lanes: int = 64,
-    weight_bytes_per_cycle: int = 256,
+    lines: int = 1,
     board: Board | None = None,
     **options: Any,
 ) -> Compiled:
     """Plan and lower a network.
 
-    ``columns``: of the matrix array. ``lanes``, ``weight_bytes_per_cycle``: see
-    `hw.network.compile.costs.Units`. ``options``: further fields of
+    ``columns``: of the matrix array. ``lanes``, ``lines``: see `hw.network.compile.costs.Units`.
+    ``options``: further fields of
     `hw.scheduler.plan.options.PlanOptions`. Raises `InputError` when no plan exists.
     """
     # The planner takes half a second to import; a plan that was made before needs none.
     from hw.scheduler.plan_model import plan_model
 
     steps = steps_of(network)
-    units = Units(columns=columns, lanes=lanes, weight_bytes_per_cycle=weight_bytes_per_cycle)
+    units = Units(columns=columns, lanes=lanes, lines=lines)
     plan = plan_model(
         planner_graph(steps, costs_of(steps, units)),
         str(scratchpad_bytes),

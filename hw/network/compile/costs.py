@@ -9,14 +9,16 @@ from hw.network.commands import MatrixCommand
 from hw.network.compile.lower import Band, Command, Lowering
 from hw.network.compile.planning import Cost
 from hw.network.compile.steps import Step, Steps
-from hw.network.matrix.config import MatrixConfig
-from hw.network.matrix.timing import COMMAND_CYCLES, beats_of_pass, steps_of_blocks, sweep_cycles
+from hw.network.matrix.config import BEAT_BITS, CELL_COLUMNS, MatrixConfig
+from hw.network.matrix.timing import COMMAND_CYCLES, beats_of_pass, sweep_cycles
 from hw.network.scratchpad.shape import GranuleShape
 from hw.network.vector.config import VectorConfig
 from hw.network.vector.timing import cycles
 
 #: Cycles of the sequencer for each command.
 _SEQUENCER_CYCLES = 3
+#: Bits of a column in a beat; any width of ports that divides a beat has the same cycles.
+_COLUMN_BITS, _PORT_BITS = BEAT_BITS // CELL_COLUMNS, 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +27,7 @@ class Units:
 
     columns: int = 64  #: Of the matrix array.
     lanes: int = 64  #: Of the vector unit.
-    weight_bytes_per_cycle: int = 256  #: That the memory ports of weights deliver.
+    lines: int = 1  #: Words of each weight port in a beat of packets.
 
 
 def costs_of(steps: Steps, units: Units) -> Mapping[str, Cost]:
@@ -45,15 +47,16 @@ def _whole(steps: Steps, name: str) -> Band:
 
 
 def _cost(step: Step, commands: tuple[Command, ...], units: Units) -> Cost:
-    matrix = MatrixConfig(columns=units.columns)
+    beat_bits = units.columns * _COLUMN_BITS
+    ports = beat_bits // (_PORT_BITS * units.lines)
+    matrix = MatrixConfig(columns=units.columns, port_bits=_PORT_BITS, ports=ports)
     vector = VectorConfig(shape=GranuleShape(), lanes=units.lanes)
     total = weight_bytes = 0
     for command in commands:
         total += _SEQUENCER_CYCLES
         if isinstance(command, MatrixCommand):
             packed = beats_of_pass(command, matrix) * matrix.packet_bits // 8
-            arrival = len(steps_of_blocks(command)) * packed // units.weight_bytes_per_cycle
-            total += max(sweep_cycles(command, matrix), arrival) + COMMAND_CYCLES
+            total += sweep_cycles(command, matrix) + COMMAND_CYCLES
             weight_bytes += packed
         else:
             total += cycles(vector, command)

@@ -32,7 +32,7 @@ BURSTS, WORDS = 256, 4096
 ISSUED, _PLACED, _LEFT, _SPLIT, _SPLIT_AT, _REQUESTED, _BUS, _JOINED = range(8)
 _BUFFERED, _HELD, _HELD_LEFT, _ALLOWED, DONE, _BURST_IN, _BURST_OUT, _SERVED = range(8, 16)
 # Columns of the write engine, after the first five; _BURST_GO and _SENDING count whole bursts in the DMA.
-_GRANTED, _RELEASED, _SENT, _ENTERED, _WRITTEN, _DONE_OUT, _BURST_GO, _SENDING = range(5, 13)
+_GRANTED, _RELEASED, _SENT, _ENTERED, _WRITTEN, DONE_OUT, _BURST_GO, _SENDING = range(5, 13)
 ENGINE_STATE = 16
 
 
@@ -159,10 +159,10 @@ def drain(
             and state[_ENTERED] - state[_WRITTEN] < pace.write_buffer_words
         ):
             state[_ENTERED] += 1
-            number = state[_DONE_OUT]
+            number = state[DONE_OUT]
             if number < state[_PLACED] and last[number] == state[_ENTERED]:
                 hardware.writing[number] = cycle + int(np.ceil(pace.write_response_cycles)) + TOKEN_CYCLES
-                state[_DONE_OUT] += 1
+                state[DONE_OUT] += 1
     issue(state, writes, hardware.writing, begun, computed, cycle)
     return state[_PLACED] < state[ISSUED] or state[_WRITTEN] < state[_GRANTED]
 
@@ -224,6 +224,6 @@ def idle(cycle: int, hardware: HardwareState, pace: TimingModel) -> None:
 @compiled
 def completed(state: Integers, times: Integers, known: int, cycle: int) -> int:
     """Count the writes with a response."""
-    while known < state[_DONE_OUT] and times[known] <= cycle:
+    while known < state[DONE_OUT] and times[known] <= cycle:
         known += 1
     return known
