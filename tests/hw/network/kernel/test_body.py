@@ -1,0 +1,84 @@
+"""The whole kernel behind its AXI ports: compiled networks, byte for byte, under any memory stalls."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hw.network.compile.compile import compile_network
+from hw.network.graph.onnx_reader import read_network
+from hw.network.program.lower import program_of
+from tests.hw.network.kernel.bench import CONFIG, Launch, check, run
+from tests.support.networks.builder import Builder
+from tests.support.networks.quantized import quantized, random_network
+
+#: The least array and vector unit.
+SMALL = replace(CONFIG, columns=16, lanes=16, banks=2, weight_ports=1)
+SOAK = pytest.mark.soak
+
+
+def launch(model, config, *, scratchpad_bytes=CONFIG.scratchpad_bytes, seed=0):
+    """Compile a model of shapes, with drawn weights and inputs."""
+    network = read_network(quantized(model))
+    made = compile_network(network, scratchpad_bytes=scratchpad_bytes, columns=config.columns)
+    numbers = np.random.default_rng(seed)
+    inputs = {
+        name: numbers.integers(-128, 128, network.values[name].shape).astype(np.int8)
+        for name in network.inputs
+    }
+    return Launch(program=program_of(made), inputs=inputs)
+
+
+def tiny():
+    """Return a network of few pixels, with a residual, a table, a product and a pool."""
+    net = Builder("tiny")
+    x = net.input("image", 1, 16, 2, 3)
+    y = net.add("Add", net.conv(x, 16, name="left", kernel=3), net.conv(x, 16, name="right"), name="sum")
+    y = net.add("Mul", y, net.add("Sigmoid", y, name="table"), name="gate")
+    net.output(net.conv(net.add("MaxPool", y, name="pool", kernel_shape=[2, 2]), 20, name="last"))
+    return net.model()
+
+
+def every():
+    """Return a network that needs every table of both units, two pixels a cycle, and several outputs."""
+    net = Builder("every")
+    x = net.input("image", 1, 20, 5, 6)
+    left = net.add("Sigmoid", net.conv(x, 24, name="left", kernel=3), name="table")
+    right = net.conv(x, 24, name="right")
+    y = net.add("Mul", net.add("Add", right, net.conv(left, 24, name="more"), name="sum"), left, name="gate")
+    net.output(net.conv(y, 16, name="half"))
+    y = net.add("MaxPool", y, name="pool", kernel_shape=[2, 2], strides=[2, 2])
+    y = net.add("Flatten", net.add("GlobalAveragePool", y, name="mean"), name="flat")
+    net.output(net.add("Softmax", net.dense(y, 21, name="classes"), name="softmax", axis=-1))
+    return net.model()
+
+
+def play(launches, config, **options):
+    for one, outcome in zip(launches, run(launches, config=config, **options), strict=True):
+        check(one, outcome, config)
+
+
+@pytest.mark.parametrize("stall", [pytest.param(0.0, marks=SOAK), 0.3, pytest.param(0.7, marks=SOAK)])
+def test_a_launch_and_the_same_again(stall):
+    play([launch(tiny(), SMALL)] * 2, SMALL, stall=stall)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("stall", [0.0, 0.5])
+def test_every_table_of_both_units(stall):
+    play(
+        [launch(every(), CONFIG), launch(tiny(), CONFIG), launch(every(), CONFIG, seed=1)],
+        CONFIG,
+        stall=stall,
+    )
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(4))
+def test_networks_one_after_another(seed):
+    """A launch keeps nothing of those before: networks that fit, and some that spill."""
+    sizes = (12288, CONFIG.scratchpad_bytes)
+    launches = [
+        launch(random_network(2 * seed + n), CONFIG, scratchpad_bytes=size) for n, size in enumerate(sizes)
+    ]
+    play([*launches, replace(launches[0], idle=1)], CONFIG, stall=0.3, seed=seed)
