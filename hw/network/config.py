@@ -12,6 +12,8 @@ from hw.network.vector.config import VectorConfig
 
 #: Bytes of a word of the scratchpad.
 WORD_BYTES = 64
+#: Most bytes of the scratchpad.
+MOST_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +44,7 @@ class NetworkConfig:
     def __post_init__(self) -> None:
         check_field_types(self)
         check_power_of_two("banks", self.banks, 2, 32)
-        check_power_of_two("scratchpad_bytes", self.scratchpad_bytes, self.banks**2 * WORD_BYTES, 8 << 20)
+        check_power_of_two("scratchpad_bytes", self.scratchpad_bytes, self.banks**2 * WORD_BYTES, MOST_BYTES)
         check_ram_style(self.memory)
         check_power_of_two("columns", self.columns, 16, 64)
         check_power_of_two("port_bytes", self.port_bytes, 16, WORD_BYTES)

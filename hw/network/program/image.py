@@ -123,9 +123,11 @@ def encode(program: NetworkProgram, config: NetworkConfig) -> bytes:
         "weights_digest": weights_digest(program),
         **{name: getattr(config, name) for name in SHAPE_BITS},
     }
+    tables = {TableNumber.HEADER: [header]} | rows
+    layouts = {number: row_layout(number, config) for number in tables}
     return b"".join(
-        (number | bits_of(row_layout(number, config), row) << TABLE_BITS).to_bytes(RECORD_BYTES, "little")
-        for number, some in ({TableNumber.HEADER: [header]} | rows).items()
+        (number | bits_of(layouts[number], row) << TABLE_BITS).to_bytes(RECORD_BYTES, "little")
+        for number, some in tables.items()
         for row in some
     )
 

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from hw.board import load_board
-from hw.board.files import find_board
+from hw.board.files import board_names, find_board
 from hw.config import check_fits, load_config
 from hw.errors import InputError
 from hw.network.compile.compile import Compiled, compile_network
 from hw.network.compile.form import WORD_BYTES
-from hw.network.config import NetworkConfig
+from hw.network.config import MOST_BYTES, NetworkConfig
 from hw.network.graph.onnx_reader import read_network
 from hw.registry import find_engine
+from hw.scheduler.plan.options import OrderChoice
 from hw.scheduler.planner.watch import Watch
 from sim.engines.network.build_folder import Build, write_build
 from sim.engines.network.costs import weight_bytes_per_cycle
 from sim.plans.watched import watched_work
+
+#: Seconds of the search for a plan that only shows that there is one.
+_PROBE_SECONDS = 2.0
 
 
 def compile_for(
@@ -46,15 +51,22 @@ def compile_for(
     def compiled(watch: Watch) -> Compiled:
         watch.stage("reading the model")
         network = read_network(model, dimensions=dimensions, shapes=shapes)
-        return compile_network(
+        compile_into = partial(
+            compile_network,
             network,
-            scratchpad_bytes=size,
             columns=config.columns,
             lanes=config.lanes,
             weight_bytes_per_cycle=int(weight_bytes_per_cycle(config, board)),
             board=board,
             watch=watch,
         )
+        try:
+            return compile_into(scratchpad_bytes=size)
+        except InputError as error:
+            if error.field != "scratchpad":
+                raise
+            watch.stage("a scratchpad that would do")
+            raise InputError("scratchpad_bytes", size, _sufficient(compile_into, size)) from error
 
     found, interrupted, _ = watched_work(f"Compiling {model.stem}", compiled)
     made = write_build(
@@ -68,3 +80,30 @@ def compile_for(
         shapes=shapes,
     )
     return made, interrupted
+
+
+def _sufficient(compile_into: Callable[..., Compiled], size: int) -> str:
+    """Return the least power of two that a network can be planned for, and the boards that have it."""
+    enough = 1 << size.bit_length()
+    while enough <= MOST_BYTES:
+        try:
+            # Whether a plan exists does not depend on the order of operators.
+            compile_into(
+                scratchpad_bytes=enough, order=OrderChoice.DEFAULT, watch=Watch(within_s=_PROBE_SECONDS)
+            )
+        except InputError:
+            enough *= 2
+        else:
+            boards = [name for name in board_names() if _scratchpad_of(name) >= enough]
+            having = f", as by default on {', '.join(boards)}" if boards else ""
+            return f"at least {enough} for this network{having}"
+    return f"more than {MOST_BYTES} for this network: no kernel has so much"
+
+
+def _scratchpad_of(board_name: str) -> int:
+    """Return the bytes of a board's default scratchpad; 0 for a board without a default kernel."""
+    try:
+        config: NetworkConfig = find_engine("network").default_config(load_board(board_name))
+    except InputError:
+        return 0
+    return config.scratchpad_bytes
