@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from hw.errors import InputError
 from hw.network.commands import MatrixCommand, VectorCommand
 from hw.network.compile.compile import Compiled
-from hw.network.compile.form import WORD_BYTES
+from hw.network.compile.form import GRANULE, WORD_BYTES
+from hw.network.graph.network import Convolution
 from hw.network.matrix.config import MatrixConfig
 from hw.network.matrix.unit_command import unit_command
 from hw.network.program.program import Home, NetworkProgram, Step
@@ -31,6 +32,7 @@ def program_of(compiled: Compiled) -> NetworkProgram:
     starts = list(itertools.accumulate((len(commands) for commands in lowered.commands), initial=0))
     reads, wait_reads = _queue(compiled, Direction.READ, starts)
     writes, wait_writes = _queue(compiled, Direction.WRITE, starts)
+    convolutions = {each.name: each for each in network.operators if isinstance(each, Convolution)}
     steps = tuple(
         Step(
             command=command,
@@ -38,6 +40,7 @@ def program_of(compiled: Compiled) -> NetworkProgram:
             planned=number,
             wait_reads=wait_reads[number],
             wait_writes=wait_writes[number],
+            macs=_macs(convolutions.get(operator), command),
         )
         for number, commands in enumerate(lowered.commands)
         for command, operator in zip(commands, lowered.operators[number], strict=True)
@@ -61,9 +64,25 @@ def program_of(compiled: Compiled) -> NetworkProgram:
         constants=tuple(home for home in homes if home.value.name in network.constants),
         outputs=tuple(home for home in homes if home.value.name in network.outputs),
         contents=dict(network.constants),
+        parameter_bytes=network.weight_bytes + sum(map(_column_bytes, convolutions.values())),
     )
     _check(program)
     return program
+
+
+def _column_bytes(convolution: Convolution) -> int:
+    """Return the bytes of a convolution's biases and scales, int32 and float32."""
+    return 8 * convolution.weights.shape[3]
+
+
+def _macs(convolution: Convolution | None, command: MatrixCommand | VectorCommand) -> int:
+    """Return the multiply-accumulates of a command: its share of the convolution's columns."""
+    if convolution is None or not isinstance(command, MatrixCommand):
+        return 0
+    # Commands that share the columns have whole granules of them.
+    granules = -(-convolution.weights.shape[3] // GRANULE)
+    pixels = command.rows * command.columns
+    return pixels * convolution.macs_of_pixel * command.target.granules // granules
 
 
 def _queue(

@@ -35,6 +35,7 @@ class Step:
     planned: int  #: Number of the plan's step that it belongs to.
     wait_writes: int = 0  #: Writes, from the front of their list, complete before the step begins.
     wait_reads: int = 0  #: Reads, from the front of their list, complete before its command starts.
+    macs: int = 0  #: Multiply-accumulates that its results need.
 
     @property
     def core(self) -> Core:
@@ -78,6 +79,7 @@ class NetworkProgram:
     constants: tuple[Home, ...]
     outputs: tuple[Home, ...]
     contents: Mapping[str, NDArray[np.int8]]  #: Elements of constants, by the value's name.
+    parameter_bytes: int = 0  #: Of the network's weights, biases and scales, each once.
 
     @property
     def memory_words(self) -> int:
