@@ -8,13 +8,15 @@ from typing import Annotated
 
 import typer
 
-from sim.host.options import BoardOption, ConfigOption, DirectoryOption
+from sim.host.options import BoardOption, ConfigOption
 from sim.host.paths import check_directory, check_distinct, check_readable, check_writable
 
 
 def register(app: typer.Typer, compare: typer.Typer) -> None:
     """Add the network engine's commands."""
     app.command("compile")(compile_model)
+    from sim.engines.network.compare.command import compare_network
+
     compare.command("network")(compare_network)
 
 
@@ -76,27 +78,3 @@ def compile_model(
     print(directory)
     if interrupted:
         raise KeyboardInterrupt
-
-
-def compare_network(
-    models: Annotated[list[Path], typer.Argument(help="Quantized models, .onnx.")],
-    board: BoardOption = "u55c",
-    config: ConfigOption = None,
-    exact: Annotated[
-        Path | None,
-        typer.Option("--float", help="Float model, .onnx: the error of each tensor on the inputs beside it."),
-    ] = None,
-    tensors: Annotated[
-        Path | None, typer.Option("--input", help="Inputs, .npz, samples along the first dimension.")
-    ] = None,
-    reference: Annotated[
-        Path | None,
-        typer.Option(help="Tensors by name, .npz: the first that differs on the first sample is named."),
-    ] = None,
-    output: DirectoryOption = Path("build/compare-network"),
-) -> None:
-    """Compare networks with running them layer by layer, with published figures, and with a float model."""
-    from sim.engines.network.compare.suite import run_compare
-
-    if not run_compare(models, board, config, output, exact=exact, tensors=tensors, reference=reference):
-        raise typer.Exit(1)
