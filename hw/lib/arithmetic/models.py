@@ -7,6 +7,7 @@ _FOLDER = Path(__file__).parent
 _MODELS = {
     "DSP48E2": (_FOLDER / "DSP48E2.v",),
     "LoomDots": (_FOLDER / "lanes" / "LoomDots.sv", _FOLDER / "lanes" / "lanes.cpp"),
+    "LoomMatrix": (_FOLDER / "lanes" / "LoomMatrix.sv", _FOLDER / "lanes" / "matrix.cpp"),
     "LoomSums": (_FOLDER / "lanes" / "LoomSums.sv", _FOLDER / "lanes" / "lanes.cpp"),
 }
 

@@ -9,6 +9,8 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.lib.arithmetic.lanes.matrix import matrix
+from hw.lib.convert import Models
 from hw.lib.delay import delay
 from hw.lib.loads import LOADS, copies
 from hw.lib.place import InlinePlacer, Placer
@@ -73,14 +75,33 @@ class MatrixArray(wiring.Component):
         return max(config.weight_beats + 1, _parameters_wait(config)) + PARAMETER_BEATS
 
     def elaborate(self, platform: Any) -> Module:
-        """Connect the loader and the cells."""
+        """Connect the loader and the cells, or their model."""
         m = Module()
         config = self._config
-        late = _beat_delay(config)
         m.submodules.loader = loader = PacketLoader(config, parameters_wait=_parameters_wait(config))
         wiring.connect(m, wiring.flipped(self.kind), loader.kind)
         wiring.connect(m, wiring.flipped(self.packet), loader.i)
         m.d.comb += [self.loaded.eq(loader.loaded), loader.adopt.eq(self.step.adopt)]
+        if isinstance(platform, Models):
+            found = matrix(
+                m,
+                x=(self.x[0], self.x[1]),
+                step=self.step,
+                strobes=loader.strobes,
+                word=loader.word,
+                pixels=config.block_pixels,
+                latency=self.latency(config),
+            )
+        else:
+            found = self._cells(m, loader)
+        results = self.step.valid & self.step.last
+        m.d.comb += [self.o.eq(found), self.valid.eq(delay(m, "results", results, self.latency(config)))]
+        return m
+
+    def _cells(self, m: Module, loader: PacketLoader) -> Value:
+        """Place the cells, and bring pixels and words to them; return their results."""
+        config = self._config
+        late = _beat_delay(config)
         word: Value = loader.word
         for n in range(_BEAT_TO_CELLS - 1 + late):
             stage = Signal(config.packet_bits, name=f"word_{n}", reset_less=True, attrs=_STAY)
@@ -103,7 +124,7 @@ class MatrixArray(wiring.Component):
                         ("strobes", strobes),
                     )
                 ]
-            cell = self._placer.place(m, f"cell_{n}", "matrix_cell", partial(MatrixCell, config))
+            cell = self._placer.place(m, f"cell_{n}", "network_cell", partial(MatrixCell, config))
             x, cell_adopt, cell_control, cell_strobes = shared
             m.d.comb += [
                 cell.x.eq(x),
@@ -113,10 +134,7 @@ class MatrixArray(wiring.Component):
                 cell.beat.eq(word.word_select(n, BEAT_BITS)),
             ]
             outputs += cell.o
-        m.d.comb += self.o.eq(Cat(*outputs))
-        results = self.step.valid & self.step.last
-        m.d.comb += self.valid.eq(delay(m, "results", results, self.latency(config)))
-        return m
+        return Cat(*outputs)
 
     def _held(self, m: Module, name: str, value: Value) -> Signal:
         """Make a register of a group."""

@@ -139,7 +139,9 @@ class Drain(wiring.Component):
         found = []
         bits = 8 * _LANES
         for number in range(self._columns // _LANES):
-            lanes = self._placer.place(m, f"lanes_{number}", "drain_lanes", lambda: DrainLanes(lanes=_LANES))
+            lanes = self._placer.place(
+                m, f"lanes_{number}", "network_drain_lanes", lambda: DrainLanes(lanes=_LANES)
+            )
             m.d.comb += [
                 lanes.settings.eq(now.settings),
                 lanes.table.eq(self.table),

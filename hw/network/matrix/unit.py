@@ -109,7 +109,7 @@ class MatrixUnit(wiring.Component):
         m.submodules.kinds = kinds = PacketKinds()
         feeds = []
         for n in range(2):
-            feed = self._placer.place(m, f"feed_{n}", "pixel_feed", lambda: PixelFeed(shape))
+            feed = self._placer.place(m, f"feed_{n}", "network_pixel_feed", lambda: PixelFeed(shape))
             connect(m, feed.read, flipped(self.read[n]))
             m.d.comb += [
                 sweep.words[n].valid.eq(feed.o.valid),

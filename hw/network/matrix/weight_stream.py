@@ -65,7 +65,9 @@ class WeightStream(wiring.Component):
         low = Const(0, exact_log2(self._width // 8))
         now = self.i.payload
         for n in range(self._ports):
-            port = self._placer.place(m, f"port_{n}", "weight_port", lambda: WeightPort(width=self._width))
+            port = self._placer.place(
+                m, f"port_{n}", "network_weight_port", lambda: WeightPort(width=self._width)
+            )
             connect(m, port.axi, flipped(self.axi[n]))
             m.d.comb += [
                 readies[n].eq(port.command.ready),

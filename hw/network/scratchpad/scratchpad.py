@@ -48,18 +48,22 @@ class GranuleScratchpad(wiring.Component):
             placer.place(
                 m,
                 f"slice_{n}",
-                "granule_slice",
+                "network_granule_slice",
                 lambda: ScratchpadSlice(shape, placer, readers=readers, writers=writers),
             )
             for n in range(shape.granules)
         ]
         for index, port in enumerate(self.read):
-            reader = placer.place(m, f"reader_{index}", "granule_reader", lambda: GranuleReader(shape))
+            reader = placer.place(
+                m, f"reader_{index}", "network_granule_reader", lambda: GranuleReader(shape)
+            )
             connect(m, flipped(port), reader.port)
             for own, inner in zip(reader.slices, slices, strict=True):
                 connect(m, own, inner.read[index])
         for index, port in enumerate(self.write):
-            writer = placer.place(m, f"writer_{index}", "granule_writer", lambda: GranuleWriter(shape))
+            writer = placer.place(
+                m, f"writer_{index}", "network_granule_writer", lambda: GranuleWriter(shape)
+            )
             connect(m, flipped(port), writer.port)
             for own, inner in zip(writer.slices, slices, strict=True):
                 connect(m, own, inner.write[index])

@@ -144,7 +144,7 @@ class ScratchpadSlice(wiring.Component):
             bank = self._placer.place(
                 m,
                 f"bank_{number}",
-                "granule_bank",
+                "network_granule_bank",
                 lambda: SliceBank(self._shape, readers=len(readers), writers=len(writers)),
             )
             m.d.comb += [
@@ -170,7 +170,7 @@ class ScratchpadSlice(wiring.Component):
         head = _Head(self._shape, f"read_{index}")
         head.take(m, self._shape, requests.o)
         response = self._placer.place(
-            m, f"response_{index}", "granule_response", lambda: SliceResponse(self._shape)
+            m, f"response_{index}", "network_granule_response", lambda: SliceResponse(self._shape)
         )
         m.d.comb += [
             head.eligible.eq(head.valid & response.room),

@@ -74,8 +74,8 @@ class VectorUnit(wiring.Component):
         """Walker -> scratchpad -> lanes or softmax -> results -> scratchpad."""
         m = Module()
         config, placer = self.config, self._placer
-        walker = placer.place(m, "walker", "vector_walker", lambda: VectorWalker(config))
-        softmax = placer.place(m, "softmax", "vector_softmax", lambda: Softmax(config))
+        walker = placer.place(m, "walker", "network_vector_walker", lambda: VectorWalker(config))
+        softmax = placer.place(m, "softmax", "network_vector_softmax", lambda: Softmax(config))
         m.submodules.copy = copy = TableCopy(tables=config.tables)
         m.submodules.factors = factors = Factors(config)
         for own, inner in (
@@ -196,7 +196,7 @@ class VectorUnit(wiring.Component):
         results = []
         names = ("joins", "keeps", "keeps_first", "keeps_second")
         for n in range(self.config.granules):
-            granule = self._placer.place(m, f"granule_{n}", "vector_granule", VectorGranule)
+            granule = self._placer.place(m, f"granule_{n}", "network_vector_granule", VectorGranule)
             m.d.comb += [
                 Value.cast(granule.settings).eq(Value.cast(settings)),
                 granule.flags.valid.eq(take),

@@ -18,7 +18,7 @@ def test_default_array_within_budget():
     placer = CellPlacer(sources=True, platform=UltraScalePlus())
     text = to_verilog(MatrixArray(MatrixConfig(), placer=placer), name=TOP, sources=True)
     verilog = f"{text}\n{placer.verilog}"
-    cell = next(part for part in synthesize(verilog, TOP).parts if part.name == "matrix_cell")
+    cell = next(part for part in synthesize(verilog, TOP).parts if part.name == "network_cell")
     assert cell.count == 32
     assert cell.each.lut <= 900
     assert cell.each.ff <= 2_100
