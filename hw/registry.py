@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 ENGINES: dict[str, str] = {
     "attention": "hw.attention.engine:AttentionEngine",
     "conv": "hw.conv.engine:ConvEngine",
+    "network": "hw.network.engine:NetworkEngine",
     "oram": "hw.oram.engine:OramEngine",
     "scheduler": "hw.scheduler.engine:SchedulerEngine",
 }

@@ -80,7 +80,7 @@ DOORS = {
         "hw.scheduler.plan", "hw.scheduler.program",
     ],
     # The network engine plans by the scheduler's planner.
-    "hw.network": ["hw.network.graph", "hw.network.compile"],
+    "hw.network": ["hw.errors", "hw.board", "hw.lib", "hw.engine", "hw.prediction"],
     "hw.network.commands": [],
     "hw.network.graph": ["hw.errors", "hw.scheduler.graph"],
     "hw.network.compile": [
@@ -191,7 +191,6 @@ ENGINE_FOLDERS = sorted(path.parent.name for path in (ROOT / "hw").glob("*/engin
 for folder in ENGINE_FOLDERS:
     DOORS = gate_doors(f"hw.{folder}") | DOORS
     DOORS |= simulation_doors(f"sim.engines.{folder}", f"hw.{folder}")
-DOORS |= simulation_doors("sim.engines.network", "hw.network")
 DOORS["sim.engines.network"] += ["hw.scheduler.plan", "hw.scheduler.planner.watch"]
 for path in (ROOT / "examples").glob("*/engine.py"):
     own = f"examples.{path.parent.name}"

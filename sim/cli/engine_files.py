@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from hw.registry import known_engines
+from sim.cli.builds import engine_of
 
 #: Parameters of a command, of a class private to `typer`.
 Parameters = list[Any]
@@ -42,7 +43,7 @@ class InputCommand(typer.core.TyperCommand):
         An option that only another engine has is added, so that it is refused by the reason.
         """
         engines = known_engines()
-        named = [arg for arg in args if arg in engines]
+        named = [name for arg in args if (name := engine_of(arg)) in engines]
         found = self._options(named or engines)
         known = {*found, "help", *(text[2:] for parameter in self.params for text in parameter.opts)}
         asked = {arg.partition("=")[0][2:] for arg in args if arg.startswith("--")}

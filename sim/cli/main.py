@@ -17,8 +17,9 @@ import typer
 
 from hw.errors import InputError, LoomworkError, nearest
 from hw.registry import ENGINES, known_engines, simulation_side
+from sim.cli.builds import choose
 from sim.cli.cache import app as cache
-from sim.cli.engine_files import InputCommand, RunCommand, files_of, named_files
+from sim.cli.engine_files import InputCommand, RunCommand, named_files
 from sim.cli.lists import boards, engines, schema
 from sim.cli.options import (
     DEFAULT_BOARD,
@@ -32,9 +33,9 @@ from sim.cli.options import (
     MemoryOption,
     ReportOption,
     ResultsOption,
+    TargetArgument,
     exit_unless,
     setup,
-    target,
     writable,
 )
 from sim.cli.report import report
@@ -140,7 +141,7 @@ def verilog(
 @app.command(cls=RunCommand)
 def sim(
     ctx: typer.Context,
-    engine: EngineArgument,
+    engine: TargetArgument,
     output: ResultsOption = None,
     board: BoardOption = DEFAULT_BOARD,
     config: ConfigOption = None,
@@ -160,10 +161,11 @@ def sim(
     from sim.cli.simulate import simulate
 
     written = (("--output", output), ("--report", report), ("--trace", trace))
+    chosen = choose(ctx, engine, board, config, *named_files(ctx), *written)
     exit_unless(
         simulate(
-            target(engine, board, config, *named_files(ctx), *written),
-            files=files_of(ctx),
+            chosen.target,
+            files=chosen.files,
             output_path=output,
             report_path=report,
             trace_path=trace,
@@ -179,17 +181,17 @@ def sim(
 @app.command(cls=InputCommand)
 def launch(
     ctx: typer.Context,
-    engine: EngineArgument,
+    engine: TargetArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="Launch folder to write.")],
     board: BoardOption = DEFAULT_BOARD,
     config: ConfigOption = None,
     seed: SeedOption = 0,
 ) -> None:
     """Write a launch for a card: buffers, registers and golden results, for host.py of the package."""
-    from hw.board.files import find_board
     from sim.cli.launch import write
 
-    write(target(engine, board, config), find_board(board), files_of(ctx), output, seed=seed)
+    chosen = choose(ctx, engine, board, config)
+    write(chosen.target, chosen.board_file, chosen.files, output, seed=seed)
 
 
 @app.command()

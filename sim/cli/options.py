@@ -28,6 +28,9 @@ ResultsOption = Annotated[
 ]
 ReportOption = Annotated[Path | None, typer.Option("--report", help="Report of the run, .json.")]
 LaunchArgument = Annotated[Path, typer.Argument(help="Launch folder, as `loomwork launch` writes it.")]
+TargetArgument = Annotated[
+    str, typer.Argument(metavar="ENGINE", help="Engine name, or a build folder of `loomwork compile`.")
+]
 EngineArgument = Annotated[str, typer.Argument(help="Engine name; see `loomwork engines`.")]
 
 DEFAULT_BOARD = "u55c"

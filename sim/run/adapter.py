@@ -109,6 +109,16 @@ class Demo:
     kept: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class BuildFolder:
+    """What a build folder was made for: it may stand where commands take an engine's name."""
+
+    option: str  #: Of the input file that the folder is.
+    config: Any  #: The engine's configuration.
+    board: Board
+    board_file: Path
+
+
 class EngineAdapter(abc.ABC):
     """How one engine, of a name in `hw.registry`, is simulated; the module ``adapter`` of its simulation side
     has one as ``ADAPTER``.
@@ -127,7 +137,10 @@ class EngineAdapter(abc.ABC):
         tensors: dict[str, Tensor] = {}
         for option, path in files.items():
             kind = self.input_file(option, str(path))
-            check_readable(f"--{option}", path)
+            if kind.folder and not path.is_dir():
+                raise InputError(f"--{option}", str(path), "a folder that exists")
+            if not kind.folder:
+                check_readable(f"--{option}", path)
             tensors |= kind.read(path, config, seed)
         return tensors
 
@@ -137,6 +150,10 @@ class EngineAdapter(abc.ABC):
             if kind.option == option:
                 return kind
         raise InputError(f"--{option}", value, f"left out: the engine {self.name} has no such option")
+
+    def find_build(self, path: Path) -> BuildFolder | None:
+        """Return what a build folder of the engine was made for; None for any other path."""
+        return None
 
     @abc.abstractmethod
     def job(self, tensors: Tensors, config: Any) -> Any:

@@ -20,6 +20,7 @@ class InputFile:
     help: str  #: Of the option.
     #: Reads a file, given the configuration and the run's seed; raises `InputError` when it cannot be used.
     read: Callable[[Path, Any, int], Tensors]
+    folder: bool = False  #: Whether it is a folder with files.
 
     @property
     def copy_name(self) -> str:

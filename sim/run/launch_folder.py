@@ -193,7 +193,10 @@ def write_launch(
     with fresh_directory(_FIELD, directory) as fresh:
         for name, source in files.items():
             (fresh / name).parent.mkdir(exist_ok=True)
-            shutil.copyfile(source, fresh / name)
+            if source.is_dir():
+                shutil.copytree(source, fresh / name)
+            else:
+                shutil.copyfile(source, fresh / name)
         (fresh / "buffers").mkdir()
         for buffer in launch.buffers:
             if buffer.data is not None:

@@ -1,0 +1,79 @@
+"""The network engine, as the generator sees it."""
+
+from dataclasses import replace
+
+from hw.board import Board
+from hw.board.resources import Resources
+from hw.engine import Engine
+from hw.errors import InputError
+from hw.lib.arguments import ArgumentTable
+from hw.lib.place import Placer
+from hw.network.config import NetworkConfig
+from hw.network.driver.workload import NetworkWorkload
+from hw.network.kernel.arguments import argument_table, weight_ports
+from hw.network.kernel.body import NetworkBody
+from hw.network.predict import predict
+from hw.network.resources import estimate
+
+#: Shapes tried for a board, largest first; the first that fits is the default.
+_DEFAULTS = (
+    NetworkConfig(),
+    NetworkConfig(scratchpad_bytes=2 << 20, banks=8, columns=32, weight_ports=4, lanes=32),
+    NetworkConfig(
+        scratchpad_bytes=1 << 18,
+        banks=4,
+        memory="block",
+        columns=16,
+        weight_ports=1,
+        lanes=16,
+        max_steps=512,
+        max_transfers=512,
+        max_taps=1024,
+        vector_taps=256,
+        scales=256,
+        tables=16,
+        exponentials=2,
+    ),
+)
+
+
+class NetworkEngine(Engine[NetworkConfig, NetworkWorkload]):
+    """Whole quantized networks, a program each; see `hw.network`."""
+
+    name = "network"
+    summary = "whole int8 convolutional networks from ONNX, each a program for one kernel"
+    config_type = NetworkConfig
+    workload_type = NetworkWorkload
+    data_cells = ("network_cell", "network_drain_lanes", "network_vector_granule", "network_granule_bank")
+    modelled = True
+
+    def default_config(self, board: Board) -> NetworkConfig:
+        """Return the largest of three shapes that leaves a fifth of the board free."""
+        width = board.memory.port_data_width // 8
+        return self.first_fit((replace(shape, port_bytes=width) for shape in _DEFAULTS), board)
+
+    def arguments(self, config: NetworkConfig, board: Board) -> ArgumentTable:
+        """See `hw.network.kernel.arguments.argument_table`."""
+        return argument_table(config)
+
+    def body(self, config: NetworkConfig, board: Board, placer: Placer) -> NetworkBody:
+        """Make a `NetworkBody`; raise `InputError` when words are not as wide as the memory port."""
+        width = board.memory.port_data_width // 8
+        if config.port_bytes != width:
+            raise InputError("port_bytes", config.port_bytes, f"{width}, the port of {board.name}'s memory")
+        return NetworkBody(config, placer)
+
+    def resources(self, config: NetworkConfig, board: Board) -> Resources:
+        """See `hw.network.resources.estimate`."""
+        return estimate(config)
+
+    def placement(self, config: NetworkConfig, board: Board) -> dict[str, int]:
+        """Assign each port a channel of its own, while there are free channels."""
+        ports = self.arguments(config, board).ports
+        return {port: int(port.removeprefix("gmem")) % board.memory.channels for port in ports}
+
+    def data_ports(self, config: NetworkConfig, board: Board) -> tuple[str, ...]:
+        """Return the ports of weights."""
+        return tuple(weight_ports(config))
+
+    predict = staticmethod(predict)

@@ -1,0 +1,94 @@
+"""FPGA resources of a network kernel: an estimate that errs on the high side."""
+
+from __future__ import annotations
+
+from hw.board.resources import BLOCK_WORDS, ULTRA_WORDS, Gates, Resources, rams
+from hw.network.config import NetworkConfig
+from hw.network.matrix.feed_command import TABLE_ENTRIES, TileEntry
+from hw.network.program.records import TableNumber, row_layout
+from hw.network.tables.layouts import TABLE_BYTES, TABLE_WORDS
+from hw.network.vector.layouts import EXPONENTIAL_BITS, ScaleRow, TapRow
+
+# DSPs and UltraRAMs are those of the generator.  LUT and FF are counts of Yosys (`synth_xilinx -family xcup
+# -flatten`) for parts of the defaults of two boards, and `_MARGIN` for replication and placement.
+_MARGIN = 1.07
+
+# A cell of the matrix array, with the registers before it; a column of the drain; a feed.
+_CELL, _COLUMN, _FEED = Gates(830, 1950, 68), Gates(154, 105, 2), Gates(1200, 1900)
+# A port of weights, and each bit of it.
+_WEIGHT_PORT, _WEIGHT_BIT = Gates(500, 700), Gates(2.9, 6.6)
+# A lane of the vector unit, with its share of softmax; the rest of the unit.
+_LANE, _VECTOR = Gates(435, 380, 4.5), Gates(1300, 1300)
+# Of the scratchpad: a bank of a slice, a response, each bank that it chooses from; a slice, a port.
+_BANK, _RESPONSE, _RESPONSE_BANK = Gates(180, 305), Gates(230, 180), Gates(33, 33)
+_SLICE, _SLICE_BANK, _PORT = Gates(565, 840), Gates(11, 3), Gates(625, 605)
+_READERS, _WRITERS = 5, 3
+# Transfers, sequencer, loader and tables; each bit of a port of memory; each column of the array.
+_KERNEL, _MEMORY_BIT, _ARRAY_COLUMN = Gates(4200, 6000), Gates(22, 35), Gates(80, 260)
+#: Rows of a block RAM, and bits of each.
+_BLOCK_SHAPES = tuple((BLOCK_WORDS << n, 72 >> n) for n in range(4))
+
+
+def estimate(config: NetworkConfig) -> Resources:
+    """Estimate a kernel."""
+    shape, matrix = config.shape, config.matrix
+    port_bits = 8 * config.port_bytes
+    slices = shape.granules
+    pad = (
+        slices * (_SLICE + config.banks * (_SLICE_BANK + _BANK))
+        + slices * _READERS * (_RESPONSE + config.banks * _RESPONSE_BANK)
+        + (_READERS + _WRITERS) * _PORT
+    )
+    gates = (
+        pad
+        + matrix.cells * _CELL
+        + config.columns * (_COLUMN + _ARRAY_COLUMN)
+        + 2 * _FEED
+        + config.weight_ports * (_WEIGHT_PORT + port_bits * _WEIGHT_BIT)
+        + config.lanes * _LANE
+        + _VECTOR
+        + _KERNEL
+        + port_bits * _MEMORY_BIT
+    )
+    gates = Gates(_MARGIN * gates.lut, _MARGIN * gates.ff, gates.dsp)
+    banks = slices * config.banks
+    if config.memory == "ultra":
+        uram = banks * rams(shape.granule_bits, shape.rows, ULTRA_WORDS)
+        return gates.with_rams(bram36=_block_rams(config), uram=uram)
+    return gates.with_rams(bram36=_block_rams(config) + banks * _blocks(shape.granule_bits, shape.rows))
+
+
+def cells_estimate(cells: int) -> Resources:
+    """Estimate some cells of the matrix array."""
+    gates = cells * _CELL
+    return Gates(_MARGIN * gates.lut, _MARGIN * gates.ff, gates.dsp).with_rams(bram36=cells)
+
+
+def _blocks(bits: int, rows: int) -> int:
+    """Count the block RAMs of a memory in the best of their shapes."""
+    return min(-(-rows // depth) * -(-bits // width) for depth, width in _BLOCK_SHAPES)
+
+
+def _block_rams(config: NetworkConfig) -> int:
+    """Count all block RAMs but the scratchpad's; a reader buffers 512 beats, a writer with strobes."""
+    port_bits = 8 * config.port_bytes
+    rows = {number: row_layout(number, config).size for number in TableNumber if number < TableNumber.TAPS}
+    transfers = (TableNumber.READS, TableNumber.WRITES)
+    memories = [
+        *((rows[number], config.max_transfers) for number in transfers),
+        *(
+            (bits, config.max_steps)
+            for number, bits in rows.items()
+            if number not in (*transfers, TableNumber.HEADER)
+        ),
+        (rows[TableNumber.WEIGHTS], config.max_steps),  # for packets and for taps
+        (TileEntry(config.shape).size, config.max_taps),
+        *((TileEntry(config.shape).size, TABLE_ENTRIES) for _ in range(2)),
+        *((32, TABLE_WORDS * config.tables) for _ in range(2)),
+        (TapRow(config.vector).size, config.vector_taps),
+        (ScaleRow().size, config.scales),
+        *((EXPONENTIAL_BITS, TABLE_BYTES * config.exponentials) for _ in range(config.vector.softmax_lanes)),
+        *((port_bits, BLOCK_WORDS) for _ in range(config.weight_ports + 1)),
+        (port_bits + port_bits // 8 + 1, BLOCK_WORDS),
+    ]
+    return config.matrix.cells + sum(_blocks(bits, count) for bits, count in memories)

@@ -1,0 +1,162 @@
+"""The network engine's adapter: a model and its inputs to a launch, and the golden result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from hw.board import Board
+from hw.errors import InputError
+from hw.launch import Buffer, Buffers, Int8, Launch, Tensor, Tensors
+from hw.network.compile.compile import compile_network
+from hw.network.config import NetworkConfig
+from hw.network.driver.region import read_outputs, region_of, unwritten
+from hw.network.driver.tensors import element_type, model_inputs, real_outputs, stored_inputs
+from hw.network.driver.weights import weight_buffers
+from hw.network.driver.workload import NetworkWorkload
+from hw.network.graph.network import Network
+from hw.network.graph.onnx_reader import read_network
+from hw.network.program.image import RECORD_BYTES, encode
+from hw.network.program.lower import program_of
+from hw.network.program.program import NetworkProgram
+from sim.engines.network.default import default_network
+from sim.golden.network import execute
+from sim.run.adapter import UNWRITTEN, Case, Demo, EngineAdapter
+from sim.run.files import TENSOR_FILE, InputFile
+
+#: Name of the array that holds a `hw.network.graph.network.Network`, an array of no dimension.
+MODEL = "(model)"
+#: Name of the array that seeds random inputs.
+SEED = "seed"
+#: Byte that fills the region outside of inputs and constants before the launch.
+_EMPTY = 0x5A
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkJob:
+    """One launch of a network."""
+
+    network: Network
+    program: NetworkProgram
+    inputs: dict[str, Int8]  #: Stored elements of each input.
+
+    @cached_property
+    def region(self) -> np.ndarray:
+        """The program's region of the memory before the launch."""
+        return region_of(self.program, self.inputs, fill=_EMPTY)
+
+
+class NetworkAdapter(EngineAdapter):
+    """See `sim.run.adapter.EngineAdapter`; a job is a `NetworkJob`.
+
+    The network is the tensor `MODEL`, or by default `default_network`.  It is planned for the configuration.
+
+    The other tensors are the model's inputs in its own shapes and types.  Without any they are random, by
+    ``seed`` (a whole number, default 0).
+
+    The integers compared are the network's outputs, stored int8, and every byte of the region that no
+    transfer writes.  The results are the outputs in the model's own shapes and types.
+    """
+
+    name = "network"
+    input_files = (
+        TENSOR_FILE,
+        InputFile(
+            option="model",
+            suffix=".onnx",
+            help="Quantized model to run, .onnx (network).",
+            read=lambda path, config, seed: {MODEL: np.array(read_network(path), object)},
+        ),
+    )
+
+    def job(self, tensors: Tensors, config: NetworkConfig) -> NetworkJob:
+        """Compile the network and store its inputs; see `EngineAdapter.job`."""
+        given = dict(tensors)
+        network = given.pop(MODEL).item() if MODEL in given else default_network()
+        if not given or (list(given) == [SEED] and SEED not in {each.name for each in model_inputs(network)}):
+            given = _drawn(network, _seed(given))
+        return network_job(network, stored_inputs(network, given), config)
+
+    def launch(self, job: NetworkJob, config: NetworkConfig, board: Board) -> Launch:
+        """The region, read and written, the program image, and the weights of each port."""
+        image = np.frombuffer(encode(job.program, config), np.uint8)
+        given = {"program": image} | {
+            f"weights_{n}": data for n, data in enumerate(weight_buffers(job.program, config))
+        }
+        return Launch(
+            scalars={"program_records": image.size // RECORD_BYTES},
+            buffers=(
+                Buffer(argument="memory", data=job.region, size_bytes=job.region.size, output=True),
+                *(Buffer(argument=name, data=data, size_bytes=data.size) for name, data in given.items()),
+            ),
+        )
+
+    def golden(self, job: NetworkJob, config: NetworkConfig) -> dict[str, Tensor]:
+        """Run `sim.golden.network.execute`, which knows no program."""
+        values = execute(job.network, job.inputs)
+        outputs: dict[str, Tensor] = {name: values[name] for name in job.network.outputs}
+        return outputs | {UNWRITTEN: job.region[unwritten(job.program)]}
+
+    def outputs(self, job: NetworkJob, config: NetworkConfig, buffers: Buffers) -> dict[str, Tensor]:
+        """Read the outputs, and every byte that no transfer writes."""
+        region = buffers["memory"]
+        return {**read_outputs(job.program, region), UNWRITTEN: region[unwritten(job.program)]}
+
+    def results(self, job: NetworkJob, config: NetworkConfig, integers: Tensors) -> dict[str, Tensor]:
+        """See `hw.network.driver.tensors.real_outputs`."""
+        return dict(real_outputs(job.network, {name: integers[name] for name in job.network.outputs}))
+
+    def workload(self, job: NetworkJob, config: NetworkConfig) -> NetworkWorkload:
+        """Return the program; cycles and bytes depend on no tensor's values."""
+        return NetworkWorkload(program=job.program)
+
+    def label(self, job: NetworkJob, config: NetworkConfig) -> str:
+        """Return the network's name."""
+        return job.network.name
+
+    def cases(self) -> Iterator[Case]:
+        """See `sim.engines.network.cases`."""
+        from sim.engines.network.cases import network_cases
+
+        return network_cases()
+
+    def demo(self, board: Board) -> Demo | None:
+        """See `sim.engines.network.demo`."""
+        return None
+
+
+def network_job(
+    network: Network, inputs: dict[str, Int8], config: NetworkConfig, *, scratchpad_bytes: int | None = None
+) -> NetworkJob:
+    """Compile a network for a configuration; ``scratchpad_bytes``: that the plan has, all by default."""
+    compiled = compile_network(
+        network, scratchpad_bytes=scratchpad_bytes or config.scratchpad_bytes, columns=config.columns
+    )
+    return NetworkJob(network=network, program=program_of(compiled), inputs=inputs)
+
+
+def _drawn(network: Network, seed: int) -> dict[str, Tensor]:
+    """Draw inputs whose stored elements are spread over int8."""
+    rng = np.random.default_rng(seed)
+    found: dict[str, Tensor] = {}
+    for tensor in model_inputs(network):
+        value = network.values[tensor.value]
+        stored = rng.integers(-128, 128, tensor.shape)
+        if tensor.real:
+            found[tensor.name] = ((stored - value.zero) * value.scale).astype(np.float32)
+        else:
+            found[tensor.name] = (stored + 128 * value.unsigned).astype(element_type(tensor, value))
+    return found
+
+
+def _seed(tensors: Tensors) -> int:
+    value = np.asarray(tensors.get(SEED, 0))
+    if value.size != 1 or value.dtype.kind not in "iu" or not 0 <= int(value.reshape(())) < 2**32:
+        raise InputError(SEED, value.tolist(), "one whole number from 0 to 2^32 - 1")
+    return int(value.reshape(()))
+
+
+ADAPTER = NetworkAdapter()

@@ -1,0 +1,46 @@
+"""Random networks on one kernel, launch after launch without a reset, to the last bit."""
+
+import numpy as np
+import pytest
+
+from hw.board import load_board
+from hw.network.graph.onnx_reader import read_network
+from sim.build.simulator import OPTIMIZE_VARIABLE
+from sim.engines.network.adapter import network_job
+from sim.engines.network.cases import SMALL
+from tests.support.networks.launches import run
+from tests.support.networks.quantized import quantized, random_network
+
+#: Networks of `make test`, and of each run of the soak; runs of the soak.
+IN_TEST, IN_SOAK, RUNS = 15, 20, 15
+#: Bytes of the scratchpad that a plan has: all of it, or so few that tensors are spilled and cut into bands.
+SPACES = (SMALL.scratchpad_bytes, 12288)
+_MEMORIES = ("jitter", "model", "fast")
+
+
+def drawn(first, count):
+    """Return jobs of random networks."""
+    for seed in range(first, first + count):
+        network = read_network(quantized(random_network(seed)))
+        rng = np.random.default_rng(seed)
+        inputs = {
+            name: rng.integers(-128, 128, network.values[name].shape).astype(np.int8)
+            for name in network.inputs
+        }
+        yield network_job(network, inputs, SMALL, scratchpad_bytes=SPACES[seed % len(SPACES)])
+
+
+@pytest.mark.parametrize(
+    "number", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in range(1, RUNS + 1))]
+)
+def test_launches_without_a_reset_are_exact(number, tmp_path, monkeypatch):
+    monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")  # launches are short, in the soak too
+    first, count = (0, IN_TEST) if not number else (IN_TEST + IN_SOAK * (number - 1), IN_SOAK)
+    jobs = list(drawn(first, count))
+    memory = _MEMORIES[number % len(_MEMORIES)]
+    seen = run(jobs, SMALL, load_board("u55c"), tmp_path, seed=number, memory=memory)
+    for job, launch in zip(jobs, seen, strict=True):
+        assert not launch.mismatches, (job.network.name, launch.mismatches)
+        causes = [value for key, value in launch.counters.items() if key.startswith("cycles_")]
+        assert sum(causes) == 2 * launch.counters["cycles_total"]  # with their sum
+        assert launch.counters["steps_total"] == len(job.program.steps)
