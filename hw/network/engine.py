@@ -9,10 +9,10 @@ from hw.errors import InputError
 from hw.lib.arguments import ArgumentTable
 from hw.lib.place import Placer
 from hw.network.config import NetworkConfig
-from hw.network.driver.workload import NetworkWorkload
 from hw.network.kernel.arguments import argument_table, weight_ports
 from hw.network.kernel.body import NetworkBody
 from hw.network.predict import predict
+from hw.network.program.program import NetworkProgram
 from hw.network.resources import estimate
 
 #: Shapes tried for a board, largest first; the first that fits is the default.
@@ -37,13 +37,13 @@ _DEFAULTS = (
 )
 
 
-class NetworkEngine(Engine[NetworkConfig, NetworkWorkload]):
+class NetworkEngine(Engine[NetworkConfig, NetworkProgram]):
     """Whole quantized networks, a program each; see `hw.network`."""
 
     name = "network"
     summary = "whole int8 convolutional networks from ONNX, each a program for one kernel"
     config_type = NetworkConfig
-    workload_type = NetworkWorkload
+    workload_type = NetworkProgram
     data_cells = ("network_cell", "network_drain_lanes", "network_vector_granule", "network_granule_bank")
     modelled = True
 

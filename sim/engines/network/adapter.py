@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
-from hw.board import Board
+from hw.board import Board, load_board
 from hw.errors import InputError
 from hw.launch import Buffer, Buffers, Int8, Launch, Tensor, Tensors
 from hw.network.compile.compile import compile_network
@@ -16,19 +17,21 @@ from hw.network.config import NetworkConfig
 from hw.network.driver.region import read_outputs, region_of, unwritten
 from hw.network.driver.tensors import element_type, model_inputs, real_outputs, stored_inputs
 from hw.network.driver.weights import weight_buffers
-from hw.network.driver.workload import NetworkWorkload
 from hw.network.graph.network import Network
 from hw.network.graph.onnx_reader import read_network
 from hw.network.program.image import RECORD_BYTES, encode
 from hw.network.program.lower import program_of
 from hw.network.program.program import NetworkProgram
+from sim.engines.network.build_folder import BOARD, Build, is_build, read_build, read_record
 from sim.engines.network.default import default_network
 from sim.golden.network import execute
-from sim.run.adapter import UNWRITTEN, Case, Demo, EngineAdapter
+from sim.run.adapter import UNWRITTEN, BuildFolder, Case, Demo, EngineAdapter
 from sim.run.files import TENSOR_FILE, InputFile
 
 #: Name of the array that holds a `hw.network.graph.network.Network`, an array of no dimension.
 MODEL = "(model)"
+#: Name of the array that holds a `sim.engines.network.build_folder.Build`.
+BUILD = "(build)"
 #: Name of the array that seeds random inputs.
 SEED = "seed"
 #: Byte that fills the region outside of inputs and constants before the launch.
@@ -52,7 +55,8 @@ class NetworkJob:
 class NetworkAdapter(EngineAdapter):
     """See `sim.run.adapter.EngineAdapter`; a job is a `NetworkJob`.
 
-    The network is the tensor `MODEL`, or by default `default_network`.  It is planned for the configuration.
+    The network is the tensor `MODEL`, or by default `default_network`, planned for the configuration; or it
+    is compiled already, `BUILD`.
 
     The other tensors are the model's inputs in its own shapes and types.  Without any they are random, by
     ``seed`` (a whole number, default 0).
@@ -70,15 +74,42 @@ class NetworkAdapter(EngineAdapter):
             help="Quantized model to run, .onnx (network).",
             read=lambda path, config, seed: {MODEL: np.array(read_network(path), object)},
         ),
+        InputFile(
+            option="build",
+            suffix="",
+            help="Folder of `loomwork compile` (network).",
+            read=lambda path, config, seed: {BUILD: np.array(read_build(path), object)},
+            folder=True,
+        ),
     )
 
+    def find_build(self, path: Path) -> BuildFolder | None:
+        """Read the record of a build folder; see `EngineAdapter.find_build`."""
+        if not is_build(path):
+            return None
+        record, board_file = read_record(path), path / BOARD
+        return BuildFolder(
+            option="build",
+            config=record.configuration,
+            board=replace(load_board(str(board_file)), name=record.board),
+            board_file=board_file,
+        )
+
     def job(self, tensors: Tensors, config: NetworkConfig) -> NetworkJob:
-        """Compile the network and store its inputs; see `EngineAdapter.job`."""
+        """Compile the network, or take a compiled one, and store its inputs; see `EngineAdapter.job`."""
         given = dict(tensors)
-        network = given.pop(MODEL).item() if MODEL in given else default_network()
+        if MODEL in given and BUILD in given:
+            raise InputError("--model", "given", "left out with --build, which has a model")
+        build: Build | None = given.pop(BUILD).item() if BUILD in given else None
+        if build is not None and build.config != config:
+            raise InputError("--build", build.name, "a build for the configuration of this kernel")
+        network = given.pop(MODEL).item() if MODEL in given else build.network if build else default_network()
         if not given or (list(given) == [SEED] and SEED not in {each.name for each in model_inputs(network)}):
             given = _drawn(network, _seed(given))
-        return network_job(network, stored_inputs(network, given), config)
+        inputs = stored_inputs(network, given)
+        if build is not None:
+            return NetworkJob(network=network, program=build.program, inputs=inputs)
+        return network_job(network, inputs, config)
 
     def launch(self, job: NetworkJob, config: NetworkConfig, board: Board) -> Launch:
         """The region, read and written, the program image, and the weights of each port."""
@@ -109,9 +140,9 @@ class NetworkAdapter(EngineAdapter):
         """See `hw.network.driver.tensors.real_outputs`."""
         return dict(real_outputs(job.network, {name: integers[name] for name in job.network.outputs}))
 
-    def workload(self, job: NetworkJob, config: NetworkConfig) -> NetworkWorkload:
+    def workload(self, job: NetworkJob, config: NetworkConfig) -> NetworkProgram:
         """Return the program; cycles and bytes depend on no tensor's values."""
-        return NetworkWorkload(program=job.program)
+        return job.program
 
     def label(self, job: NetworkJob, config: NetworkConfig) -> str:
         """Return the network's name."""
@@ -133,7 +164,11 @@ def network_job(
 ) -> NetworkJob:
     """Compile a network for a configuration; ``scratchpad_bytes``: that the plan has, all by default."""
     compiled = compile_network(
-        network, scratchpad_bytes=scratchpad_bytes or config.scratchpad_bytes, columns=config.columns
+        network,
+        scratchpad_bytes=scratchpad_bytes or config.scratchpad_bytes,
+        columns=config.columns,
+        lanes=config.lanes,
+        weight_bytes_per_cycle=config.weight_ports * config.port_bytes,
     )
     return NetworkJob(network=network, program=program_of(compiled), inputs=inputs)
 
