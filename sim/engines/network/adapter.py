@@ -168,7 +168,7 @@ def network_job(
         scratchpad_bytes=scratchpad_bytes or config.scratchpad_bytes,
         columns=config.columns,
         lanes=config.lanes,
-        weight_bytes_per_cycle=config.weight_ports * config.port_bytes,
+        lines=config.matrix.lines,
     )
     return NetworkJob(network=network, program=program_of(compiled), inputs=inputs)
 

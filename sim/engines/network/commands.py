@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
+from sim.host.files import write_bytes
 from sim.host.options import BoardOption, ConfigOption
 from sim.host.paths import check_directory, check_distinct, check_readable, check_writable
 
 
 def register(app: typer.Typer, compare: typer.Typer) -> None:
     """Add the network engine's commands."""
+    app.command()(quantize)
     app.command("compile")(compile_model)
     from sim.engines.network.compare.command import compare_network
 
@@ -78,3 +80,27 @@ def compile_model(
     print(directory)
     if interrupted:
         raise KeyboardInterrupt
+
+
+def quantize(
+    model: Annotated[Path, typer.Argument(help="Float model, .onnx.")],
+    calibration: Annotated[Path, typer.Option(help="Samples of each input along its first dimension, .npz.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Quantized model to write, .onnx.")],
+    form: Annotated[
+        Literal["qdq", "qoperator"], typer.Option(help="Operators between scales, or QLinear operators.")
+    ] = "qdq",
+    unsigned: Annotated[bool, typer.Option(help="Activations are uint8, not int8.")] = False,
+) -> None:
+    """Quantize a float model to int8 with a scale a channel, by onnxruntime's static quantizer."""
+    check_readable("model", model)
+    check_writable("--output", output)
+    check_distinct(("model", model), ("--calibration", calibration), ("--output", output))
+    from hw.network.graph.onnx_reader import read_network
+    from hw.network.graph.quantize import quantize as quantized
+    from sim.run.tensors import load_tensors
+
+    made = quantized(model, load_tensors(calibration), operators=form == "qoperator", unsigned=unsigned)
+    network = read_network(made, name=model.stem)
+    write_bytes(output, made)
+    counts = f"{len(network.operators)} operators, {network.macs} MACs, {network.weight_bytes} weight bytes"
+    print(f"{output}: {counts}")

@@ -78,7 +78,7 @@ _LISTED = 10
 
 def register(app: typer.Typer, compare: typer.Typer) -> None:
     """Add the planner's commands."""
-    for command in (plan, check, lower, graph, networks, quantize, ablate):
+    for command in (plan, check, lower, graph, networks, ablate):
         app.command()(command)
     compare.command("plan")(compare_plan)
 
@@ -301,30 +301,6 @@ def networks() -> None:
     from sim.plans.commands import NETWORK_COLUMNS, network_row
 
     print_table("Networks", NETWORK_COLUMNS, [network_row(name) for name in network_names()])
-
-
-def quantize(
-    model: Annotated[Path, typer.Argument(help="Float model, .onnx.")],
-    calibration: Annotated[Path, typer.Option(help="Samples of each input along its first dimension, .npz.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Quantized model to write, .onnx.")],
-    form: Annotated[
-        Literal["qdq", "qoperator"], typer.Option(help="Operators between scales, or QLinear operators.")
-    ] = "qdq",
-    unsigned: Annotated[bool, typer.Option(help="Activations are uint8, not int8.")] = False,
-) -> None:
-    """Quantize a float model to int8 with a scale a channel, by onnxruntime's static quantizer."""
-    check_readable("model", model)
-    check_writable("--output", output)
-    check_distinct(("model", model), ("--calibration", calibration), ("--output", output))
-    from hw.network.graph.onnx_reader import read_network
-    from hw.network.graph.quantize import quantize as quantized
-    from sim.run.tensors import load_tensors
-
-    made = quantized(model, load_tensors(calibration), operators=form == "qoperator", unsigned=unsigned)
-    network = read_network(made, name=model.stem)
-    write_bytes(output, made)
-    counts = f"{len(network.operators)} operators, {network.macs} MACs, {network.weight_bytes} weight bytes"
-    print(f"{output}: {counts}")
 
 
 def ablate(
