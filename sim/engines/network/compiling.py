@@ -18,7 +18,6 @@ from hw.registry import find_engine
 from hw.scheduler.plan.options import OrderChoice
 from hw.scheduler.planner.watch import Watch
 from sim.engines.network.build_folder import Build, write_build
-from sim.engines.network.costs import weight_bytes_per_cycle
 from sim.plans.watched import watched_work
 
 #: Seconds of the search for a plan that only shows that there is one.
@@ -56,7 +55,7 @@ def compile_for(
             network,
             columns=config.columns,
             lanes=config.lanes,
-            weight_bytes_per_cycle=int(weight_bytes_per_cycle(config, board)),
+            lines=config.matrix.lines,
             board=board,
             watch=watch,
         )
