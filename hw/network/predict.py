@@ -12,11 +12,12 @@ from hw.network.program.program import NetworkProgram
 from hw.prediction import Prediction
 
 
-def predict(program: NetworkProgram, config: NetworkConfig, board: Board) -> Prediction:
+def predict(workload: NetworkProgram, config: NetworkConfig, board: Board) -> Prediction:
     """Predict the cycles of a program by `hw.network.model.timeline`, and count its bytes.
 
     Raises `InputError` when the program does not fit the configuration.
     """
+    program = workload
     needs(program, config)
     played = timeline(program, config, board)
     matrix = [each for each in played.steps if isinstance(each.step.command, MatrixCommand)]
