@@ -52,7 +52,9 @@ class ImageLoader(wiring.Component):
                 "address": In(_ADDRESS_BITS),  #: Of the image.
                 "records": In(32),  #: At least 1.
                 "command": Out(stream.Signature(command_layout(_ADDRESS_BITS))),
-                "words": In(stream.Signature(RECORD_BITS)),  #: The records.
+                "words": In(
+                    stream.Signature(RECORD_BITS)
+                ),  #: The records; nothing else comes between launches.
                 "write": Out(1),  #: ``table`` and ``row`` hold a record of no RAM.
                 "table": Out(TABLE_BITS),
                 "row": Out(ROW_BITS),
@@ -81,7 +83,7 @@ class ImageLoader(wiring.Component):
         taken = Signal()
         m.d.comb += [
             self.words.ready.eq(free),
-            taken.eq(self.words.valid & free & self.loading),
+            taken.eq(self.words.valid & free),
             Cat(self.table, self.row).eq(record),
             of_ram.eq(self.table >= TableNumber.TAPS),
             self.write.eq(~free & ~of_ram),

@@ -65,7 +65,7 @@ class TapStore(wiring.Component):
         item = data.View(self.entry.payload.shape(), queue.i.payload.as_value())
         m.d.comb += [
             self.run.ready.eq(~reading),
-            advance.eq(~fetched | queue.i.ready),
+            advance.eq(queue.i.ready),
             from_ram.addr.eq(row),
             from_ram.en.eq(advance),
             queue.i.valid.eq(fetched),

@@ -74,7 +74,7 @@ class TransferIn(wiring.Component):
             issue.computed.eq(self.begun),
             dma.command.valid.eq(self.load.valid | issue.command.valid),
             dma.command.payload.eq(issue.command.payload),
-            issue.command.ready.eq(dma.command.ready & ~self.load.valid),
+            issue.command.ready.eq(dma.command.ready),
             self.load.ready.eq(dma.command.ready),
             self.bytes_moved.eq(dma.bytes_useful),
             part.i.valid.eq(dma.o.valid),

@@ -43,8 +43,9 @@ async def load(ctx, words, address, stall, seed, found):
         await ctx.tick()
     command = DUT.command.payload
     assert (ctx.get(command.address), ctx.get(command.length)) == (address, 64 * len(words))
-    for _ in range(random.Random(seed).randrange(4)):
+    for _ in range(1 + seed % 3):
         await ctx.tick()
+        assert ctx.get(DUT.command.valid)
     ctx.set(DUT.command.ready, 1)
     await ctx.tick()
     ctx.set(DUT.command.ready, 0)

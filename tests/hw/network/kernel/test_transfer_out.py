@@ -7,13 +7,21 @@ from dataclasses import replace
 import pytest
 
 from hw.network.kernel.transfer_out import TransferOut
+from hw.scheduler.program.program import TransferWord
 from tests.hw.network.kernel.transfers import BASE, drawn_transfers, payload, raise_steps
 from tests.hw.network.program.example import CONFIG
 from tests.support.gateware.axi_memory import AxiMemory
-from tests.support.gateware.streams import Side, exchange_within, grid, simulate
+from tests.support.gateware.streams import Side, exchange_within, simulate
 
 PORTS = {16: 4, 32: 2, 64: 1}
 DUTS = {size: TransferOut(replace(CONFIG, port_bytes=size, weight_ports=PORTS[size])) for size in PORTS}
+
+#: Probabilities that memory and scratchpad pause, and a seed.
+STALLED = [
+    (0.0, 0.0, 0),
+    (0.5, 0.7, 1),
+    *(pytest.param(0.5, 0.0, n, marks=pytest.mark.soak) for n in range(9)),
+]
 
 
 def word_of(address):
@@ -51,7 +59,7 @@ def scratchpad(dut, stall, seed, allowed):
 
 
 @pytest.mark.parametrize("port_bytes", PORTS)
-@pytest.mark.parametrize(("stall", "read_stall", "seed"), grid((0.0, 0.5), (0.0, 0.7), soak=4))
+@pytest.mark.parametrize(("stall", "read_stall", "seed"), STALLED)
 def test_transfers(port_bytes, stall, read_stall, seed):
     dut, rng = DUTS[port_bytes], random.Random(seed)
     memory = AxiMemory(dut.axi, stall=stall, seed=seed)
@@ -115,3 +123,28 @@ def test_transfers(port_bytes, stall, read_stall, seed):
 
     benches = [*memory.testbenches(), scratchpad(dut, read_stall, seed, allowed), steps]
     simulate(dut, bench, background=benches, limit=20_000)
+
+
+def test_a_memory_that_stops_loses_no_word():
+    """More words wait than the DMA holds."""
+    dut = DUTS[16]
+    memory = AxiMemory(dut.axi, stall=1.0)
+    words = 240
+
+    async def bench(ctx):
+        ctx.set(dut.base, BASE)
+        ctx.set(dut.start, 1)
+        await ctx.tick()
+        ctx.set(dut.start, 0)
+        ctx.set(dut.computed, 1)
+        transfer = TransferWord(dram_address=0, address=5, words=words, start_step=0)
+        await exchange_within(ctx, {"i": Side(dut.i, items=[payload(transfer)])})
+        for _ in range(1200):
+            await ctx.tick()
+        memory.stall = 0.0
+        while not ctx.get(dut.completed):
+            await ctx.tick()
+        wanted = b"".join(word_of(5 + n).to_bytes(64, "little") for n in range(words))
+        assert memory.content(BASE, len(wanted)) == wanted
+
+    simulate(dut, bench, background=[*memory.testbenches(), scratchpad(dut, 0.0, 0, lambda word: 0)])
