@@ -20,7 +20,7 @@ from hw.network.matrix.layouts import PARAMETER_BEATS, MatrixStep, Packet, SumCo
 from hw.network.matrix.loader import PacketLoader
 
 #: Most cells that share registers of the broadcast.
-_GROUP = 8
+_MOST_GROUP = 8
 #: These registers are equal, and must not be merged.
 _KEEP = {"keep": 1}
 #: These are the way across the array, and must not become shift registers.
@@ -68,6 +68,11 @@ class MatrixArray(wiring.Component):
         return _TO_CELLS + MatrixCell.latency(config)
 
     @staticmethod
+    def group_cells(config: MatrixConfig) -> int:
+        """Return the cells that share registers of the broadcast: neighbours, all of one half."""
+        return min(_MOST_GROUP, config.cells // 2)
+
+    @staticmethod
     def least_sweep(config: MatrixConfig, *, parameters: bool) -> int:
         """Return the fewest cycles from tile to tile; ``parameters``: the second's packet has parameters."""
         if not parameters:
@@ -113,8 +118,8 @@ class MatrixArray(wiring.Component):
         halves = self._pixels(m)
         outputs: list[Value] = []
         for n in range(config.cells):
-            if n % min(_GROUP, config.cells // 2) == 0:
-                group = n // min(_GROUP, config.cells // 2)
+            if n % self.group_cells(config) == 0:
+                group = n // self.group_cells(config)
                 shared = [
                     self._held(m, f"{name}_{group}", value)
                     for name, value in (

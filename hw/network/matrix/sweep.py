@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -34,7 +34,7 @@ class MatrixSweep(wiring.Component):
     ---------
     A step a cycle while words of the feeds are valid.  A k tile's first step waits until its weights are
     loaded, a last k tile's steps for room in the drain.  The next command is taken in the cycle after the
-    last step.
+    last step, and its first step follows after a cycle.
     """
 
     def __init__(self, config: MatrixConfig) -> None:
@@ -60,9 +60,9 @@ class MatrixSweep(wiring.Component):
         m = Module()
         now = Signal(SweepCommand())
         order = now.order
+        begin = Signal()
         active = Signal()
-        accept = self.command.valid & self.command.ready
-        m.d.comb += self.command.ready.eq(~active)
+        m.d.comb += self.command.ready.eq(~active & ~begin)
 
         left = Signal.like(order.steps)
         k_left = Signal.like(now.k_tiles)
@@ -74,6 +74,10 @@ class MatrixSweep(wiring.Component):
         last_k = Signal()
         last_n = Signal()
         last_block = Signal()
+        next_last = Signal()  # the next block is the last
+        # A block of one step.
+        short, short_last = Signal(), Signal()
+        m.d.sync += [short.eq(order.steps == 1), short_last.eq(order.last_steps == 1)]
         pixel = Signal(range(self._config.block_pixels))
 
         pixels = Signal()
@@ -101,13 +105,16 @@ class MatrixSweep(wiring.Component):
             self.waits_room.eq(active & pixels & weights & ~room),
         ]
 
-        def restart(steps: Any) -> list[Any]:
-            return [left.eq(steps - 1), last_step.eq(steps == 1), first_step.eq(1), pixel.eq(0)]
+        def restart(final: Value) -> list[Any]:
+            steps = Mux(final, order.last_steps, order.steps)
+            return [
+                left.eq(steps - 1),
+                last_step.eq(Mux(final, short_last, short)),
+                first_step.eq(1),
+                pixel.eq(0),
+            ]
 
-        def begin_tile(tiles: Any) -> list[Any]:
-            return [k_left.eq(tiles - 1), last_k.eq(tiles == 1), first_k.eq(1)]
-
-        steps = Mux(last_block, order.last_steps, order.steps)
+        k_tile = [k_left.eq(now.k_tiles - 1), last_k.eq(now.k_tiles == 1), first_k.eq(1)]
         with m.If(fire):
             m.d.sync += [
                 left.eq(left - 1),
@@ -116,30 +123,39 @@ class MatrixSweep(wiring.Component):
                 pixel.eq(pixel + 1),
             ]
             with m.If(last_step):
-                m.d.sync += [*restart(steps), k_left.eq(k_left - 1), last_k.eq(k_left == 1), first_k.eq(0)]
+                m.d.sync += [
+                    *restart(last_block),
+                    k_left.eq(k_left - 1),
+                    last_k.eq(k_left == 1),
+                    first_k.eq(0),
+                ]
                 with m.If(last_k):
-                    m.d.sync += [*begin_tile(now.k_tiles), n_left.eq(n_left - 1), last_n.eq(n_left == 1)]
+                    m.d.sync += [*k_tile, n_left.eq(n_left - 1), last_n.eq(n_left == 1)]
                     with m.If(last_n):
                         m.d.sync += [
                             n_left.eq(order.n_tiles - 1),
                             last_n.eq(order.n_tiles == 1),
                             blocks_left.eq(blocks_left - 1),
-                            last_block.eq(blocks_left == 1),
-                            *restart(Mux(blocks_left == 1, order.last_steps, order.steps)),
+                            last_block.eq(next_last),
+                            next_last.eq(blocks_left == 2),
+                            *restart(next_last),
                         ]
                         with m.If(last_block):
                             m.d.sync += active.eq(0)
-        with m.If(accept):
-            given = self.command.payload
-            single = given.order.blocks == 1
+        with m.If(begin):
+            single = order.blocks == 1
             m.d.sync += [
-                now.eq(given),
+                begin.eq(0),
                 active.eq(1),
-                *begin_tile(given.k_tiles),
-                n_left.eq(given.order.n_tiles - 1),
-                last_n.eq(given.order.n_tiles == 1),
-                blocks_left.eq(given.order.blocks - 1),
+                *k_tile,
+                n_left.eq(order.n_tiles - 1),
+                last_n.eq(order.n_tiles == 1),
+                blocks_left.eq(order.blocks - 1),
                 last_block.eq(single),
-                *restart(Mux(single, given.order.last_steps, given.order.steps)),
+                next_last.eq(order.blocks == 2),
+                *restart(single),
+                last_step.eq(Mux(single, order.last_steps == 1, order.steps == 1)),
             ]
+        with m.If(self.command.valid & self.command.ready):
+            m.d.sync += [now.eq(self.command.payload), begin.eq(1)]
         return m

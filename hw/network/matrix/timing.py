@@ -12,8 +12,9 @@ from hw.network.tables.table_copy import COPY_CYCLES
 #: Cycles of a command beside its sweeps, at most: from the command to its first pixel, through array and
 #: drain, until the scratchpad holds the last result.
 COMMAND_CYCLES = 64
-#: Cycles before a command with a table, if the lanes have it, and if they do not.
-HELD_TABLE_CYCLES = 1
+#: Cycles until a command is taken: without a table, with one that the lanes have, and with another.
+TAKE_CYCLES = 1
+HELD_TABLE_CYCLES = TAKE_CYCLES + 1
 NEW_TABLE_CYCLES = HELD_TABLE_CYCLES + COPY_CYCLES
 
 

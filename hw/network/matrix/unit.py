@@ -68,9 +68,9 @@ class MatrixUnit(wiring.Component):
 
     Behaviour
     ---------
-    Weights and tap tiles run ahead of the commands.  A command is taken when the one before is done.  One
-    with a table is taken a cycle later, and after a copy (`TableCopy`) if the lanes do not have its table.
-    Rows of tables are written while no command with a table waits.
+    Weights and tap tiles run ahead of the commands.  A command is taken when the one before is done, a cycle
+    after it came.  One with a table is taken a cycle later, and after a copy (`TableCopy`) if the lanes do
+    not have its table.  Rows of tables are written while no command with a table waits.
     """
 
     def __init__(self, shape: GranuleShape, config: MatrixConfig, placer: Placer) -> None:
@@ -147,7 +147,7 @@ class MatrixUnit(wiring.Component):
         wants = self.command.valid & drain.command.ready & self.command.payload.drain.settings.maps
         m.d.sync += asked.eq(wants & ~self.command.ready)
         m.d.comb += [
-            copy.begin.eq(wants & ~asked),
+            copy.begin.eq(wants & ~asked & ~self.command.ready),
             copy.table.eq(self.command.payload.table),
             drain.table.eq(copy.write),
         ]
@@ -156,15 +156,17 @@ class MatrixUnit(wiring.Component):
     def _commands(
         self, m: Module, feeds: list[PixelFeed], sweep: MatrixSweep, drain: Drain, has_table: Value
     ) -> None:
-        """Send each part its command, in one cycle."""
+        """Send each part its command in one cycle, when all are idle."""
         given = self.command.payload
         parts = [feeds[0].command, sweep.command, drain.command]
         idle = Cat(part.ready for part in parts).all() & feeds[1].command.ready
-        ready = idle & (has_table | ~given.drain.settings.maps)
+        # A part that is idle remains so.
+        take = Signal()
+        m.d.sync += take.eq(self.command.valid & ~take & idle & (has_table | ~given.drain.settings.maps))
         m.d.comb += [
-            self.command.ready.eq(ready),
-            *(part.valid.eq(self.command.valid & ready) for part in parts),
-            feeds[1].command.valid.eq(self.command.valid & ready & given.two),
+            self.command.ready.eq(take),
+            *(part.valid.eq(take) for part in parts),
+            feeds[1].command.valid.eq(take & given.two),
             *(feed.command.payload.eq(given.feeds[n]) for n, feed in enumerate(feeds)),
             sweep.command.payload.order.eq(given.drain.order),
             sweep.command.payload.k_tiles.eq(given.k_tiles),

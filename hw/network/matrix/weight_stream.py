@@ -99,12 +99,10 @@ class WeightStream(wiring.Component):
     def _repeat(self, m: Module, go: Signal, readies: Signal) -> None:
         """Send each pass to all ports at once; take the entry with its last pass."""
         done = Signal(16)  # passes sent
+        known = Signal()  # whether the pass is the last
         last = Signal()
-        m.d.comb += [
-            last.eq(done + 1 == self.i.payload.passes),
-            go.eq(self.i.valid & readies.all()),
-            self.i.ready.eq(readies.all() & last),
-        ]
+        m.d.sync += [last.eq(done + 1 == self.i.payload.passes), known.eq(self.i.valid & ~go)]
+        m.d.comb += [go.eq(known & readies.all()), self.i.ready.eq(go & last)]
         with m.If(go):
             m.d.sync += done.eq(done + 1)
             with m.If(last):

@@ -12,6 +12,7 @@ from hw.network.matrix.timing import (
     COMMAND_CYCLES,
     HELD_TABLE_CYCLES,
     NEW_TABLE_CYCLES,
+    TAKE_CYCLES,
     steps_of_blocks,
     sweep_cycles,
 )
@@ -44,7 +45,7 @@ def test_cycles_are_those_of_the_formula(seed):
     held = None
     for work, taken in found.commands:
         copy = HELD_TABLE_CYCLES if work.table == held else NEW_TABLE_CYCLES
-        assert taken.waited == (0 if work.table is None else copy)
+        assert taken.waited == (TAKE_CYCLES if work.table is None else copy)
         held = work.table or held
         command = work.command
         assert taken.busy == sum(steps_of_blocks(command)) * command.taps * command.column_tiles
