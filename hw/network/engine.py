@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from hw.board import Board
+from hw.board.regions import Regions
 from hw.board.resources import Resources
 from hw.engine import Engine
 from hw.errors import InputError
@@ -13,6 +14,7 @@ from hw.network.kernel.arguments import argument_table, weight_ports
 from hw.network.kernel.body import NetworkBody
 from hw.network.predict import predict
 from hw.network.program.program import NetworkProgram
+from hw.network.regions import regions
 from hw.network.resources import estimate
 
 #: Shapes tried for a board, largest first; the first that fits is the default.
@@ -71,6 +73,10 @@ class NetworkEngine(Engine[NetworkConfig, NetworkProgram]):
         """Assign each port a channel of its own, while there are free channels."""
         ports = self.arguments(config, board).ports
         return {port: int(port.removeprefix("gmem")) % board.memory.channels for port in ports}
+
+    def regions(self, config: NetworkConfig, board: Board) -> Regions:
+        """See `hw.network.regions.regions`."""
+        return regions(config, board)
 
     def data_ports(self, config: NetworkConfig, board: Board) -> tuple[str, ...]:
         """Return the ports of weights."""

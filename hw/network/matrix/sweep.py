@@ -59,103 +59,101 @@ class MatrixSweep(wiring.Component):
         """Four nested counters, and the conditions of a step."""
         m = Module()
         now = Signal(SweepCommand())
-        order = now.order
         begin = Signal()
         active = Signal()
+        fire = Signal()
         m.d.comb += self.command.ready.eq(~active & ~begin)
-
-        left = Signal.like(order.steps)
-        k_left = Signal.like(now.k_tiles)
-        n_left = Signal.like(order.n_tiles)
-        blocks_left = Signal.like(order.blocks)
-        first_step = Signal()
-        last_step = Signal()
-        first_k = Signal()
-        last_k = Signal()
-        last_n = Signal()
-        last_block = Signal()
-        next_last = Signal()  # the next block is the last
-        # A block of one step.
-        short, short_last = Signal(), Signal()
-        m.d.sync += [short.eq(order.steps == 1), short_last.eq(order.last_steps == 1)]
-        pixel = Signal(range(self._config.block_pixels))
-
+        place = self._count(m, now, begin, active, fire)
         pixels = Signal()
         weights = Signal()
         room = Signal()
-        fire = Signal()
         m.d.comb += [
             pixels.eq(self.words[0].valid & (self.words[1].valid | ~now.two)),
-            weights.eq(self.loaded | ~first_step),
-            room.eq(self.room | ~last_k),
+            weights.eq(self.loaded | ~place.first_step),
+            room.eq(self.room | ~place.last_k),
             fire.eq(active & pixels & weights & room),
             self.words[0].ready.eq(fire),
             self.words[1].ready.eq(fire & now.two),
             self.step.valid.eq(fire),
-            self.step.pixel.eq(pixel),
-            self.step.first.eq(first_k),
-            self.step.last.eq(last_k),
-            self.step.adopt.eq(fire & first_step),
-            self.step.parameters.eq(first_k),
+            self.step.pixel.eq(place.pixel),
+            self.step.first.eq(place.first_k),
+            self.step.last.eq(place.last_k),
+            self.step.adopt.eq(fire & place.first_step),
+            self.step.parameters.eq(place.first_k),
             self.step.two.eq(now.two),
-            self.taken.eq(fire & last_k),
+            self.taken.eq(fire & place.last_k),
             self.busy.eq(fire),
             self.waits_pixels.eq(active & ~pixels),
             self.waits_weights.eq(active & pixels & ~weights),
             self.waits_room.eq(active & pixels & weights & ~room),
         ]
+        with m.If(self.command.valid & self.command.ready):
+            m.d.sync += [now.eq(self.command.payload), begin.eq(1)]
+        with m.If(begin):
+            m.d.sync += [begin.eq(0), active.eq(1)]
+        return m
+
+    def _count(self, m: Module, now: Any, begin: Signal, active: Signal, fire: Signal) -> Any:
+        """Count the steps of a command; return the place of the next one."""
+        order = now.order
+        pixel = range(self._config.block_pixels)
+        flags = dict.fromkeys(("first_step", "last_step", "first_k", "last_k", "last_n", "last_block"), 1)
+        place = Signal(data.StructLayout({"pixel": pixel} | flags))
+        left = Signal.like(order.steps)
+        k_left = Signal.like(now.k_tiles)
+        n_left = Signal.like(order.n_tiles)
+        blocks_left = Signal.like(order.blocks)
+        next_last = Signal()  # the next block is the last
+        short = Signal()  # a block has one step
+        short_last = Signal()  # the last block has one step
+        m.d.sync += [short.eq(order.steps == 1), short_last.eq(order.last_steps == 1)]
 
         def restart(final: Value) -> list[Any]:
             steps = Mux(final, order.last_steps, order.steps)
             return [
                 left.eq(steps - 1),
-                last_step.eq(Mux(final, short_last, short)),
-                first_step.eq(1),
-                pixel.eq(0),
+                place.last_step.eq(Mux(final, short_last, short)),
+                place.first_step.eq(1),
+                place.pixel.eq(0),
             ]
 
-        k_tile = [k_left.eq(now.k_tiles - 1), last_k.eq(now.k_tiles == 1), first_k.eq(1)]
+        k_tile = [k_left.eq(now.k_tiles - 1), place.last_k.eq(now.k_tiles == 1), place.first_k.eq(1)]
+        n_tile = [n_left.eq(order.n_tiles - 1), place.last_n.eq(order.n_tiles == 1)]
         with m.If(fire):
             m.d.sync += [
                 left.eq(left - 1),
-                last_step.eq(left == 1),
-                first_step.eq(0),
-                pixel.eq(pixel + 1),
+                place.last_step.eq(left == 1),
+                place.first_step.eq(0),
+                place.pixel.eq(place.pixel + 1),
             ]
-            with m.If(last_step):
-                m.d.sync += [
-                    *restart(last_block),
-                    k_left.eq(k_left - 1),
-                    last_k.eq(k_left == 1),
-                    first_k.eq(0),
-                ]
-                with m.If(last_k):
-                    m.d.sync += [*k_tile, n_left.eq(n_left - 1), last_n.eq(n_left == 1)]
-                    with m.If(last_n):
-                        m.d.sync += [
-                            n_left.eq(order.n_tiles - 1),
-                            last_n.eq(order.n_tiles == 1),
-                            blocks_left.eq(blocks_left - 1),
-                            last_block.eq(next_last),
-                            next_last.eq(blocks_left == 2),
-                            *restart(next_last),
-                        ]
-                        with m.If(last_block):
-                            m.d.sync += active.eq(0)
+        with m.If(fire & place.last_step):
+            m.d.sync += [
+                *restart(place.last_block),
+                k_left.eq(k_left - 1),
+                place.last_k.eq(k_left == 1),
+                place.first_k.eq(0),
+            ]
+            with m.If(place.last_k):
+                m.d.sync += [*k_tile, n_left.eq(n_left - 1), place.last_n.eq(n_left == 1)]
+                with m.If(place.last_n):
+                    m.d.sync += [
+                        *n_tile,
+                        blocks_left.eq(blocks_left - 1),
+                        place.last_block.eq(next_last),
+                        next_last.eq(blocks_left == 2),
+                        *restart(next_last),
+                    ]
+                    with m.If(place.last_block):
+                        m.d.sync += active.eq(0)
         with m.If(begin):
             single = order.blocks == 1
             m.d.sync += [
-                begin.eq(0),
-                active.eq(1),
                 *k_tile,
-                n_left.eq(order.n_tiles - 1),
-                last_n.eq(order.n_tiles == 1),
+                *n_tile,
                 blocks_left.eq(order.blocks - 1),
-                last_block.eq(single),
+                place.last_block.eq(single),
                 next_last.eq(order.blocks == 2),
                 *restart(single),
-                last_step.eq(Mux(single, order.last_steps == 1, order.steps == 1)),
+                place.last_step.eq(Mux(single, order.last_steps == 1, order.steps == 1)),
             ]
-        with m.If(self.command.valid & self.command.ready):
-            m.d.sync += [now.eq(self.command.payload), begin.eq(1)]
-        return m
+        return place

@@ -1,0 +1,32 @@
+"""The estimate of resources against counts by Yosys, and the regions of a kernel larger than a die."""
+
+import pytest
+
+from hw.board import load_board
+from hw.board.resources import Resources
+from hw.network.engine import NetworkEngine
+
+ENGINE = NetworkEngine()
+
+#: Counts of the default of two boards by ``loomwork resources network --board BOARD``.
+COUNTED = {
+    "zcu104": Resources(lut=72_149, ff=105_636, dsp=1_296, bram36=90, uram=64),
+    "u55c": Resources(lut=125_884, ff=188_376, dsp=2_592, bram36=136, uram=128),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_the_estimate_errs_on_the_high_side_by_little(name):
+    board = load_board(name)
+    estimated = dict(ENGINE.resources(ENGINE.default_config(board), board).items())
+    for resource, counted in COUNTED[name].items():
+        assert counted <= estimated[resource] <= 1.15 * counted, resource
+    assert estimated["dsp"] == COUNTED[name].dsp
+
+
+@pytest.mark.parametrize(("name", "cells"), [("u55c", [16, 16]), ("zcu104", [16])])
+def test_cells_leave_a_die_that_is_too_small(name, cells):
+    board = load_board(name)
+    found = ENGINE.regions(ENGINE.default_config(board), board)
+    assert [len(region.parts) for region in found] == cells
+    assert [region.slr for region in found] == [*range(len(cells))]
