@@ -61,7 +61,7 @@ def compile_model(
     check_distinct(*read, ("--report", report))
     check_replaceable(directory)
     from sim.engines.network.compiling import compile_for
-    from sim.engines.network.costs_table import print_costs, write_report
+    from sim.engines.network.costs import Costs
     from sim.plans.commands import parse_dimensions, parse_shapes
 
     build, interrupted = compile_for(
@@ -73,9 +73,10 @@ def compile_model(
         dimensions=parse_dimensions(dim or ()),
         shapes=parse_shapes(shape or ()),
     )
-    print_costs(build, time.perf_counter() - started)
+    costs = Costs(build=build)
+    costs.print(time.perf_counter() - started)
     if report is not None:
-        write_report(report, build)
+        costs.write(report)
         print(report)
     print(directory)
     if interrupted:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from hw.board import load_board
+from hw.board import Board, load_board
 from hw.board.files import board_names, find_board
 from hw.config import check_fits, load_config
 from hw.errors import InputError
 from hw.network.compile.compile import Compiled, compile_network
 from hw.network.compile.form import WORD_BYTES
 from hw.network.config import MOST_BYTES, NetworkConfig
+from hw.network.graph.network import Network
 from hw.network.graph.onnx_reader import read_network
 from hw.registry import find_engine
 from hw.scheduler.plan.options import OrderChoice
@@ -50,15 +52,7 @@ def compile_for(
     def compiled(watch: Watch) -> Compiled:
         watch.stage("reading the model")
         network = read_network(model, dimensions=dimensions, shapes=shapes)
-        compile_into = partial(
-            compile_network,
-            network,
-            columns=config.columns,
-            lanes=config.lanes,
-            lines=config.matrix.lines,
-            board=board,
-            watch=watch,
-        )
+        compile_into = partial(compile_on, network, config, board, watch=watch)
         try:
             return compile_into(scratchpad_bytes=size)
         except InputError as error:
@@ -79,6 +73,26 @@ def compile_for(
         shapes=shapes,
     )
     return made, interrupted
+
+
+def compile_on(
+    network: Network,
+    config: NetworkConfig,
+    board: Board,
+    *,
+    scratchpad_bytes: int | None = None,
+    **options: Any,
+) -> Compiled:
+    """Compile a network for a kernel; see `compile_network`."""
+    return compile_network(
+        network,
+        scratchpad_bytes=config.scratchpad_bytes if scratchpad_bytes is None else scratchpad_bytes,
+        columns=config.columns,
+        lanes=config.lanes,
+        lines=config.matrix.lines,
+        board=board,
+        **options,
+    )
 
 
 def _sufficient(compile_into: Callable[..., Compiled], size: int) -> str:

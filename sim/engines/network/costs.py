@@ -1,90 +1,122 @@
-"""What each operator of a compiled network costs, and what bounds it."""
+"""What each operator of a compiled network costs, and what bounds it: as a table and as a report."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
+from pathlib import Path
+from typing import Any
 
-from hw.board import Board
-from hw.network.commands import MatrixCommand
-from hw.network.config import NetworkConfig
-from hw.network.graph.network import Convolution, Network
-from hw.network.matrix.timing import COMMAND_CYCLES, steps_of_blocks, sweep_cycles
-from hw.network.program.program import NetworkProgram, Step
-from hw.network.vector.timing import cycles
+from hw.config import config_dict
+from hw.network.model.layers import Layer, layers_of
+from hw.network.model.timeline import Timeline, timeline
+from sim.engines.network.build_folder import Build
+from sim.host.console import print_table
+from sim.host.files import write_text
 
-Bound = Literal["array", "weights", "vector unit"]
-
-#: Share of a command's cycles from which its pixels bound it.
-_ARRAY_SHARE = 0.9
+_COLUMNS = ("operator", "kind", "commands", "cycles", "array used", "weights, bytes", "bound by")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cost:
-    """Cycles of one command, or of an operator's commands one after the other."""
+class Costs:
+    """Predicted cycles of a build's operators, by the board's calibrated memory."""
 
-    commands: int
-    cycles: int  #: Without waits for transfers and the sequencer.
-    slots: int  #: Cycles in which the array has a pixel.
-    weight_bytes: int  #: Read from memory, once for each block of pixels.
-    bound: Bound  #: Of most of the cycles.
+    build: Build
 
+    @cached_property
+    def timeline(self) -> Timeline:
+        """The cycles of a launch."""
+        return timeline(self.build.program, self.build.config, self.build.board)
 
-@dataclass(frozen=True, kw_only=True)
-class OperatorCost(Cost):
-    """The cost of an operator."""
+    @cached_property
+    def layers(self) -> list[Layer]:
+        """Its operators, in order of execution."""
+        return layers_of(self.build.program, self.timeline)
 
-    name: str
-    kind: str  #: ``copy`` for one that the network does not have.
-    macs: int
+    def kind(self, layer: Layer) -> str:
+        """Return the kind of an operator; ``copy`` for one that the network does not have."""
+        kinds = {operator.name: operator.kind for operator in self.build.network.operators}
+        return kinds.get(layer.name, "copy")
 
+    @property
+    def figures(self) -> dict[str, int]:
+        """Figures of the whole network, each name with its unit."""
+        build, plan = self.build, self.build.compiled.plan
+        names = (
+            "peak_bytes", "compulsory_bytes", "avoidable_bytes", "offchip_read_bytes", "offchip_write_bytes",
+            "transfers_total",
+        )  # fmt: skip
+        return {
+            "predicted_cycles": self.timeline.cycles,
+            "load_cycles": self.timeline.load_cycles,
+            "drain_cycles": self.timeline.drain_cycles,
+            "macs_total": build.network.macs,
+            "model_weight_bytes": build.network.weight_bytes,
+            "packet_bytes": sum(beats.nbytes for beats in build.program.passes),
+            "weight_read_bytes": sum(layer.weight_bytes for layer in self.layers),
+            "image_bytes": len(build.image),
+            "commands_total": len(build.program.steps),
+            "scratchpad_bytes": plan.scratchpad_bytes,
+            **{name: getattr(plan.totals, name) for name in names},
+        }
 
-def operator_costs(
-    network: Network, program: NetworkProgram, config: NetworkConfig, board: Board
-) -> list[OperatorCost]:
-    """Return the cost of each operator that has commands of its own, in order of execution."""
-    operators = {operator.name: operator for operator in network.operators}
-    steps: dict[str, list[Step]] = {}
-    for step in program.steps:
-        steps.setdefault(step.operator, []).append(step)
-    found = []
-    for name, some in steps.items():
-        costs = [_cost(step, program, config, board) for step in some]
-        operator = operators.get(name)
-        macs = 0
-        if isinstance(operator, Convolution):
-            height, width, _ = network.values[operator.output].shape
-            macs = height * width * operator.macs_of_pixel
-        found.append(
-            OperatorCost(
-                name=name,
-                kind=operator.kind if operator is not None else "copy",
-                macs=macs,
-                commands=len(costs),
-                cycles=sum(cost.cycles for cost in costs),
-                slots=sum(cost.slots for cost in costs),
-                weight_bytes=sum(cost.weight_bytes for cost in costs),
-                bound=max(costs, key=lambda cost: cost.cycles).bound,
-            )
-        )
-    return found
+    @property
+    def moved_of_compulsory(self) -> float:
+        """Bytes of tensors and weights moved, of those that any kernel moves."""
+        figures, program = self.figures, self.build.program
+        moved = sum(figures[f"{way}_bytes"] for way in ("weight_read", "offchip_read", "offchip_write"))
+        return moved / (program.parameter_bytes + figures["compulsory_bytes"])
 
+    def print(self, seconds: float) -> None:
+        """Print a line for each operator, their total, and the figures of the whole network."""
+        build, figures = self.build, self.figures
+        rows = [self._row(layer) for layer in self.layers]
+        used = self._used(figures["macs_total"], figures["predicted_cycles"])
+        whole = (f"{figures[name]:,}" for name in ("commands_total", "predicted_cycles"))
+        rows.append(("whole launch", "", *whole, used, f"{figures['weight_read_bytes']:,}", ""))
+        shape = f"{build.config.columns} columns, {build.config.lanes} lanes"
+        print_table(f"{build.name} on {build.board.title}, {shape}: in {seconds:.1f} s", _COLUMNS, rows)
+        whole_rows = [(name, f"{value:,}") for name, value in figures.items()]
+        whole_rows.append(("moved_of_compulsory", f"{self.moved_of_compulsory:.3f}"))
+        print_table("Figures", ("figure", "value"), whole_rows)
 
-def _cost(step: Step, program: NetworkProgram, config: NetworkConfig, board: Board) -> Cost:
-    command = step.command
-    if not isinstance(command, MatrixCommand):
-        taken = cycles(config.vector, command)
-        return Cost(commands=1, cycles=taken, slots=0, weight_bytes=0, bound="vector unit")
-    blocks = steps_of_blocks(command)
-    slots = command.column_tiles * command.taps * sum(blocks)
-    weight_bytes = len(blocks) * program.passes[command.weights].nbytes
-    arrival = weight_bytes / weight_bytes_per_cycle(config, board)
-    taken = max(sweep_cycles(command, config.matrix), int(arrival)) + COMMAND_CYCLES
-    bound: Bound = "array" if slots >= _ARRAY_SHARE * (taken - COMMAND_CYCLES) else "weights"
-    return Cost(commands=1, cycles=taken, slots=slots, weight_bytes=weight_bytes, bound=bound)
+    def write(self, path: Path) -> None:
+        """Write the same as JSON."""
+        build = self.build
+        document: dict[str, Any] = {
+            "format": "loomwork-costs-1",
+            "name": build.name,
+            "board": build.board.name,
+            "configuration": config_dict(build.config),
+            **self.figures,
+            "moved_of_compulsory": round(self.moved_of_compulsory, 4),
+            "claim": build.compiled.plan.certificate.claim,
+            "operators": [
+                {
+                    "name": layer.name,
+                    "kind": self.kind(layer),
+                    "commands_total": layer.steps,
+                    "macs_total": layer.macs,
+                    "begin_cycle": layer.begin,
+                    "cycles_total": layer.cycles,
+                    **{f"cycles_{cause}": cycles for cause, cycles in layer.spent.items()},
+                    "weight_read_bytes": layer.weight_bytes,
+                    "transfer_bytes": layer.transfer_bytes,
+                    "bound_by": str(layer.bound),
+                }
+                for layer in self.layers
+            ],
+        }
+        write_text(path, json.dumps(document, indent=2) + "\n")
 
+    def _row(self, layer: Layer) -> tuple[str, ...]:
+        used = self._used(layer.macs, layer.cycles) if layer.macs else ""
+        weights = f"{layer.weight_bytes:,}" if layer.weight_bytes else ""
+        counts = f"{layer.steps:,}", f"{layer.cycles:,}"
+        return (layer.name, self.kind(layer), *counts, used, weights, str(layer.bound))
 
-def weight_bytes_per_cycle(config: NetworkConfig, board: Board) -> float:
-    """Return the bytes of weights that arrive in a cycle, by the ports' widths and the memory's channels."""
-    ports, channels = config.weight_ports, min(config.weight_ports, board.memory.channels)
-    return min(ports * config.port_bytes, channels * board.channel_bytes_per_cycle)
+    def _used(self, macs: int, cycles: int) -> str:
+        """Return the share of the array's multiplications that a network needs."""
+        matrix = self.build.config.matrix
+        return f"{macs / (cycles * matrix.columns * matrix.inputs):.0%}"
