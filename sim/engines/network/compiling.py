@@ -115,8 +115,10 @@ def _sufficient(compile_into: Callable[..., Compiled], size: int) -> str:
 
 def _scratchpad_of(board_name: str) -> int:
     """Return the bytes of a board's default scratchpad; 0 for a board without a default kernel."""
+    engine, board = find_engine("network"), load_board(board_name)
     try:
-        config: NetworkConfig = find_engine("network").default_config(load_board(board_name))
+        config: NetworkConfig = engine.default_config(board)
+        check_fits(engine, config, board)
     except InputError:
         return 0
     return config.scratchpad_bytes
