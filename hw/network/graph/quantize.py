@@ -20,7 +20,7 @@ from hw.scheduler.graph.importers.onnx_file import read_model
 #: Oldest operator set that has a scale a channel.
 _OPSET = 13
 #: Newest version of the file format that every onnxruntime with these operators reads.
-_IR_VERSION = 10
+IR_VERSION = 10
 
 
 def quantize(
@@ -58,7 +58,7 @@ def quantize(
     version = {use.domain: use.version for use in model.opset_import}.get("", 1)
     if version < _OPSET:
         model = version_converter.convert_version(model, _OPSET)
-    model.ir_version = min(model.ir_version, _IR_VERSION)
+    model.ir_version = min(model.ir_version, IR_VERSION)
     form = quantization.QuantFormat.QOperator if operators else quantization.QuantFormat.QDQ
     kind = quantization.QuantType.QUInt8 if unsigned else quantization.QuantType.QInt8
     with tempfile.TemporaryDirectory(prefix="loomwork-") as folder:

@@ -156,7 +156,9 @@ class NetworkAdapter(EngineAdapter):
 
     def demo(self, board: Board) -> Demo | None:
         """See `sim.engines.network.demo`."""
-        return None
+        from sim.engines.network.demo import network_demo
+
+        return network_demo(board)
 
 
 def network_job(

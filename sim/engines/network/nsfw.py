@@ -61,3 +61,12 @@ def quantized_model(*, operators: bool = True) -> bytes:
     """Return the model in int8, calibrated by `CALIBRATION`: QOperator or QDQ form."""
     images = np.concatenate([network_input(name) for name in CALIBRATION])
     return quantize(float_model(), {INPUT: images}, operators=operators)
+
+
+def exact_outputs(name: str) -> dict[str, NDArray[np.float32]]:
+    """Return the float model's outputs for a photograph."""
+    import onnxruntime
+
+    names = [FEATURES, LOGITS, SHARES]
+    found = onnxruntime.InferenceSession(float_model()).run(names, {INPUT: network_input(name)})
+    return dict(zip(names, found, strict=True))

@@ -16,9 +16,10 @@ from hw.errors import InputError
 from hw.launch import Int8, Tensors
 from hw.network.driver.tensors import model_inputs, stored_inputs
 from hw.network.graph.network import Network, Operator, Shape, Value
+from hw.network.graph.quantize import IR_VERSION
 from sim.golden.network import execute
 
-_SUFFIXES = ("_quantized", "_QuantizeLinear_Output")
+_SUFFIXES = ("_quantized", "_QuantizeLinear_Output", "_QuantizeLinear_Input")
 #: Operators that a quantized model joins to the one before.
 _JOINED = ("Relu", "Clip")
 
@@ -149,9 +150,9 @@ def _stripped(model: bytes, network: Network) -> dict[str, str]:
     nodes = onnx.load_model_from_string(model).graph.node
     found = {node.output[0]: node.input[0] for node in nodes if node.op_type == "QuantizeLinear"}
     for name in network.values:
-        if name not in found:
-            suffix = next((each for each in _SUFFIXES if name.endswith(each)), "")
-            found[name] = name.removesuffix(suffix)
+        tensor = found.get(name, name)
+        suffix = next((each for each in _SUFFIXES if tensor.endswith(each)), "")
+        found[name] = tensor.removesuffix(suffix)
     return found
 
 
@@ -160,6 +161,7 @@ def _runner(exact: bytes, wanted: Sequence[str]) -> Any:
     import onnxruntime
 
     proto = onnx.load_model_from_string(exact)
+    proto.ir_version = min(proto.ir_version, IR_VERSION)
     del proto.graph.output[:]
     for name in wanted:
         proto.graph.output.append(helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None))

@@ -1,0 +1,83 @@
+"""The network engine's demo: a photograph through open_nsfw, beside the float model's results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hw.board import Board
+from hw.launch import Tensors
+from hw.network.engine import NetworkEngine
+from hw.network.graph.onnx_reader import read_network
+from sim.engines.network.adapter import MODEL
+from sim.engines.network.layers_page import render_layers
+from sim.engines.network.nsfw import (
+    CALIBRATION,
+    CLASSES,
+    FEATURES,
+    INPUT,
+    LOGITS,
+    SHARES,
+    exact_outputs,
+    network_input,
+    picture,
+    quantized_model,
+)
+from sim.run.adapter import Demo, Results
+
+#: The launch's name, and its photograph.
+LAUNCH, PHOTOGRAPH = "photograph", "astronaut"
+
+
+def network_demo(board: Board) -> Demo:
+    """Return open_nsfw on a photograph, quantized by others, on the board's default kernel."""
+    config = NetworkEngine().default_config(board)
+    return Demo(
+        title=f"open_nsfw, 53 convolutions in int8, on a photograph; {len(CALIBRATION)} others calibrate it",
+        config=config,
+        launches={LAUNCH: lambda results: _tensors()},
+        conclude=lambda results: conclude(results, board),
+        pictures=lambda results: {PHOTOGRAPH: picture(PHOTOGRAPH)},
+        documents={
+            "layers.html": (
+                "Layers: cycles, what bounds them, roofline",
+                lambda results, path: render_layers(
+                    results[LAUNCH].job.program, config, board, path, measured=results[LAUNCH].report
+                ),
+            )
+        },
+        kept=True,
+    )
+
+
+def _tensors() -> Tensors:
+    network = read_network(quantized_model(), name="open_nsfw")
+    return {MODEL: np.array(network, object), INPUT: network_input(PHOTOGRAPH)}
+
+
+def conclude(results: Results, board: Board) -> Sequence[str]:
+    """Put the RTL's results beside the float model's."""
+    done, exact = results[LAUNCH], exact_outputs(PHOTOGRAPH)
+    cycles = done.report.cycles.cycles_total
+    outputs = {name: np.asarray(array, np.float64) for name, array in done.outputs.items() if name in exact}
+    noise = decibels(exact[FEATURES], outputs[FEATURES])
+    lines = [
+        f"{cycles:,} cycles: {board.clock_mhz * 1e6 / cycles:,.0f} images a second, one after the other.",
+        f"Features of the last layer against the float model's: {noise:.1f} dB of signal to noise.",
+    ]
+    for name, what in ((LOGITS, "logit"), (SHARES, "share")):
+        found, wanted = (each[name].reshape(-1) for each in (outputs, exact))
+        shown = ", ".join(
+            f"{title} {mine:.3f} ({theirs:.3f})"
+            for title, mine, theirs in zip(CLASSES, found, wanted, strict=True)
+        )
+        lines.append(f"{what.capitalize()} of the RTL (of the float model): {shown}.")
+    return lines
+
+
+def decibels(exact: np.ndarray, found: np.ndarray) -> float:
+    """Return the signal to noise of a tensor, in decibels."""
+    wanted = exact.reshape(-1).astype(np.float64)
+    error = found.reshape(-1) - wanted
+    return float(10 * np.log10((wanted**2).sum() / (error**2).sum()))
