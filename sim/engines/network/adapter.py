@@ -158,7 +158,7 @@ class NetworkAdapter(EngineAdapter):
         """See `sim.engines.network.demo`."""
         from sim.engines.network.demo import network_demo
 
-        return network_demo(board)
+        return network_demo(board, MODEL)
 
 
 def network_job(

@@ -10,7 +10,6 @@ from hw.board import Board
 from hw.launch import Tensors
 from hw.network.engine import NetworkEngine
 from hw.network.graph.onnx_reader import read_network
-from sim.engines.network.adapter import MODEL
 from sim.engines.network.layers_page import render_layers
 from sim.engines.network.nsfw import (
     CALIBRATION,
@@ -30,13 +29,16 @@ from sim.run.adapter import Demo, Results
 LAUNCH, PHOTOGRAPH = "photograph", "astronaut"
 
 
-def network_demo(board: Board) -> Demo:
-    """Return open_nsfw on a photograph, quantized by others, on the board's default kernel."""
+def network_demo(board: Board, model: str) -> Demo:
+    """Return open_nsfw on a photograph, calibrated by others, on the board's default kernel.
+
+    ``model``: name of the array that holds the network.
+    """
     config = NetworkEngine().default_config(board)
     return Demo(
         title=f"open_nsfw, 53 convolutions in int8, on a photograph; {len(CALIBRATION)} others calibrate it",
         config=config,
-        launches={LAUNCH: lambda results: _tensors()},
+        launches={LAUNCH: lambda results: tensors(model)},
         conclude=lambda results: conclude(results, board),
         pictures=lambda results: {PHOTOGRAPH: picture(PHOTOGRAPH)},
         documents={
@@ -51,9 +53,10 @@ def network_demo(board: Board) -> Demo:
     )
 
 
-def _tensors() -> Tensors:
+def tensors(model: str) -> Tensors:
+    """Return the network and the photograph."""
     network = read_network(quantized_model(), name="open_nsfw")
-    return {MODEL: np.array(network, object), INPUT: network_input(PHOTOGRAPH)}
+    return {model: np.array(network, object), INPUT: network_input(PHOTOGRAPH)}
 
 
 def conclude(results: Results, board: Board) -> Sequence[str]:

@@ -6,8 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import hw.network
-import hw.scheduler
+import hw
 from hw.board import Board, load_board
 from hw.config import check_fits, config_hash, load_config
 from hw.errors import InputError
@@ -53,7 +52,7 @@ def run_compare(
     config: NetworkConfig = load_config(engine, config_path, board)
     check_fits(engine, config, board)
     networks = [read_network(path) for path in models]
-    code = source_digest(hw.network, hw.scheduler)
+    code = source_digest(hw)
     found: list[Signal] = []
     difference: Difference | None = None
     if tensors is not None:
