@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import hw
 from hw.board import Board, load_board
 from hw.config import check_fits, config_hash, load_config
 from hw.errors import InputError
@@ -52,7 +52,8 @@ def run_compare(
     config: NetworkConfig = load_config(engine, config_path, board)
     check_fits(engine, config, board)
     networks = [read_network(path) for path in models]
-    code = source_digest(hw)
+    # Figures depend on the planner, too.
+    code = source_digest(importlib.import_module("hw"))
     found: list[Signal] = []
     difference: Difference | None = None
     if tensors is not None:
