@@ -21,9 +21,10 @@ constexpr int kBeatInputs = 4, kCellColumns = 2, kBeatBytes = kBeatInputs * kCel
 
 struct Parameters {
   std::vector<int32_t> bias;
-  std::vector<float> scale, zero;
+  std::vector<double> multiplier;
+  std::vector<float> power, zero;
 
-  explicit Parameters(int columns) : bias(columns), scale(columns), zero(columns) {}
+  explicit Parameters(int columns) : bias(columns), multiplier(columns), power(columns), zero(columns) {}
 };
 
 struct Matrix {
@@ -54,9 +55,9 @@ struct Matrix {
         uint64_t field;
         std::memcpy(&field, word, sizeof field);
         const int column = cell * kCellColumns + number - beats, exponent = static_cast<int>(field >> 58 & 15);
-        const auto multiplier = static_cast<float>(field >> 32 & ((1 << 26) - 1));
         next_parameters.bias[column] = static_cast<int32_t>(field);
-        next_parameters.scale[column] = std::ldexp(multiplier, -3 * (exponent + 5));
+        next_parameters.multiplier[column] = static_cast<double>(field >> 32 & ((1 << 26) - 1));
+        next_parameters.power[column] = std::ldexp(1.f, -3 * (exponent + 5));
       } else {
         for (int n = 0; n < kCellColumns; n++)
           next_parameters.zero[cell * kCellColumns + n] = static_cast<int8_t>(word[n]);
@@ -80,8 +81,11 @@ struct Matrix {
       if (step & kFirst) sum = static_cast<uint32_t>(parameters.bias[column]);
       sum += static_cast<uint32_t>(dot(vector, &weights[column * inputs], inputs));
       if (step & kLast) {
-        const float product = static_cast<float>(static_cast<int32_t>(sum)) * parameters.scale[column];
-        made[column] = static_cast<int8_t>(std::clamp(std::nearbyintf(product) + parameters.zero[column], -128.f, 127.f));
+        // The product of the two significands is exact in a double.
+        const auto rounded = static_cast<float>(static_cast<int32_t>(sum));
+        const auto product = static_cast<float>(rounded * parameters.multiplier[column]) * parameters.power[column];
+        const float result = std::nearbyintf(product) + parameters.zero[column];
+        made[column] = static_cast<int8_t>(std::clamp(result, -128.f, 127.f));
       }
     }
     present[now] = (step & kLast) != 0;
