@@ -17,6 +17,7 @@ LAUNCHES = [
     pytest.param("attention", "decode_mixed", marks=pytest.mark.soak),
     pytest.param("attention", "paged_bitmap", marks=pytest.mark.soak),
     pytest.param("conv", "blocks_model", marks=pytest.mark.soak),
+    pytest.param("network", "default_fast_2", marks=pytest.mark.soak),
 ]
 
 

@@ -29,6 +29,8 @@ from sim.engines.attention.cases import random_tensors
 from sim.run.card import write_launch
 from sim.run.run import Target, compare
 from tests.support.engines import small_engines
+from tests.support.networks.builder import Builder
+from tests.support.networks.quantized import quantized
 
 ROOT = Path(__file__).resolve().parents[2]
 BOARD = "u55c"
@@ -94,12 +96,25 @@ def plan(path):
     path.write_text(plan_to_json(plan_model(graph, "5KiB", board=load_board(BOARD))))
 
 
+def model(path):
+    """Write a network with work for both units; no layer fills its granules."""
+    net = Builder("tiny")
+    x = net.input("image", 1, 5, 5, 4)
+    y = net.conv(x, 9, name="a", kernel=3, groups=1)
+    y = net.add("Add", net.conv(y, 9, name="b"), y, name="sum")
+    y = net.add("MaxPool", net.add("Tanh", y, name="tanh"), name="pool", kernel_shape=[2, 2], strides=[2, 2])
+    y = net.add("Flatten", net.add("GlobalAveragePool", y, name="mean"), name="flat")
+    net.output(net.add("Softmax", net.dense(y, 5, name="classes"), name="shares", axis=-1))
+    path.write_bytes(quantized(net.model()))
+
+
 #: Engine, configuration if it is no small one, option of the file, and what writes it.
 RUNS = {
     "attention": ("attention", None, "input", lambda path: attention(path, 1, 40)),
     "conv": ("conv", None, "network", lambda path: path.write_text(NETWORK)),
     "scheduler": ("scheduler", None, "plan", plan),
     "oram": ("oram", None, "ops", lambda path: path.write_text(OPERATIONS)),
+    "network": ("network", None, "model", model),
     "attention_rows": (
         "attention",
         None,
@@ -111,9 +126,9 @@ RUNS = {
     "conv_units": ("conv", None, "network", lambda path: path.write_text(UNITS)),
     "conv_narrow": ("conv", CONV, "network", lambda path: path.write_text(NETWORK + UNITS_BEHIND)),
 }
-SUFFIXES = {"input": ".npz", "network": ".csv", "plan": ".json", "ops": ".csv"}
-#: In `make test`: a short launch of each engine but the map, whose ciphers take Icarus 20 s.
-QUICK = {(name, "x") for name in SMALL if name != "oram"}
+SUFFIXES = {"input": ".npz", "network": ".csv", "plan": ".json", "ops": ".csv", "model": ".onnx"}
+#: In `make test`: a short launch of attention, convolution and scheduler; the others take Icarus longer.
+QUICK = {(name, "x") for name in SMALL if name not in ("oram", "network")}
 
 
 def with_contents(verilog):
