@@ -10,7 +10,6 @@ from pathlib import Path
 from hw.board import Board, load_board
 from hw.config import check_fits, config_hash, load_config
 from hw.errors import InputError
-from hw.network.compile.compile import Compiled, compile_network
 from hw.network.config import NetworkConfig
 from hw.network.graph.network import Network
 from hw.network.graph.onnx_reader import read_network
@@ -23,6 +22,7 @@ from sim.engines.network.compare.compare import Cost, NetworkComparison, Network
 from sim.engines.network.compare.layerwise import layers
 from sim.engines.network.compare.page import COMPARISON
 from sim.engines.network.compare.signals import Difference, Signal, first_difference, signals
+from sim.engines.network.compiling import compile_on
 from sim.host.digest import key_of, source_digest
 from sim.host.paths import check_directory, check_readable
 from sim.run.tensors import load_tensors
@@ -114,14 +114,7 @@ def network_row(
 
 
 def _predicted(network: Network, config: NetworkConfig, board: Board) -> Prediction:
-    compiled: Compiled = compile_network(
-        network,
-        scratchpad_bytes=config.scratchpad_bytes,
-        columns=config.columns,
-        lanes=config.lanes,
-        lines=config.matrix.lines,
-        board=board,
-    )
+    compiled = compile_on(network, config, board)
     return predict(program_of(compiled), config, board)
 
 
