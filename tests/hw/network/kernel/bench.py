@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hw.lib.place import InlinePlacer
 from hw.network.config import WORD_BYTES, NetworkConfig
+from hw.network.driver.weights import weight_buffers
 from hw.network.kernel.arguments import CAUSES, weight_ports
 from hw.network.kernel.body import NetworkBody
 from hw.network.program.image import encode
@@ -44,18 +45,6 @@ BASE, IMAGE, WEIGHTS = 0x1_0000_0040, 0x2_0000_0080, 0x3_0000_0000
 def built(config: NetworkConfig) -> NetworkBody:
     """Return the body of a shape, the same one each time: its simulator is compiled once."""
     return NetworkBody(config, InlinePlacer())
-
-
-def weights_of(program: NetworkProgram, config: NetworkConfig) -> list[bytes]:
-    """Return the weights of each port, word by word."""
-    width, found = config.port_bytes, [bytearray() for _ in range(config.weight_ports)]
-    for beats in program.passes:
-        for beat in beats:
-            for word in range(config.matrix.lines):
-                for port, own in enumerate(found):
-                    at = (word * len(found) + port) * width
-                    own += beat[at : at + width].tobytes()
-    return [bytes(each) for each in found]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,8 +90,8 @@ def run(
         main.update(enumerate(region_of(launch.program, launch.inputs).tolist(), BASE))
         image = encode(launch.program, config)
         main.update(enumerate(image, IMAGE))
-        for memory, content in zip(memories[1:], weights_of(launch.program, config), strict=True):
-            memory.bytes.update(enumerate(content, WEIGHTS))
+        for memory, content in zip(memories[1:], weight_buffers(launch.program, config), strict=True):
+            memory.bytes.update(enumerate(content.tolist(), WEIGHTS))
         return len(image) // RECORD_BYTES
 
     async def host(ctx: Any) -> None:
