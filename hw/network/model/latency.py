@@ -13,6 +13,7 @@ from hw.network.matrix.array import MatrixArray
 from hw.network.matrix.drain_lanes import DrainLanes
 from hw.network.matrix.feed import PixelFeed
 from hw.network.scratchpad.reader import GranuleReader
+from hw.network.scratchpad.slice import ScratchpadSlice
 from hw.scheduler.program.latency import DRAIN_CYCLES, FILL_CYCLES, TABLE_CYCLES, WALK_CYCLES
 
 #: From a write of the scratchpad to its grant: the port's register, a slice's queue, its head.
@@ -34,6 +35,8 @@ WEIGHTS_CYCLES = Skid.LATENCY + 1
 TAPS_CYCLES, TAPS_PAUSE = TapStore.LATENCY, 2
 #: From a matrix command, with its tap rows there, to its first pixel.
 PIXEL_CYCLES = PixelFeed.LATENCY
+#: Cycles by which a word that is not read, as all of it is outside of the image, comes earlier.
+UNREAD_CYCLES = ScratchpadSlice.REQUEST_LATENCY + ScratchpadSlice.RESPONSE_LATENCY - Fifo.LATENCY - 1
 #: From the vector unit's first request to its word.
 FIRST_WORD_CYCLES = GranuleReader.LATENCY + 2
 #: From the count of the last transfer to done.

@@ -31,6 +31,7 @@ from hw.network.model.latency import (
     SLOT_CYCLES,
     TAPS_CYCLES,
     TAPS_PAUSE,
+    UNREAD_CYCLES,
     WEIGHTS_CYCLES,
     drain_cycles,
 )
@@ -191,6 +192,7 @@ class _Launch:
         last, waited = sweep(
             np.array(row, np.int64),
             pixels,
+            UNREAD_CYCLES if self._begins_outside(made) else 0,
             self._rows + WEIGHTS_CYCLES,
             self._memory.weights,
             self._packets,
@@ -202,6 +204,22 @@ class _Launch:
         spent = waits | {Bound.ARRAY: busy, Bound.WEIGHTS: waited}
         spent[Bound.PIPELINE] = end - begin + 1 - sum(spent.values())
         return StepTime(step=step, begin=begin, end=end, spent=spent, first=pixels - command - 1)
+
+    def _begins_outside(self, made: MatrixCommand) -> bool:
+        """Tell whether the first word of each feed has no granule in the image."""
+        tap, bounds = self._program.taps[made.first_tap], made.bounds
+        for pixel in range(1 + made.halves):
+            y, x = divmod(pixel, made.columns)
+            columns = [
+                x * bounds.stride_x + column
+                for column, valid in zip(tap.columns, tap.valid, strict=True)
+                if valid
+            ]
+            if 0 <= y * bounds.stride_y + tap.row < bounds.height and any(
+                0 <= column < bounds.width for column in columns
+            ):
+                return False
+        return True
 
     def _tap_rows(self, rows: int) -> int:
         """Return when the last tap row of the next command is in the feeds' tables."""

@@ -136,19 +136,26 @@ def _load(
 
 @compiled
 def sweep(
-    command: Integers, pixels: int, start: int, memory: PortMemory, timing: PacketTiming, state: WeightState
+    command: Integers,
+    pixels: int,
+    early: int,
+    start: int,
+    memory: PortMemory,
+    timing: PacketTiming,
+    state: WeightState,
 ) -> tuple[int, int]:
     """Run the sweeps of a command; return the last step, and the cycles without weights.
 
     ``command``: k tiles, column tiles, blocks, steps of a block and of the last one, first word of the pass.
-    ``pixels``: when the first word of the feed is there. ``start``: when the first entry of weights is.
+    ``pixels``: when the words of the feed are there; the first one is ``early``. ``start``: when the first
+    entry of weights is.
     """
     k_tiles, n_tiles, blocks, steps, last_steps, place = command
     now = state.now
     # The stream has the entry of the next command, and the one behind it only when the kinds have that.
     asks = max(start, now[_KIND_BEFORE] + timing.entry_cycles)
     now[_KIND_BEFORE] = now[_KIND]
-    at, waits = pixels, 0
+    at, waits = pixels - early, 0
     for block in range(blocks):
         number = place
         for tile in range(n_tiles * k_tiles):
@@ -161,6 +168,7 @@ def sweep(
             waits += max(0, loaded - at)
             at = max(at, loaded)
             now[_ADOPTED] = at
+            at = max(at, pixels)
             at += last_steps if block == blocks - 1 else steps
     return at - 1, waits
 

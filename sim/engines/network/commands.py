@@ -33,6 +33,9 @@ def compile_model(
         int | None, typer.Option(min=64, help="Bytes to plan for; the kernel's scratchpad without it.")
     ] = None,
     report: Annotated[Path | None, typer.Option("--report", help="Costs of each operator, .json.")] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Page to write: cycles of each layer, roofline, bounds.")
+    ] = None,
     dim: Annotated[
         list[str] | None,
         typer.Option("--dim", help="Value of a dimension the model leaves open, NAME=VALUE."),
@@ -54,11 +57,12 @@ def compile_model(
     check_readable("model", model)
     check_directory("--output", directory)
     check_writable("--report", report)
+    check_writable("--html", html)
     from hw.board.files import find_board
     from sim.engines.network.build_folder import check_replaceable
 
     read = (("model", model), ("--config", config), ("--board", find_board(board)))
-    check_distinct(*read, ("--report", report))
+    check_distinct(*read, ("--report", report), ("--html", html))
     check_replaceable(directory)
     from sim.engines.network.compiling import compile_for
     from sim.engines.network.costs import Costs
@@ -78,6 +82,11 @@ def compile_model(
     if report is not None:
         costs.write(report)
         print(report)
+    if html is not None:
+        from sim.engines.network.layers_page import render_layers
+
+        render_layers(build.program, build.config, build.board, html)
+        print(html)
     print(directory)
     if interrupted:
         raise KeyboardInterrupt

@@ -63,6 +63,7 @@ class Outcome:
     counters: dict[str, int]
     region: NDArray[np.uint8]  #: Bytes of the program's region.
     changed: set[int]  #: Addresses of bytes outside of the region that changed.
+    ends: list[int]  #: Cycles from start to the end of each step.
 
 
 def run(
@@ -95,14 +96,14 @@ def run(
         return len(image) // RECORD_BYTES
 
     async def host(ctx: Any) -> None:
-        async def tick() -> bool:
-            _, reset, done = await ctx.tick().sample(body.done)
+        async def tick() -> tuple[bool, int]:
+            _, reset, done, steps = await ctx.tick().sample(body.done, body.counters.steps_total)
             assert not reset
-            return done
+            return done, steps
 
         for launch in launches:
             for _ in range(launch.idle - 1):
-                assert not await tick()
+                assert not (await tick())[0]
             ctx.set(body.args.program_records, fill(launch))
             ctx.set(body.args.program, IMAGE)
             ctx.set(body.args.memory, BASE)
@@ -110,11 +111,15 @@ def run(
                 ctx.set(body.args[f"weights_{n}"], WEIGHTS)
             before = dict(memories[0].bytes)
             ctx.set(body.start, 1)
-            await tick()
+            _, counted = await tick()
             ctx.set(body.start, 0)
-            cycles = 1
-            while not await tick():
+            done, cycles, ends = False, 0, list[int]()
+            while not done:
                 cycles += 1
+                done, steps = await tick()
+                if steps == counted + 1:  # counted a cycle after its end
+                    ends.append(cycles - 1)
+                counted = steps
             assert not any(memory.under_way for memory in memories)
             counters = {name: body.counters[name] for name, _ in body.counters.shape()}
             await tick()
@@ -124,7 +129,7 @@ def run(
             region = np.frombuffer(memories[0].content(BASE, size), np.uint8)
             outside = memories[0].bytes.items() - before.items()
             changed = {at for at, _ in outside if not BASE <= at < BASE + size}
-            outcomes.append(Outcome(found, region, changed))
+            outcomes.append(Outcome(found, region, changed, ends))
 
     benches = [bench for memory in memories for bench in memory.testbenches()]
     simulate(body, host, background=benches, limit=limit)

@@ -5,10 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hw.board import load_board
 from hw.network.compile.compile import compile_network
 from hw.network.graph.onnx_reader import read_network
+from hw.network.model.timeline import timeline
 from hw.network.program.lower import program_of
 from tests.hw.network.kernel.bench import CONFIG, Launch, check, run
+from tests.hw.network.model.memories import ideal
 from tests.support.networks.builder import Builder
 from tests.support.networks.quantized import quantized, random_network
 
@@ -61,6 +64,38 @@ def play(launches, config, **options):
 @pytest.mark.parametrize("stall", [pytest.param(0.0, marks=SOAK), 0.3, pytest.param(0.7, marks=SOAK)])
 def test_a_launch_and_the_same_again(stall):
     play([launch(tiny(), SMALL)] * 2, SMALL, stall=stall)
+
+
+def check_times(one, outcome, config, *, latency):
+    """Compare the end of each step, and of the launch, with the model's.
+
+    A unit alone waits for no bank; the drain and residuals may, beside feeds.
+    """
+    memory = ideal(config, latency=latency)
+    played = timeline(one.program, config, load_board("u55c"), memory=memory)
+    begin = played.load_cycles
+    assert outcome.counters["cycles_stall_load"] == begin
+    for made, end in zip(played.steps, outcome.ends, strict=True):
+        taken = end - begin
+        assert abs(made.cycles - taken) <= max(12, 0.02 * taken), made
+        begin = end
+    total = outcome.counters["cycles_total"]
+    assert abs(played.cycles - total) <= max(12, 0.01 * total)
+
+
+def test_steps_end_when_the_model_says():
+    one = launch(tiny(), SMALL)
+    (outcome,) = run([one], config=SMALL, latency=(20, 20))
+    check_times(one, outcome, SMALL, latency=20)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(8))
+def test_steps_of_random_networks_end_when_the_model_says(seed):
+    """In a scratchpad in which some of them spill."""
+    one = launch(random_network(seed), CONFIG, scratchpad_bytes=12288, seed=seed)
+    (outcome,) = run([one], latency=(40, 40), limit=200_000)
+    check_times(one, outcome, CONFIG, latency=40)
 
 
 @pytest.mark.soak

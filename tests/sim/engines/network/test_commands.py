@@ -1,6 +1,7 @@
 """``loomwork compile``: a model in, a build folder and its costs out; one line for what a user can mend."""
 
 import json
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -34,8 +35,8 @@ def model(tmp_path, monkeypatch):
 
 
 def test_a_folder_and_a_report_of_the_costs(model):
-    said = call("compile", model, "--report", "r.json").stdout
-    assert said.endswith("r.json\nbuild/net\n")
+    said = call("compile", model, "--report", "r.json", "--html", "layers.html").stdout
+    assert said.endswith("r.json\nlayers.html\nbuild/net\n")
     build = read_build(Path("build/net"))
     assert (build.name, build.board.name) == ("net", "u55c")
     report = json.loads(Path("r.json").read_text())
@@ -57,7 +58,11 @@ def test_a_folder_and_a_report_of_the_costs(model):
     # 480 pixels are one block, and two column tiles are no reason to read weights twice.
     assert operators[0]["weight_read_bytes"] == build.program.passes[0].nbytes
     assert [each["bound_by"] for each in operators][1:3] == ["vector", "vector"]
+    page = Path("layers.html").read_text(encoding="utf-8")
+    assert f"{report['predicted_cycles']:,}" in page
     for each in operators:
+        assert f">{each['cycles_total']:,}<" in page
+        assert escape(each["name"]) in page
         assert each["name"] in said
         assert f"{each['cycles_total']:,}" in said
         assert (
