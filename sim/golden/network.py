@@ -88,13 +88,14 @@ def _conv(operator: Convolution, read: list[Bytes], before: list[Value], after: 
     image = read[0].astype(np.float64) - before[0].zero
     weights = operator.weights.astype(np.float64)
     # Doubles hold every sum exactly.
-    sums = np.zeros((*size, after.shape[2])) + operator.bias
-    width, columns = weights.shape[2], after.shape[2] // groups
+    sums = np.zeros((groups, size[0] * size[1], after.shape[2] // groups))
     for number, pixels in enumerate(_windows(image, operator.window, 0, size)):
         tap = weights[divmod(number, operator.window.kernel[1])]
-        for group in range(groups):
-            to = slice(group * columns, (group + 1) * columns)
-            sums[..., to] += pixels[..., group * width : (group + 1) * width] @ tap[:, to]
+        # A matrix of each group: its pixels times its columns.
+        sums += pixels.reshape(-1, groups, weights.shape[2]).transpose(1, 0, 2) @ (
+            tap.reshape(weights.shape[2], groups, -1).transpose(1, 0, 2)
+        )
+    sums = sums.transpose(1, 0, 2).reshape(*size, after.shape[2]) + operator.bias
     factors = output_scales(before[0].scale, operator.weight_scales, after.scale)
     return scaled(sums, factors, after.zero)
 

@@ -9,6 +9,7 @@ from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.engines.network.adapter import network_job
 from sim.engines.network.cases import SMALL
 from tests.support.networks.launches import run
+from tests.support.networks.plans import QUICK
 from tests.support.networks.quantized import quantized, random_network
 
 #: Networks of `make test`, and of each run of the soak; runs of the soak.
@@ -27,7 +28,8 @@ def drawn(first, count):
             name: rng.integers(-128, 128, network.values[name].shape).astype(np.int8)
             for name in network.inputs
         }
-        yield network_job(network, inputs, SMALL, scratchpad_bytes=SPACES[seed % len(SPACES)])
+        space = SPACES[seed % len(SPACES)]
+        yield network_job(network, inputs, SMALL, scratchpad_bytes=space, techniques=QUICK)
 
 
 @pytest.mark.parametrize(

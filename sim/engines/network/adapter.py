@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -162,15 +163,24 @@ class NetworkAdapter(EngineAdapter):
 
 
 def network_job(
-    network: Network, inputs: dict[str, Int8], config: NetworkConfig, *, scratchpad_bytes: int | None = None
+    network: Network,
+    inputs: dict[str, Int8],
+    config: NetworkConfig,
+    *,
+    scratchpad_bytes: int | None = None,
+    **options: Any,
 ) -> NetworkJob:
-    """Compile a network for a configuration; ``scratchpad_bytes``: that the plan has, all by default."""
+    """Compile a network for a configuration.
+
+    ``scratchpad_bytes``: that the plan has, all by default. ``options``: further ones of the planner.
+    """
     compiled = compile_network(
         network,
         scratchpad_bytes=scratchpad_bytes or config.scratchpad_bytes,
         columns=config.columns,
         lanes=config.lanes,
         lines=config.matrix.lines,
+        **options,
     )
     return NetworkJob(network=network, program=program_of(compiled), inputs=inputs)
 
