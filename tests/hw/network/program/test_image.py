@@ -200,6 +200,11 @@ def test_limits_are_the_least_at_which_a_program_fits():
         "exponentials": 2,
     }
     needs(program, CONFIG)
+    # Transfers count a direction; rows that are used again count once.
+    turned = replace(program, reads=program.writes, writes=program.reads)
+    again = replace(program, steps=program.steps * 2)
+    assert limits(turned)["max_transfers"] == 9
+    assert limits(again) == {**least, "max_steps": 16}
 
 
 @pytest.mark.parametrize(
@@ -235,10 +240,12 @@ def test_a_command_beyond_its_unit_is_refused():
         encode(replace(example(), steps=(step,)), CONFIG)
 
 
-@pytest.mark.parametrize("length", [0, 63, 64, 1000, -64])
-def test_a_truncated_image_is_refused(length):
+@pytest.mark.parametrize(
+    ("length", "name"), [(0, "bytes"), (63, "bytes"), (1000, "bytes"), (64, "records"), (-64, "records")]
+)
+def test_a_truncated_image_is_refused(length, name):
     image = encode(example(), CONFIG)
-    with pytest.raises(InputError, match="of the program image"):
+    with pytest.raises(InputError, match=f"{name} of the program image"):
         check(image[:length], CONFIG)
 
 
