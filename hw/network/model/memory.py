@@ -37,14 +37,18 @@ class MemoryModel:
         pointers = 2 + config.weight_ports
         begun = _HOST_CYCLES + _WORD_CYCLES * (_POINTER_WORDS * pointers + 1)
         interval = main.refresh_interval_cycles
-        # Ports that share a channel share its rate.
-        shared = -(-ports // channels)
+        shared = -(-config.weight_ports // channels)
+        word = main.word_cycles
+        if shared > 1:
+            # Ports that share a channel share its realistic rate, of which refreshes are counted apart.
+            busy = 1 - main.refresh_cycles / interval
+            word = max(word, shared * config.port_bytes / board.channel_bytes_per_cycle * busy)
         return cls(
             main=main,
             weights=PortMemory(
                 request_cycles=main.read_request_cycles,
                 response_cycles=main.read_response_cycles,
-                word_cycles=main.word_cycles * shared,
+                word_cycles=word,
                 refresh_interval=interval,
                 refresh_cycles=main.refresh_cycles,
                 buffer_words=min(RING // 2, max(1, held // config.port_bytes // shared)),
