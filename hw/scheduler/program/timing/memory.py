@@ -54,7 +54,7 @@ class TimingModel(NamedTuple):
                 granules * timing.ccd_short_ck * command,
                 granules * timing.granule_bytes / timing.port_beat_bytes * axi,
             ),
-            bus_cycles=max(1, word_bytes / port_bytes),
+            bus_cycles=max(1.0, word_bytes / port_bytes),
             # The two directions differ, but alternate.
             turnaround_cycles=board.cycles(timing.turnaround_ns) / 2,
             refresh_interval_cycles=timing.refresh_interval_ck * command,

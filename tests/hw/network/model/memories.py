@@ -8,21 +8,21 @@ from hw.network.model.weights import PortMemory
 from hw.scheduler.program.timing.memory import TimingModel
 
 
-def ideal(config: NetworkConfig, *, latency: int, word_cycles: float = 1.0) -> MemoryModel:
+def ideal(config: NetworkConfig, *, latency: float, word_cycles: float = 1.0) -> MemoryModel:
     """Return the model of `tests.support.gateware.axi_memory`: a latency, a word a cycle, no refreshes."""
     return MemoryModel(
         main=TimingModel(
             read_request_cycles=0.0,
-            read_response_cycles=latency,
+            read_response_cycles=float(latency),
             write_request_cycles=0.0,
-            write_response_cycles=latency,
+            write_response_cycles=float(latency),
             word_cycles=word_cycles,
             turnaround_cycles=0.0,
             refresh_interval_cycles=math.inf,
         ),
         weights=PortMemory(
             request_cycles=0.0,
-            response_cycles=latency,
+            response_cycles=float(latency),
             word_cycles=word_cycles,
             refresh_interval=math.inf,
             refresh_cycles=0.0,
