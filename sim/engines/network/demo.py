@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
 from hw.board import Board
 from hw.launch import Tensors
+from hw.network.compile.compile import Compiled, compile_network
+from hw.network.config import NetworkConfig
 from hw.network.engine import NetworkEngine
+from hw.network.graph.network import Network
 from hw.network.graph.onnx_reader import read_network
+from hw.network.program.lower import program_of
+from hw.scheduler.plan.documents import plan_to_json
 from sim.engines.network.layers_page import render_layers
 from sim.engines.network.nsfw import (
     CALIBRATION,
@@ -23,6 +30,8 @@ from sim.engines.network.nsfw import (
     picture,
     quantized_model,
 )
+from sim.host.files import write_text
+from sim.plans.page import render_plan
 from sim.run.adapter import Demo, Results
 
 #: The launch's name, and its photograph.
@@ -35,6 +44,10 @@ def network_demo(board: Board, model: str) -> Demo:
     ``model``: name of the array that holds the network.
     """
     config = NetworkEngine().default_config(board)
+
+    def layers(results: Results, path: Path) -> None:
+        render_layers(program_of(compiled(config)), config, board, path, measured=results[LAUNCH].report)
+
     return Demo(
         title=f"open_nsfw, 53 convolutions in int8, on a photograph; {len(CALIBRATION)} others calibrate it",
         config=config,
@@ -42,21 +55,41 @@ def network_demo(board: Board, model: str) -> Demo:
         conclude=lambda results: conclude(results, board),
         pictures=lambda results: {PHOTOGRAPH: picture(PHOTOGRAPH)},
         documents={
-            "layers.html": (
-                "Layers: cycles, what bounds them, roofline",
-                lambda results, path: render_layers(
-                    results[LAUNCH].job.program, config, board, path, measured=results[LAUNCH].report
-                ),
-            )
+            "layers.html": ("Layers: cycles, what bounds them, roofline", layers),
+            "plan.html": (
+                "Plan: addresses over time, steps, certificate",
+                lambda results, path: render_plan(compiled(config).plan, path),
+            ),
+            "plan.json": (
+                "Plan as data",
+                lambda results, path: write_text(path, plan_to_json(compiled(config).plan)),
+            ),
         },
         kept=True,
     )
 
 
+@functools.cache
+def network() -> Network:
+    """Return open_nsfw in int8."""
+    return read_network(quantized_model(), name="open_nsfw")
+
+
+@functools.cache
+def compiled(config: NetworkConfig) -> Compiled:
+    """Return its plan and commands, as the adapter makes them."""
+    return compile_network(
+        network(),
+        scratchpad_bytes=config.scratchpad_bytes,
+        columns=config.columns,
+        lanes=config.lanes,
+        lines=config.matrix.lines,
+    )
+
+
 def tensors(model: str) -> Tensors:
     """Return the network and the photograph."""
-    network = read_network(quantized_model(), name="open_nsfw")
-    return {model: np.array(network, object), INPUT: network_input(PHOTOGRAPH)}
+    return {model: np.array(network(), object), INPUT: network_input(PHOTOGRAPH)}
 
 
 def conclude(results: Results, board: Board) -> Sequence[str]:

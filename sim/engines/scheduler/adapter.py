@@ -13,7 +13,7 @@ from hw.scheduler.driver.region import MemoryRegion
 from hw.scheduler.driver.workload import SchedulerWorkload
 from sim.golden.scheduler import execute, to_bytes, to_words
 from sim.plans.commands import PLAN, checked_plan
-from sim.run.adapter import UNWRITTEN, Case, Demo, EngineAdapter
+from sim.run.adapter import UNWRITTEN, Case, EngineAdapter
 from sim.run.files import TENSOR_FILE, InputFile
 
 #: Name of the array that seeds the random sources.
@@ -104,12 +104,6 @@ class SchedulerAdapter(EngineAdapter):
         from sim.engines.scheduler.cases import scheduler_cases
 
         return scheduler_cases()
-
-    def demo(self, board: Board) -> Demo:
-        """See `sim.engines.scheduler.demo.scheduler_demo`."""
-        from sim.engines.scheduler.demo import scheduler_demo
-
-        return scheduler_demo(board)
 
 
 def _seed(tensors: Tensors) -> int:

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import importlib.util
 import io
 import json
 import re
@@ -15,13 +16,12 @@ import sim.run.demo
 import sim.run.part
 from hw.board import load_board
 from hw.errors import InputError
+from hw.network.engine import NetworkEngine
 from hw.scheduler.check.check import check
-from hw.scheduler.engine import SchedulerEngine
-from hw.scheduler.plan.documents import read_plan
 from sim.engines.attention.demo import attention_demo
 from sim.engines.conv.demo import CONFIG
+from sim.engines.network.nsfw import INPUT, PACKAGE
 from sim.golden import minilm
-from sim.plans.commands import PLAN
 from sim.report.pictures import embedded
 from sim.report.report import load
 from sim.run.demo import demo
@@ -29,7 +29,7 @@ from sim.run.part import part_key
 from sim.run.result import RunResult
 from sim.run.run import find_adapter
 from tests.support.attention.capture import capture
-from tests.support.pages.reports import arguments, synthetic
+from tests.support.pages.reports import synthetic
 
 LAUNCHES = [f"layer {layer}" for layer in range(6)]
 
@@ -197,80 +197,25 @@ def test_the_shape_follows_the_board(weights, board):
     assert config.rows == default.rows
 
 
-# The scheduler's: a plan is made, and what it promises stands beside what was counted.
-
-
-def counted(plan, prediction, *, lost_bytes=0):
-    """The counters of a run that keeps to a plan, but for some bytes."""
-    totals, details = plan.totals, prediction.details
-    return {
-        "cycles_total": totals.predicted_cycles + details["predicted_load_cycles"],
-        "cycles_stall_load": details["predicted_load_cycles"],
-        "cycles_busy": totals.predicted_cycles - totals.exposed_cycles,
-        "cycles_stall_write": 0,
-        "cycles_stall_read": totals.exposed_cycles,
-        "cycles_stall_ring": 0,
-        "cycles_stall_bank": 0,
-        "cycles_stall_drain": 0,
-        "cycles_idle": 0,
-        "gmem0_read_bytes": totals.offchip_read_bytes + details["program_bytes"] - lost_bytes,
-        "gmem0_write_bytes": totals.offchip_write_bytes,
-        "steps_total": len(plan.steps),
-    }
-
-
-def test_the_scheduler_shows_plan_and_run_side_by_side(bench, tmp_path, monkeypatch):
-    made = []
-
-    def run(engine, config, board, tensors, *, seed, memory_mode, directory, traces, waves):
-        adapter = find_adapter(engine)
-        job = adapter.job(tensors, config)
-        integers = adapter.golden(job, config)
-        made.append((engine, config, tensors))
-        prediction = SchedulerEngine().predict(adapter.workload(job, config), config, board)
-        counters = counted(tensors[PLAN].item(), prediction, lost_bytes=32)
-        channel = {
-            "memory": "hbm",
-            "channel": 0,
-            "bus_read_bytes": counters["gmem0_read_bytes"],
-            "bus_write_bytes": counters["gmem0_write_bytes"],
-            "events": {},
-            "ports": {"gmem0": {}},
-        }
-        seen = arguments()["simulation"] | {"cycles_start_to_done": counters["cycles_total"] + 2}
-        report = synthetic(
-            engine=engine,
-            counters=counters,
-            prediction=prediction,
-            memory=[channel],
-            simulation=seen,
-            errors={},
-        )
-        results = adapter.results(job, config, integers)
-        return RunResult(outputs=results, integers=integers, golden=integers, measured=report)
-
-    monkeypatch.setattr(sim.run.demo, "run", run)
-    passed, text = show(tmp_path, engines=["scheduler"])
+@pytest.mark.skipif(importlib.util.find_spec(PACKAGE) is None, reason="needs the network's package")
+def test_the_network_shows_a_photograph_its_layers_and_its_plan(bench, tmp_path):
+    passed, text = show(tmp_path, engines=["network"])
     assert passed
-    (engine, config, tensors), (_, second, others) = made
-    assert engine == "scheduler"
-    assert config == second == SchedulerEngine().default_config(load_board("u55c")), "one kernel"
-    plan = read_plan(tmp_path / "scheduler" / "plan.json")
-    assert check(json.loads((tmp_path / "scheduler" / "plan.json").read_text())) == []
-    assert plan == tensors[PLAN].item() != others[PLAN].item()
-    assert plan.totals.avoidable_bytes > 0
+    [(engine, config, *_, tensors)] = bench.launches
+    assert engine == "network"
+    assert config == NetworkEngine().default_config(load_board("u55c"))
+    assert tensors[INPUT].shape == (1, 224, 224, 3)
+    noise = re.search(r"float model's: ([0-9.]+) dB", text)
+    assert noise
+    assert 20 < float(noise[1]) < 40
+    logit = re.search(r"Logit of the RTL \(of the float model\): safe for work (\S+) \((\S+)\)", text)
+    assert logit
+    assert float(logit[1]) == pytest.approx(float(logit[2]), abs=0.5)
+    assert check(json.loads((tmp_path / "network" / "plan.json").read_text())) == []
     index = (tmp_path / "index.html").read_text()
-    read = plan.totals.offchip_read_bytes
-    assert f"Bytes read: {read:,} promised, {read - 32:,} counted in the RTL" in text
-    for line in (
-        f"Bytes read: {read:,} promised, {read - 32:,} counted in the RTL",
-        f"{plan.totals.predicted_cycles:,} predicted",
-        f"{plan.totals.exposed_cycles:,} predicted",
-    ):
-        assert line in index
-    assert "scheduler/plan.html" in re.findall(r'href="([^"]*)"', index)
-    assert "Addresses over time" in (tmp_path / "scheduler" / "plan.html").read_text()
-    assert "ultiplier" not in index
+    for name in ("plan", "layers"):
+        assert f"network/{name}.html" in re.findall(r'href="([^"]*)"', index)
+    assert "Addresses over time" in (tmp_path / "network" / "plan.html").read_text()
 
 
 def test_pictures_are_on_the_page(bench, tmp_path):
