@@ -14,10 +14,10 @@ LAUNCHES = [
     ("attention", "decode_first"),
     ("conv", "random_1"),
     ("scheduler", "default_u55c_fast_1"),
+    ("network", "default_fast_2"),
     pytest.param("attention", "decode_mixed", marks=pytest.mark.soak),
     pytest.param("attention", "paged_bitmap", marks=pytest.mark.soak),
     pytest.param("conv", "blocks_model", marks=pytest.mark.soak),
-    pytest.param("network", "default_fast_2", marks=pytest.mark.soak),
 ]
 
 

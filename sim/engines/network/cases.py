@@ -1,10 +1,12 @@
-"""The network engine's regression: the default network on a small kernel, on every kind of memory."""
+"""The network engine's regression: the default network on a small kernel and on the defaults of boards."""
 
 from collections.abc import Iterator
 
 import numpy as np
 
+from hw.board import load_board
 from hw.network.config import NetworkConfig
+from hw.registry import find_engine
 from sim.run.adapter import Case
 
 #: A kernel that builds in seconds: a beat of packets is two words of each port, and vectors take four words
@@ -25,19 +27,31 @@ SMALL = NetworkConfig(
     tables=8,
     exponentials=2,
 )
-#: Memory, seed of inputs and waits, soak.
-_RUNS = (("model", 0, False), ("jitter", 1, False), ("fast", 2, True), ("jitter", 3, True))
+#: Memory, and seed of inputs and waits; of `make test`, and more in the soak.
+_IN_TEST = (("model", 0), ("jitter", 1))
+_IN_SOAK = (("fast", 2), ("jitter", 3))
+#: Defaults of boards, in the soak.
+_BOARDS = ("u55c", "zcu104")
 
 
 def network_cases() -> Iterator[Case]:
-    """Return launches with random inputs."""
-    for memory, seed, soak in _RUNS:
-        yield Case(
-            name=f"default_{memory}_{seed}",
-            board="u55c",
-            config=SMALL,
-            tensors={"seed": np.asarray(seed)},
-            memory=memory,
-            seed=seed,
-            soak=soak,
-        )
+    """Return launches with random inputs: on the small kernel, and on the defaults of boards."""
+    yield from (_case("u55c", SMALL, *run, soak=False) for run in _IN_TEST)
+    yield from (_case("u55c", SMALL, *run, soak=True) for run in _IN_SOAK)
+    engine = find_engine("network")
+    for board in _BOARDS:
+        config = engine.default_config(load_board(board))
+        yield from (_case(board, config, *run, soak=True) for run in (*_IN_TEST, *_IN_SOAK))
+
+
+def _case(board: str, config: NetworkConfig, memory: str, seed: int, *, soak: bool) -> Case:
+    name = "default" if config == SMALL else f"default_{board}"
+    return Case(
+        name=f"{name}_{memory}_{seed}",
+        board=board,
+        config=config,
+        tensors={"seed": np.asarray(seed)},
+        memory=memory,
+        seed=seed,
+        soak=soak,
+    )
