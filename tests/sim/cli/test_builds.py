@@ -82,3 +82,4 @@ def test_a_damaged_build_is_refused_before_any_work(build, tmp_path):
 def test_a_build_is_for_one_configuration(build):
     """The option is for a kernel of the same configuration."""
     assert "--build" in refused("sim", "network", "--build", build)
+    assert "a folder that exists" in refused("sim", "network", "--build", build / "none")
