@@ -198,6 +198,7 @@ def run(commands, *, stall, held=0, seed):
             await array(ctx, words_of(command, results))
             for _ in range(200):
                 if ctx.get(dut.drain.done):
+                    assert ctx.get(dut.scratchpad.write[0].idle)
                     break
                 await ctx.tick()
             else:
