@@ -13,7 +13,7 @@ from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What one step takes."""
+    """Cycles and weight bytes of one step."""
 
     cycles: int  #: Cycles of its commands, one after the other.
     weight_bytes: int  #: Bytes of its packets, each once.

@@ -41,7 +41,7 @@ UNREAD_CYCLES = ScratchpadSlice.REQUEST_LATENCY + ScratchpadSlice.RESPONSE_LATEN
 FIRST_WORD_CYCLES = GranuleReader.LATENCY + 2
 #: From the count of the last transfer to done.
 DRAINED_CYCLES = 1
-#: From the last word of a transfer on the bus to its count, beyond what the scheduler's engine takes.
+#: From the last word of a transfer on the bus to its count, beyond the cycles of the scheduler's engine.
 READ_COUNT_CYCLES = (
     ReadDMA.DATA_LATENCY + Skid.LATENCY + WidthConverter.LATENCY + _GRANT_CYCLES + _COUNT_CYCLES + 1
 ) - (FILL_CYCLES + 3)

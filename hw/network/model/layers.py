@@ -28,7 +28,7 @@ class Layer:
 
     @property
     def bound(self) -> Bound:
-        """What most of its cycles are spent on."""
+        """The cause of most of its cycles."""
         return max(Bound, key=lambda each: self.spent.get(each, 0))
 
     @property

@@ -44,7 +44,7 @@ from hw.network.vector.timing import cycles
 
 
 class Bound(enum.StrEnum):
-    """What a step's cycles are spent on."""
+    """Causes of a step's cycles."""
 
     ARRAY = "array"  #: Steps of the array.
     WEIGHTS = "weights"  #: The array waits for the next packet.
@@ -71,7 +71,7 @@ class StepTime:
 
     @property
     def bound(self) -> Bound:
-        """What most of its cycles are spent on."""
+        """The cause of most of its cycles."""
         return max(Bound, key=lambda each: self.spent.get(each, 0))
 
 

@@ -1,7 +1,7 @@
 """Packets of weights and sweeps of the array, event by event; compiled.
 
-A word is what one port delivers in a cycle.  All ports deliver in lockstep, so a word is there when the last
-port has it.  Constants come with the calls: a compiled function is cached with its own file alone.
+A word is as wide as a port.  All ports deliver in lockstep, so a word is there when the last port has it.
+Constants come with the calls: a compiled function is cached with its own file alone.
 """
 
 from __future__ import annotations

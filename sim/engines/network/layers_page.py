@@ -1,4 +1,4 @@
-"""The self-contained HTML page of a network on a kernel: the cycles of each layer, and what bounds them."""
+"""The self-contained HTML page of a network on a kernel: the cycles of each layer, and their causes."""
 
 from __future__ import annotations
 
