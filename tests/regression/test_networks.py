@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from hw.board import load_board
+from hw.errors import InputError
 from hw.network.graph.onnx_reader import read_network
 from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.engines.network.adapter import network_job
@@ -28,8 +29,12 @@ def drawn(first, count):
             name: rng.integers(-128, 128, network.values[name].shape).astype(np.int8)
             for name in network.inputs
         }
+        # In a few bytes some networks have no plan: they get all.
         space = SPACES[seed % len(SPACES)]
-        yield network_job(network, inputs, SMALL, scratchpad_bytes=space, techniques=QUICK)
+        try:
+            yield network_job(network, inputs, SMALL, scratchpad_bytes=space, techniques=QUICK)
+        except InputError:
+            yield network_job(network, inputs, SMALL, techniques=QUICK)
 
 
 @pytest.mark.parametrize(
