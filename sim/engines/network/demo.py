@@ -36,14 +36,18 @@ from sim.run.adapter import Demo, Results
 
 #: The launch's name, and its photograph.
 LAUNCH, PHOTOGRAPH = "photograph", "astronaut"
+#: In fewer bytes the program has more commands than the kernel that goes with them.
+LEAST_SCRATCHPAD_BYTES = 1 << 20
 
 
-def network_demo(board: Board, model: str) -> Demo:
+def network_demo(board: Board, model: str) -> Demo | None:
     """Return open_nsfw on a photograph, calibrated by others, on the board's default kernel.
 
-    ``model``: name of the array that holds the network.
+    ``model``: name of the array that holds the network. None on a board whose kernel is too small.
     """
     config = NetworkEngine().default_config(board)
+    if config.scratchpad_bytes < LEAST_SCRATCHPAD_BYTES:
+        return None
 
     def layers(results: Results, path: Path) -> None:
         render_layers(program_of(compiled(config)), config, board, path, measured=results[LAUNCH].report)

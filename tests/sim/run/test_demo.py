@@ -218,6 +218,11 @@ def test_the_network_shows_a_photograph_its_layers_and_its_plan(bench, tmp_path)
     assert "Addresses over time" in (tmp_path / "network" / "plan.html").read_text()
 
 
+def test_a_small_board_has_no_network_to_show():
+    assert find_adapter("network").demo(load_board("zcu104")) is not None
+    assert find_adapter("network").demo(load_board("ultra96v2")) is None
+
+
 def test_pictures_are_on_the_page(bench, tmp_path):
     passed, text = show(tmp_path, engines=["conv"])
     assert passed
