@@ -44,11 +44,14 @@ def quantized(model: bytes, *, operators: bool = False, unsigned: bool = False, 
     return quantize(filled, samples(filled, seed=seed), operators=operators, unsigned=unsigned)
 
 
-def random_network(seed: int) -> bytes:
-    """Return a network of two to twelve operators of every kind, of odd sizes, without values."""
+def random_network(seed: int, *, side: int = 20) -> bytes:
+    """Return a network of two to twelve operators of every kind, of odd sizes, without values.
+
+    ``side``: the image has fewer rows and columns.
+    """
     rng = np.random.default_rng(seed)
     net = Builder(f"random_{seed}")
-    height, width = (int(extent) for extent in rng.integers(5, 20, 2))
+    height, width = (int(extent) for extent in rng.integers(5, side, 2))
     images = [net.input("image", 1, int(rng.choice([1, 3, 8, 17])), height, width)]
     sizes = {images[0]: (height, width)}
     for number in range(int(rng.integers(2, 12))):
