@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from sim.build.toolchain import find_toolchain
-from sim.host.files import write_text
+from sim.host.files import write_bytes, write_text
 from sim.sweep.points import FIDELITIES, Fidelity
 from sim.sweep.spec import WorkloadSpec
 from sim.sweep.task import Task, evaluate, legal_config
+from tests.support.networks.integer_models import integer_model
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "tests" / "data" / "metrics.json"
@@ -23,6 +24,9 @@ BOARD = "u55c"
 #: Figures of gates, as those of workloads are under the names of workloads.
 GATES = "gates"
 _CODENET = ROOT / "sim" / "engines" / "conv" / "tables"
+#: Where models of published networks are written, and those that are workloads.
+_MODELS = ROOT / "build" / "metrics"
+_NETWORKS = ("resnet18", "squeezenet")
 #: Workloads of each engine's default on the board; an engine without any has no golden figures.
 WORKLOADS: Mapping[str, Mapping[str, WorkloadSpec]] = {
     "attention": {
@@ -42,6 +46,10 @@ WORKLOADS: Mapping[str, Mapping[str, WorkloadSpec]] = {
     "conv": {
         name: WorkloadSpec(files={"network": str(_CODENET / f"{name}.csv")})
         for name in ("codenet_a", "codenet_c")
+    },
+    "network": {
+        "default": WorkloadSpec(),
+        **{name: WorkloadSpec(files={"model": str(_MODELS / f"{name}.onnx")}) for name in _NETWORKS},
     },
     "oram": {"operations_200": WorkloadSpec(shape={"operations": 200})},
     "scheduler": {"default_plan": WorkloadSpec()},
@@ -72,6 +80,8 @@ Metrics = Mapping[str, Mapping[str, Mapping[str, Figures]]]
 def measure(engines: Sequence[str], fidelities: Sequence[Fidelity]) -> dict[str, Any]:
     """Find the figures of engines; raises `AssertionError` where one cannot be found."""
     found: dict[str, Any] = {}
+    if "network" in engines:
+        write_models()
     for engine in engines:
         config = legal_config(engine, BOARD, {})
         for fidelity in fidelities:
@@ -93,6 +103,13 @@ def measure(engines: Sequence[str], fidelities: Sequence[Fidelity]) -> dict[str,
                 kept = {key: round(value, 6) for key, value in outcome.figures.items() if key in TOLERANCES}
                 found.setdefault(engine, {}).setdefault(fidelity, {})[name] = kept
     return found
+
+
+def write_models() -> None:
+    """Write the models that are workloads, of published shapes with drawn integers."""
+    _MODELS.mkdir(parents=True, exist_ok=True)
+    for name in _NETWORKS:
+        write_bytes(_MODELS / f"{name}.onnx", integer_model(name))
 
 
 def golden() -> Metrics:
