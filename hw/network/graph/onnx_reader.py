@@ -364,7 +364,9 @@ class _Reader:
         """Return the results of a function for all 256 stored values."""
         stored = np.arange(-128, 128)
         numbers = (stored - before.zero).astype(np.float32) * np.float32(before.scale)
-        return quantize(real(numbers), after)
+        # A result beyond float32 is clamped like any other.
+        with np.errstate(over="ignore"):
+            return quantize(real(numbers), after)
 
     def _constant_value(self, constant: Constant, shape: tuple[int, int, int]) -> str:
         """Return the name of a value that holds a constant operand of an element-wise operator."""

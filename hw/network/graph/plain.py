@@ -322,7 +322,10 @@ def _reduce_mean(call: Call) -> Pending:
     if axes is None and len(call.node.input) > 1:
         axes = np.asarray(call.constants[call.node.input[1]]).reshape(-1)
     image = {axis for axis, letter in enumerate(source.order) if letter in "HW"}
-    if source.order not in (NCHW, NHWC) or {int(axis) % 4 for axis in axes or ()} != image:
+    if (
+        source.order not in (NCHW, NHWC)
+        or {int(axis) % 4 for axis in ([] if axes is None else axes)} != image
+    ):
         raise UnsupportedError("a mean over other dimensions than height and width")
     order = source.order if call.attributes.get("keepdims", 1) else VECTOR
     return call.pending(AveragePool.kind, (source.value,), order, window=Window(kernel=before.shape[:2]))

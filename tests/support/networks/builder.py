@@ -49,6 +49,12 @@ class Builder:
         self._graph.initializer.append(helper.make_tensor(name, kind, [len(values)], values))
         return name
 
+    def scalar(self, value: float) -> str:
+        """Declare a constant without dimensions."""
+        name = f"p{len(self._graph.initializer)}"
+        self._graph.initializer.append(helper.make_tensor(name, TensorProto.FLOAT, [], [value]))
+        return name
+
     def add(self, op: str, *inputs: str, name: str, width: int = 0, **attributes: Any) -> str:
         """Add any operator of one output, as wide as the first input unless said."""
         self._graph.node.append(helper.make_node(op, list(inputs), [name], name=name, **attributes))

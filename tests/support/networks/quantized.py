@@ -10,6 +10,9 @@ from onnx import TensorProto, numpy_helper
 from hw.network.graph.quantize import quantize
 from tests.support.networks.builder import Builder
 
+#: Seed from which on random networks may have operators of every kind.
+ALL_KINDS = 100
+
 
 def drawn(model: bytes, seed: int = 0) -> bytes:
     """Return a model with values for the parameters that have none: weights of unit gain, small biases."""
@@ -45,8 +48,9 @@ def quantized(model: bytes, *, operators: bool = False, unsigned: bool = False, 
 
 
 def random_network(seed: int, *, side: int = 20) -> bytes:
-    """Return a network of two to twelve operators of every kind, of odd sizes, without values.
+    """Return a network of two to twelve operators, of odd sizes, without values.
 
+    From seed `ALL_KINDS` on it may have every operator of ``docs/networks.md``.
     ``side``: the image has fewer rows and columns.
     """
     rng = np.random.default_rng(seed)
@@ -56,7 +60,7 @@ def random_network(seed: int, *, side: int = 20) -> bytes:
     sizes = {images[0]: (height, width)}
     for number in range(int(rng.integers(2, 12))):
         source = images[-1] if rng.random() < 0.7 else images[int(rng.integers(len(images)))]
-        made = _grow(net, rng, source, images, sizes, f"op{number}")
+        made = _grow(net, rng, source, images, sizes, f"op{number}", every=seed >= ALL_KINDS and number > 0)
         images.append(made)
     used = {name for node in net.nodes for name in node.input}
     ends = [name for name in images[1:] if name not in used]
@@ -79,12 +83,17 @@ def _grow(
     images: list[str],
     sizes: dict[str, tuple[int, int]],
     name: str,
+    *,
+    every: bool,
 ) -> str:
     """Add an operator, and return its result."""
     size = sizes[source]
-    kind = rng.choice(
-        ["conv", "conv", "conv", "grouped", "depthwise", "pool", "mean", "pair", "concat", "table"]
-    )
+    kinds = ["conv", "conv", "conv", "grouped", "depthwise", "pool", "mean", "pair", "concat", "table"]
+    kind = rng.choice([*kinds, "gate", "clip", "function"] if every else kinds)
+    if kind in ("gate", "clip", "function"):
+        made = _further(net, rng, str(kind), source, name)
+        sizes[made] = size
+        return made
     alike = [each for each in images if sizes[each] == size and each != source]
     if kind in ("conv", "grouped", "depthwise"):
         kernel = (int(rng.integers(1, min(4, size[0] + 1))), int(rng.integers(1, min(4, size[1] + 1))))
@@ -129,6 +138,27 @@ def _grow(
         made = net.add(op, source, name=name)
     sizes[made] = size
     return made
+
+
+def _further(net: Builder, rng: np.random.Generator, kind: str, source: str, name: str) -> str:
+    """Add an operator that a network below `ALL_KINDS` does not have; its result has the source's size."""
+    if kind == "gate":
+        mean = f"{name}.mean"
+        if rng.random() < 0.5:
+            axes = net.constant([2, 3], TensorProto.INT64)
+            mean = net.add("ReduceMean", source, axes, name=mean, keepdims=1)
+        else:
+            mean = net.add("GlobalAveragePool", source, name=mean)
+        if rng.random() < 0.5:
+            mean = net.conv(mean, net.width[source], name=f"{name}.conv")
+        return net.add(
+            str(rng.choice(["Mul", "Add"])), source, net.add("Sigmoid", mean, name=f"{name}.gate"), name=name
+        )
+    if kind == "clip":
+        bounds = (net.scalar(float(-rng.random())), net.scalar(float(0.2 + rng.random())))
+        return net.add("Clip", source, *bounds, name=name)
+    functions = ["Elu", "Gelu", "Erf", "Exp", "Abs", "Neg", "Softplus"]
+    return net.add(str(rng.choice(functions)), source, name=name)
 
 
 def _after(size: tuple[int, int], spans: list[int], strides: list[int], pads: list[int]) -> tuple[int, int]:

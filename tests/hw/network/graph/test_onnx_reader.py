@@ -6,7 +6,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from hw.errors import InputError
-from hw.network.graph.network import Convolution
+from hw.network.graph.network import AveragePool, Convolution, Table
 from hw.network.graph.onnx_reader import read_network
 from tests.support.networks.builder import Builder
 from tests.support.networks.quantized import drawn, quantized
@@ -149,3 +149,34 @@ def test_a_scale_that_is_computed_is_refused():
 
     with pytest.raises(InputError, match="scale or zero point scale is no constant"):
         read_network(changed(change))
+
+
+@pytest.mark.parametrize("axes", [[2, 3], [-1, -2]])
+def test_a_mean_takes_its_axes_as_an_operand(axes):
+    net = Builder("mean")
+    x = net.conv(net.input("image", 1, 3, 5, 4), 6, name="first")
+    mean = net.add("ReduceMean", x, net.constant(axes, TensorProto.INT64), name="mean", keepdims=0)
+    net.output(net.dense(mean, 5, name="classes"))
+    network = read_network(quantized(net.model()))
+    (pool,) = (each for each in network.operators if isinstance(each, AveragePool))
+    assert pool.window.kernel == (5, 4)
+
+
+def test_results_beyond_float32_are_clamped():
+    """exp(89) is infinite in float32."""
+    net = Builder("large")
+    x = net.conv(net.input("image", 1, 3, 5, 4), 6, name="first")
+    net.output(net.add("Exp", x, name="exp"))
+    model = onnx.load_model_from_string(quantized(net.model()))
+    scale = next(
+        node.input[1]
+        for node in model.graph.node
+        if node.op_type == "QuantizeLinear" and "first" in node.input[0]
+    )
+    for tensor in model.graph.initializer:
+        if tensor.name == scale:
+            tensor.CopyFrom(numpy_helper.from_array(np.float32(1.0), tensor.name))
+    network = read_network(model.SerializeToString())
+    (table,) = (each for each in network.operators if isinstance(each, Table))
+    assert table.results[-1] == 127
+    assert (np.diff(table.results.astype(int)) >= 0).all()
