@@ -12,6 +12,7 @@ from sim.engines.network.compare.published import DPU
 from sim.engines.network.compare.suite import run_compare
 from sim.golden.network import execute
 from tests.sim.engines.network.test_signals import one, small
+from tests.support.command_line import call
 from tests.support.networks.quantized import quantize, samples
 
 
@@ -48,15 +49,16 @@ def test_figures_of_models(folder, tmp_path, capsys):
     assert "DPU" in (tmp_path / "compare.html").read_text()
 
 
-def test_signals_and_a_reference(folder, tmp_path, capsys):
-    models, given = [folder / "small.onnx"], {"tensors": folder / "in.npz"}
-    same = {"exact": folder / "float.onnx", "reference": folder / "same.npz"}
-    assert run_compare(models, "u55c", None, tmp_path, **given, **same)
-    assert "No tensor differs" in capsys.readouterr().out
+def test_signals_and_a_reference(folder, tmp_path):
+    def compared(*words, status=0):
+        words = ("--input", folder / "in.npz", *words, "-o", tmp_path)
+        return call("compare", "network", folder / "small.onnx", *words, status=status).stdout
+
+    same = compared("--float", folder / "float.onnx", "--reference", folder / "same.npz")
+    assert "No tensor differs" in same
     document = json.loads((tmp_path / "compare.json").read_text())
     assert [each["kind"] for each in document["signals"]] == ["conv", "conv", "add", "conv"]
-    assert not run_compare(models, "u55c", None, tmp_path, **given, reference=folder / "other.npz")
-    assert "First difference" in capsys.readouterr().out
+    assert "First difference" in compared("--reference", folder / "other.npz", status=1)
 
 
 @pytest.mark.parametrize(
