@@ -107,14 +107,3 @@ def test_every_table_of_both_units(stall):
         CONFIG,
         stall=stall,
     )
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("seed", range(4))
-def test_networks_one_after_another(seed):
-    """A launch keeps nothing of those before: networks that fit, and some that spill."""
-    sizes = (12288, CONFIG.scratchpad_bytes)
-    launches = [
-        launch(random_network(2 * seed + n), CONFIG, scratchpad_bytes=size) for n, size in enumerate(sizes)
-    ]
-    play([*launches, replace(launches[0], idle=1)], CONFIG, stall=0.3, seed=seed)
