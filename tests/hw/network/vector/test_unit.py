@@ -36,7 +36,7 @@ def test_programs_equal_the_golden_model(lanes, stall, seed):
     assert not len(wrong), f"{len(wrong)} bytes differ, the first at granule and byte {wrong[0]}"
     assert found.busy == sum(found.cycles) - len(kinds)
     # Without stalls only the first words are waited for.
-    assert (found.waits_read > 20 * len(kinds)) == (stall > 0)
+    assert stall or found.waits_read <= 20 * len(kinds)
 
 
 def test_stalls_have_a_cause():
