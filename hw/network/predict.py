@@ -29,7 +29,7 @@ def predict(workload: NetworkProgram, config: NetworkConfig, board: Board) -> Pr
         "cycles_stall_read": played.total(Bound.READS),
         "cycles_stall_pixels": sum(each.first for each in matrix),
         "cycles_stall_weights": played.total(Bound.WEIGHTS),
-        "cycles_stall_room": 0,
+        "cycles_stall_room": sum(each.room for each in matrix),
         "cycles_stall_vector_read": sum(each.first for each in vector),
         "cycles_stall_vector_write": 0,
         "cycles_stall_drain": played.drain_cycles,

@@ -37,6 +37,10 @@ TAPS_CYCLES, TAPS_PAUSE = TapStore.LATENCY, 2
 PIXEL_CYCLES = PixelFeed.LATENCY
 #: Cycles by which a word that is not read, as all of it is outside of the image, comes earlier.
 UNREAD_CYCLES = ScratchpadSlice.REQUEST_LATENCY + ScratchpadSlice.RESPONSE_LATENCY - Fifo.LATENCY - 1
+#: From a grant to the word at the array, or at the drain: response, port, the feed's queue.
+RESPONSE_CYCLES = ScratchpadSlice.RESPONSE_LATENCY + GranuleReader.RESPONSE_LATENCY
+#: From a residual's first grant to the feeds' first one: the drain walks 3 cycles after its command.
+RESIDUAL_LEAD = PIXEL_CYCLES - Skid.LATENCY - GranuleReader.LATENCY - 3
 #: From the vector unit's first request to its word.
 FIRST_WORD_CYCLES = GranuleReader.LATENCY + 2
 #: From the count of the last transfer to done.

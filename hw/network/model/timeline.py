@@ -15,9 +15,10 @@ from hw.lib.skid import Skid
 from hw.network.commands import MatrixCommand, VectorKind
 from hw.network.config import WORD_BYTES, NetworkConfig
 from hw.network.matrix.array import MatrixArray
-from hw.network.matrix.feed_command import TABLE_ENTRIES
+from hw.network.matrix.drain import RESULTS
+from hw.network.matrix.feed_command import MOST_STEPS, TABLE_ENTRIES
 from hw.network.matrix.layouts import PARAMETER_BEATS
-from hw.network.matrix.timing import HELD_TABLE_CYCLES, NEW_TABLE_CYCLES, steps_of_blocks
+from hw.network.matrix.timing import HELD_TABLE_CYCLES, NEW_TABLE_CYCLES, TAKE_CYCLES, steps_of_blocks
 from hw.network.model.image import ImageSize, image_size
 from hw.network.model.latency import (
     DRAINED_CYCLES,
@@ -27,6 +28,8 @@ from hw.network.model.latency import (
     PIXEL_CYCLES,
     READS_CYCLES,
     RECORD_CYCLES,
+    RESIDUAL_LEAD,
+    RESPONSE_CYCLES,
     ROWS_CYCLES,
     SLOT_CYCLES,
     TAPS_CYCLES,
@@ -36,11 +39,16 @@ from hw.network.model.latency import (
     drain_cycles,
 )
 from hw.network.model.memory import MemoryModel
+from hw.network.model.residual import ReadTiming, ResidualCommand, residual_waits
 from hw.network.model.transfers import Transfers
-from hw.network.model.weights import PacketTiming, stream, sweep
+from hw.network.model.weights import ADOPTED, PacketTiming, stream, sweep
 from hw.network.program.image import first_words
 from hw.network.program.program import NetworkProgram, Step
+from hw.network.scratchpad.response import READS_AHEAD
 from hw.network.vector.timing import cycles
+
+#: Most k tiles of a command whose residual may lack banks: others read it in a fraction of the cycles.
+_RESIDUAL_TAPS = 3
 
 
 class Bound(enum.StrEnum):
@@ -48,6 +56,7 @@ class Bound(enum.StrEnum):
 
     ARRAY = "array"  #: Steps of the array.
     WEIGHTS = "weights"  #: The array waits for the next packet.
+    RESIDUAL = "residual"  #: Results wait for their residual, and the array for room.
     VECTOR = "vector"  #: Steps of the vector unit.
     WRITES = "writes"  #: Transfers to memory whose places the step takes over.
     READS = "reads"  #: Transfers from memory that it reads.
@@ -62,6 +71,7 @@ class StepTime:
     begin: int  #: First cycle, from the launch's start on.
     end: int  #: The cycle in which its last result is in the scratchpad.
     spent: Mapping[Bound, int]  #: All of its cycles.
+    room: int = 0  #: Of the residual's: cycles in which the array waits for room.
     first: int  #: Of the pipeline's: cycles in which the unit waits for its first pixel or word.
 
     @property
@@ -183,7 +193,9 @@ class _Launch:
     def _matrix(
         self, step: Step, made: MatrixCommand, begin: int, command: int, waits: dict[Bound, int]
     ) -> StepTime:
-        if made.table >= 0:
+        if made.table < 0:
+            command += TAKE_CYCLES
+        else:
             command += HELD_TABLE_CYCLES if self._table == made.table else NEW_TABLE_CYCLES
             self._table = made.table
         pixels = max(command, self._tap_rows(made.taps)) + PIXEL_CYCLES
@@ -199,11 +211,53 @@ class _Launch:
             self._weights,
         )
         self._taps[-1] = made.taps, last - blocks[-1]
-        end = last + drain_cycles(self._config)
+        late_step, late = self._residual(made)
+        last += late_step
+        self._weights.now[ADOPTED] += late_step
+        end = last + drain_cycles(self._config) + late - late_step
         busy = sum(blocks) * made.taps * made.column_tiles
-        spent = waits | {Bound.ARRAY: busy, Bound.WEIGHTS: waited}
+        spent = waits | {Bound.ARRAY: busy, Bound.WEIGHTS: waited, Bound.RESIDUAL: late}
         spent[Bound.PIPELINE] = end - begin + 1 - sum(spent.values())
-        return StepTime(step=step, begin=begin, end=end, spent=spent, first=pixels - command - 1)
+        first = pixels - command - 1
+        return StepTime(step=step, begin=begin, end=end, spent=spent, first=first, room=late_step)
+
+    def _residual(self, made: MatrixCommand) -> tuple[int, int]:
+        """Return the cycles by which a command's last step and last result are late for its residual."""
+        if made.residual is None or made.taps > _RESIDUAL_TAPS:
+            return 0, 0
+        taps = self._program.taps[made.first_tap :][: made.taps]
+        rows = [(tap.offset, tap.row, *tap.columns, *map(int, tap.valid)) for tap in taps]
+        feeds, source, bounds = 1 + made.halves, made.source, made.bounds
+        command = ResidualCommand(
+            steps=sum(steps_of_blocks(made)),
+            block_steps=MOST_STEPS,
+            feeds=feeds,
+            n_tiles=made.column_tiles,
+            columns=made.columns,
+            base=source.base,
+            across=source.across,
+            down=source.down,
+            group_step=made.group_step,
+            height=bounds.height,
+            width=bounds.width,
+            stride_y=bounds.stride_y,
+            stride_x=bounds.stride_x,
+            residual_base=made.residual.base,
+            residual_pitch=feeds * made.residual.across,
+            residual_granules=self._config.columns // 16,
+        )
+        shape = self._config.shape
+        timing = ReadTiming(
+            banks=shape.banks,
+            words=shape.words,
+            ahead=READS_AHEAD,
+            response_cycles=RESPONSE_CYCLES,
+            result_cycles=MatrixArray.latency(self._config.matrix) + 1,
+            results=RESULTS,
+            lead=RESIDUAL_LEAD,
+        )
+        found = residual_waits(command, np.array(rows, np.int64), timing)
+        return max(0, int(found[0])), max(0, int(found[1]))
 
     def _begins_outside(self, made: MatrixCommand) -> bool:
         """Tell whether the first word of each feed has no granule in the image."""

@@ -59,7 +59,7 @@ class WeightState(NamedTuple):
     now: Integers
 
 
-_WORDS, _ASKED, _TAKEN, _ADOPTED, _KIND, _KIND_BEFORE = range(6)
+_WORDS, _ASKED, _TAKEN, ADOPTED, _KIND, _KIND_BEFORE = range(6)
 _FREE, _BUS, _REFRESH = range(3)
 #: Of ``now``.
 STATE = 6
@@ -127,9 +127,9 @@ def _load(
                 left = max(left, state.stepped[(word - timing.behind_words) % RING])
             state.left[word % RING] = left
             now[_WORDS] += 1
-        taken = max(stepped + 1, now[_TAKEN] + 1, now[_ADOPTED] + 1)
-        if beat >= plain and now[_ADOPTED] >= 0:
-            taken = max(taken, now[_ADOPTED] + timing.parameters_wait)
+        taken = max(stepped + 1, now[_TAKEN] + 1, now[ADOPTED] + 1)
+        if beat >= plain and now[ADOPTED] >= 0:
+            taken = max(taken, now[ADOPTED] + timing.parameters_wait)
         now[_TAKEN] = taken
     return int(now[_TAKEN]) + 1
 
@@ -167,7 +167,7 @@ def sweep(
             number += beats * timing.lines
             waits += max(0, loaded - at)
             at = max(at, loaded)
-            now[_ADOPTED] = at
+            now[ADOPTED] = at
             at = max(at, pixels)
             at += last_steps if block == blocks - 1 else steps
     return at - 1, waits

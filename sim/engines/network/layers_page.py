@@ -25,6 +25,7 @@ _CAUSES = {
     Bound.ARRAY: ("array", BUSY),
     Bound.VECTOR: ("vector unit", "#5f6caf"),
     Bound.WEIGHTS: ("weights", "#e07b39"),
+    Bound.RESIDUAL: ("residual", "#8e5572"),
     Bound.READS: ("transfers from memory", "#c8504b"),
     Bound.WRITES: ("transfers to memory", "#e9b44c"),
     Bound.PIPELINE: ("pipeline", IDLE),

@@ -10,7 +10,7 @@ from hw.network.commands import MatrixCommand
 from hw.network.compile.compile import compile_network
 from hw.network.config import NetworkConfig
 from hw.network.graph.onnx_reader import read_network
-from hw.network.matrix.timing import sweep_cycles
+from hw.network.matrix.timing import TAKE_CYCLES, sweep_cycles
 from hw.network.model.latency import PIXEL_CYCLES, drain_cycles
 from hw.network.model.layers import layers_of
 from hw.network.model.memory import MemoryModel
@@ -79,7 +79,7 @@ def test_each_layer_has_its_bound(program):
         assert isinstance(made.step.command, MatrixCommand)
         waits = made.spent[Bound.READS] + made.spent[Bound.WRITES]
         swept = sweep_cycles(made.step.command, CONFIG.matrix)
-        assert made.cycles - waits == 2 + PIXEL_CYCLES + swept - 1 + drain_cycles(CONFIG) + 1
+        assert made.cycles - waits == 2 + TAKE_CYCLES + PIXEL_CYCLES + swept - 1 + drain_cycles(CONFIG) + 1
 
 
 def test_weights_take_as_long_as_their_memory(program):
