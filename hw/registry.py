@@ -12,12 +12,14 @@ from hw.errors import InputError
 if TYPE_CHECKING:
     from hw.engine import Engine
 
-#: Engine name -> "module:class".  Loaded on use: an import error of one engine stays its own.
+#: Engine name -> "module:class", in the order of the demo: the simulator of the next engine is built while
+#: one runs, the longest to build during the longest run.
+#: Loaded on use: an import error of one engine stays its own.
 ENGINES: dict[str, str] = {
     "attention": "hw.attention.engine:AttentionEngine",
     "conv": "hw.conv.engine:ConvEngine",
-    "network": "hw.network.engine:NetworkEngine",
     "oram": "hw.oram.engine:OramEngine",
+    "network": "hw.network.engine:NetworkEngine",
     "scheduler": "hw.scheduler.engine:SchedulerEngine",
 }
 

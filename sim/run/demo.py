@@ -44,7 +44,7 @@ def demo(
     a demo lacks a tool; the message says how to get it.
     """
     console = console or default_console()
-    names = list(engines or sorted(ENGINES))
+    names = list(engines or ENGINES)
     on = load_board(board)
     for name in names:
         find_engine(name)  # an unknown name is refused before any work
