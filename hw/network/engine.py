@@ -12,10 +12,10 @@ from hw.lib.place import Placer
 from hw.network.config import NetworkConfig
 from hw.network.kernel.arguments import argument_table, weight_ports
 from hw.network.kernel.body import NetworkBody
-from hw.network.predict import predict
 from hw.network.program.program import NetworkProgram
 from hw.network.regions import regions
 from hw.network.resources import estimate
+from hw.prediction import Prediction
 
 #: Shapes tried for a board, largest first; the first that fits is the default.
 _DEFAULTS = (
@@ -82,4 +82,9 @@ class NetworkEngine(Engine[NetworkConfig, NetworkProgram]):
         """Return the ports of weights."""
         return tuple(weight_ports(config))
 
-    predict = staticmethod(predict)
+    def predict(self, workload: NetworkProgram, config: NetworkConfig, board: Board) -> Prediction:
+        """See `hw.network.predict.predict`."""
+        # Imported here: listing engines, or running another one, must not load Numba.
+        from hw.network.predict import predict
+
+        return predict(workload, config, board)

@@ -43,7 +43,8 @@ class InputCommand(typer.core.TyperCommand):
         An option that only another engine has is added, so that it is refused by the reason.
         """
         engines = known_engines()
-        named = [name for arg in args if (name := engine_of(arg)) in engines]
+        named = [arg for arg in args if arg in engines]
+        named = named or [name for arg in args if (name := engine_of(arg)) in engines]
         found = self._options(named or engines)
         known = {*found, "help", *(text[2:] for parameter in self.params for text in parameter.opts)}
         asked = {arg.partition("=")[0][2:] for arg in args if arg.startswith("--")}

@@ -6,28 +6,31 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hw.board import Board, load_board
 from hw.errors import InputError
 from hw.launch import Buffer, Buffers, Int8, Launch, Tensor, Tensors
-from hw.network.compile.compile import compile_network
 from hw.network.config import NetworkConfig
 from hw.network.driver.region import read_outputs, region_of, unwritten
 from hw.network.driver.tensors import element_type, model_inputs, real_outputs, stored_inputs
 from hw.network.driver.weights import weight_buffers
 from hw.network.graph.network import Network
-from hw.network.graph.onnx_reader import read_network
 from hw.network.program.image import RECORD_BYTES, encode
 from hw.network.program.lower import program_of
 from hw.network.program.program import NetworkProgram
-from sim.engines.network.build_folder import BOARD, Build, is_build, read_build, read_record
 from sim.engines.network.default import default_network
 from sim.golden.network import execute
 from sim.run.adapter import UNWRITTEN, BuildFolder, Case, Demo, EngineAdapter
 from sim.run.files import TENSOR_FILE, InputFile
+
+if TYPE_CHECKING:
+    from sim.engines.network.build_folder import Build
+
+# What reads ONNX or plans is imported where it is used: without the planner's packages, launches of other
+# engines have this engine's options.
 
 #: Name of the array that holds a `hw.network.graph.network.Network`, an array of no dimension.
 MODEL = "(model)"
@@ -73,19 +76,21 @@ class NetworkAdapter(EngineAdapter):
             option="model",
             suffix=".onnx",
             help="Quantized model to run, .onnx (network).",
-            read=lambda path, config, seed: {MODEL: np.array(read_network(path), object)},
+            read=lambda path, config, seed: _model(path),
         ),
         InputFile(
             option="build",
             suffix="",
             help="Folder of `loomwork compile` (network).",
-            read=lambda path, config, seed: {BUILD: np.array(read_build(path), object)},
+            read=lambda path, config, seed: _build(path),
             folder=True,
         ),
     )
 
     def find_build(self, path: Path) -> BuildFolder | None:
         """Read the record of a build folder; see `EngineAdapter.find_build`."""
+        from sim.engines.network.build_folder import BOARD, is_build, read_record
+
         if not is_build(path):
             return None
         record, board_file = read_record(path), path / BOARD
@@ -174,6 +179,8 @@ def network_job(
 
     ``scratchpad_bytes``: that the plan has, all by default. ``options``: further ones of the planner.
     """
+    from hw.network.compile.compile import compile_network
+
     compiled = compile_network(
         network,
         scratchpad_bytes=scratchpad_bytes or config.scratchpad_bytes,
@@ -183,6 +190,18 @@ def network_job(
         **options,
     )
     return NetworkJob(network=network, program=program_of(compiled), inputs=inputs)
+
+
+def _model(path: Path) -> dict[str, Tensor]:
+    from hw.network.graph.onnx_reader import read_network
+
+    return {MODEL: np.array(read_network(path), object)}
+
+
+def _build(path: Path) -> dict[str, Tensor]:
+    from sim.engines.network.build_folder import read_build
+
+    return {BUILD: np.array(read_build(path), object)}
 
 
 def _drawn(network: Network, seed: int) -> dict[str, Tensor]:

@@ -23,7 +23,9 @@ def run(*words):
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("words", [("engines",), ("boards",), ("plan", "--help"), ("schema", "scheduler")])
+@pytest.mark.parametrize(
+    "words", [("engines",), ("boards",), ("plan", "--help"), ("schema", "scheduler"), ("schema", "network")]
+)
 def test_what_needs_no_planner_works_without(words):
     done = run(*words)
     assert done.returncode == 0, done.stderr
