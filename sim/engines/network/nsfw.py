@@ -85,8 +85,9 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "open_nsfw.onnx").write_bytes(model)
     samples = np.concatenate([network_input(name) for name in CALIBRATION])
-    np.savez_compressed(folder / "samples.npz", **{INPUT: samples})
-    np.savez_compressed(folder / "photograph.npz", **{INPUT: network_input(PHOTOGRAPHS[0])})
+    np.savez_compressed(folder / "samples.npz", allow_pickle=False, **{INPUT: samples})
+    photograph = network_input(PHOTOGRAPHS[0])
+    np.savez_compressed(folder / "photograph.npz", allow_pickle=False, **{INPUT: photograph})
 
 
 if __name__ == "__main__":
