@@ -4,6 +4,7 @@
 * A concat joins the operators that make its operands; each writes its channels.  An operand with other
   readers is copied.
 * A value whose channels lie apart is packed where an operator needs them in order.
+* A value of one channel is copied to all channels where an operator needs it for all.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hw.network.compile.form import GRANULE, Form, fold_of
 from hw.network.graph.integers import SUM_FRACTION_BITS, add_factors
@@ -93,7 +95,6 @@ class _Joiner:
         self._steps: list[Step] = []
         #: Works that wait for the step of a concat, by the value they make.
         self._held: dict[str, tuple[Work, ...]] = {}
-        self._packed: dict[str, str] = {}
         #: The sum that each convolution joins, by the convolution's output.
         self._sums: dict[str, Sum] = {}
         #: The table that each result of a convolution, or of its sum, passes.
@@ -181,9 +182,12 @@ class _Joiner:
                     convolution = self._made_by[name]
                     return Work(operator=convolution, sum=operator, residual=self._in_order(residual))
         if isinstance(operator, (Sum, Product)):
-            forms = [self._forms[name].positions for name in operator.inputs]
+            channels = self._values[operator.output].shape[2]
+            names = [self._spread(name, channels) for name in operator.inputs]
+            forms = [self._forms[name].positions for name in names]
             if forms[0] != forms[1]:
-                operator = replace(operator, inputs=tuple(map(self._in_order, operator.inputs)))
+                names = list(map(self._in_order, names))
+            operator = replace(operator, inputs=tuple(names))
         if isinstance(operator, Softmax):
             operator = replace(operator, inputs=(self._in_order(operator.inputs[0]),))
         return Work(operator=operator)
@@ -199,23 +203,31 @@ class _Joiner:
         """Return a value, or its copy with the channels in order: a convolution by the unit matrix."""
         if self._forms[name].is_plain:
             return name
-        if name not in self._packed:
-            value = self._values[name]
-            channels = value.shape[2]
-            packed = replace(value, name=f"{name}:packed")
-            self._values[packed.name] = packed
-            self._forms[packed.name] = Form.plain(value.shape)
-            copy = Convolution(
-                name=packed.name,
+        return self._copied(name, f"{name}:packed", np.eye(self._values[name].shape[2], dtype=np.int8))
+
+    def _spread(self, name: str, channels: int) -> str:
+        """Return a value, or the copy of its one channel to all: a convolution by ones."""
+        if self._values[name].shape[2] == channels:
+            return name
+        return self._copied(name, f"{name}:{channels}", np.ones((1, channels), np.int8))
+
+    def _copied(self, name: str, copy: str, matrix: NDArray[np.int8]) -> str:
+        """Return the value ``copy``, whose channels are those of another by a matrix of zeros and ones."""
+        if copy not in self._values:
+            value, channels = self._values[name], matrix.shape[1]
+            shape = (*value.shape[:2], channels)
+            self._values[copy] = replace(value, name=copy, shape=shape)
+            self._forms[copy] = Form.plain(shape)
+            convolution = Convolution(
+                name=copy,
                 inputs=(name,),
-                output=packed.name,
-                weights=np.eye(channels, dtype=np.int8)[None, None],
+                output=copy,
+                weights=matrix[None, None],
                 bias=np.zeros(channels, np.int32),
                 weight_scales=np.ones(channels, np.float32),
             )
-            self._add(packed.name, (Work(operator=copy),))
-            self._packed[name] = packed.name
-        return self._packed[name]
+            self._add(copy, (Work(operator=convolution),))
+        return copy
 
     def _concat(self, operator: Concat) -> None:
         """Make the step of a concat, or leave its parts to the concat that reads it."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hw.errors import InputError
 from hw.launch import Int8, Tensors
 from hw.network.graph.network import ModelTensor, Network, Value
-from hw.network.graph.refs import NHWC, quantize
+from hw.network.graph.refs import NHWC, VECTOR, quantize
 
 
 def model_inputs(network: Network) -> tuple[ModelTensor, ...]:
@@ -101,7 +101,9 @@ def _axes(tensor: ModelTensor) -> list[int]:
 
 
 def _to_hwc(array: Int8, tensor: ModelTensor) -> Int8:
-    """Return an array of the model's shape with the channels last."""
+    """Return an array of the model's shape with the channels last; a vector's elements keep their order."""
+    if tensor.order == VECTOR:
+        return array
     return array.transpose(0, *_axes(tensor))
 
 

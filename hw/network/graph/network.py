@@ -99,14 +99,14 @@ class Convolution(Operator):
 
 @dataclass(frozen=True, kw_only=True)
 class Sum(Operator):
-    """The sum of two values of one shape."""
+    """The sum of two values; the second may have one pixel for all, either one channel."""
 
     kind = "add"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Product(Operator):
-    """The product of two values; the second may have one pixel, or one channel, for all."""
+    """The product of two values; the second may have one pixel for all, either one channel."""
 
     kind = "mul"
 

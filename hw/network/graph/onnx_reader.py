@@ -16,10 +16,9 @@ import onnx
 from hw.errors import InputError
 from hw.network.graph.instead import advice
 from hw.network.graph.network import KINDS, ModelTensor, Network, Operator, Table, Value
-from hw.network.graph.plain import PLAIN, Call, UnsupportedError, bounds, hwc, view
+from hw.network.graph.plain import COMPUTED_BIAS, PLAIN, Call, bounds
 from hw.network.graph.refs import (
     NCHW,
-    NHWC,
     VECTOR,
     Array,
     Constant,
@@ -31,6 +30,7 @@ from hw.network.graph.refs import (
     whole_scale,
 )
 from hw.network.graph.unary import UNARY
+from hw.network.graph.views import UnsupportedError, attributes_of, hwc, order_of_input, view
 from hw.scheduler.graph.importers.onnx_file import read_model
 from hw.scheduler.graph.importers.onnx_input_shapes import InputShapes
 from hw.scheduler.graph.importers.onnx_learned import Learned
@@ -116,7 +116,7 @@ class _Reader:
         #: The model's input behind each of them.
         self._roots = {name: name for name in self._floats}
         for name in self._floats:
-            self._floats[name] = self._order_of_input(name)
+            self._floats[name] = order_of_input(name, len(learned.shapes.get(name) or ()), learned.nodes)
         for node in learned.nodes:
             if self._lost.intersection(node.input):
                 self._lost.update(node.output)
@@ -131,17 +131,23 @@ class _Reader:
 
     def network(self, name: str) -> Network:
         """Return the network of the operators that its outputs depend on."""
-        outputs = []
+        outputs, made = [], {each.output for each in self._operators}
+        unmade = ""
         for value in self._graph.output:
             ref = self._refs.get(value.name)
             if isinstance(ref, Pending):
                 self._refused[ref.node] = "its result is not quantized"
-            elif isinstance(ref, (Stored, Real)):
+            elif isinstance(ref, (Stored, Real)) and ref.value in made:
                 outputs.append(self._model_tensor(value.name, ref))
+            elif value.name not in self._lost:
+                unmade = value.name
         if self._refused:
             found = "; ".join(f"{node} ({why})" for node, why in self._refused.items())
             legal = "quantized and supported, as docs/networks.md lists them"
             raise InputError("operators", found, legal, where=self._where)
+        if unmade:
+            legal = "made by an operator, and this is an input or a constant"
+            raise InputError("output of the model", unmade, legal, where=self._where)
         wanted, kept = {each.value for each in outputs}, []
         for operator in reversed(self._operators):
             if operator.output in wanted:
@@ -164,30 +170,13 @@ class _Reader:
             name=name, value=ref.value, shape=shape, order=ref.order, real=isinstance(ref, Real)
         )
 
-    def _order_of_input(self, name: str) -> str:
-        """Return the order of an input's dimensions: NHWC where a Transpose makes it NCHW."""
-        rank = len(self._learned.shapes.get(name) or ())
-        if rank != 4:
-            return VECTOR
-        names = {name}
-        for node in self._learned.nodes:
-            if not names.intersection(node.input[:1]):
-                continue
-            if node.op_type == "Transpose" and tuple(Call.attributes_of(node)["perm"]) == (0, 3, 1, 2):
-                return NHWC
-            if node.op_type in ("QuantizeLinear", "DequantizeLinear", "Identity"):
-                names.update(node.output)
-        return NCHW
-
     def _is_constant(self, node: onnx.NodeProto) -> bool:
         return all(name in self._learned.constants for name in node.output if name)
 
     def _read(self, node: onnx.NodeProto) -> None:
         kind, output = node.op_type, node.output[0]
         if kind == "DequantizeLinear":
-            self._refs[output] = self._real(
-                *(*node.input, "")[:3], axis=Call.attributes_of(node).get("axis", 1)
-            )
+            self._refs[output] = self._real(*(*node.input, "")[:3], axis=attributes_of(node).get("axis", 1))
         elif kind == "QuantizeLinear":
             self._quantize(node.input[0], output, node.input[1:3])
         elif kind in _QLINEAR:
@@ -197,7 +186,9 @@ class _Reader:
                 for first in firsts
             ]
             if bare is not None and len(node.input) > bare and node.input[bare]:
-                operands.append(self._learned.constants.get(node.input[bare]))
+                if node.input[bare] not in self._learned.constants:
+                    raise UnsupportedError(COMPUTED_BIAS)
+                operands.append(self._learned.constants[node.input[bare]])
             self._refs[output] = self._plain(plain, node, operands)
             self._quantize(output, output, node.input[result : result + 2])
         elif kind == "QLinearConcat":
@@ -231,9 +222,15 @@ class _Reader:
             kept = self._plain(kind, node, [Real(value=first.value, order=first.order)])
             self._close(kept, output, self._values[first.value])
         elif isinstance(first, Pending) and kind in ("Relu", "Clip"):
-            low, high = bounds(node, self._learned.constants)
-            self._refs[output] = replace(first, low=max(first.low, low), high=min(first.high, high))
+            ends = bounds(node, self._learned.constants)
+            low, high = (float(np.clip(each, *ends)) for each in (first.low, first.high))
+            self._refs[output] = replace(first, low=low, high=high)
         else:
+            for name in node.input:
+                if name in self._floats and name not in self._refs:
+                    raise UnsupportedError(
+                        f"its operand {name} is an input of the model that is not quantized"
+                    )
             operands = [self._refs.get(name, self._learned.constants.get(name)) for name in node.input]
             self._refs[output] = self._plain(kind, node, operands)
 
@@ -251,9 +248,15 @@ class _Reader:
             values=self._values,
             constants=self._learned.constants,
             output=self._learned.shapes[node.output[0]],
+            opset=self._opset(node),
             constant=self._constant_value,
         )
         return (PLAIN.get(kind) or UNARY[kind])(call)
+
+    def _opset(self, node: onnx.NodeProto) -> int:
+        """Return the version of the operator set whose rule a node follows."""
+        stated = attributes_of(node).get("opset")  # of QLinearSoftmax
+        return int(stated or self._learned.opsets.get(node.output[0], self._learned.opset))
 
     def _scale(self, names: Sequence[str]) -> tuple[Array, Array]:
         """Return scales and zero points by the names of their tensors; without the second, uint8 zeros."""
@@ -297,7 +300,8 @@ class _Reader:
         ref = self._refs[source]
         if isinstance(ref, Real):
             before = self._values[ref.value]
-            if (before.scale, before.zero) == (factor, point - 128 * unsigned):
+            same = (before.scale, before.zero, before.unsigned)
+            if same == (factor, point - 128 * unsigned, unsigned):
                 self._refs[output] = Stored(value=ref.value, order=ref.order)
                 return
             ref = Pending(
@@ -320,6 +324,11 @@ class _Reader:
     ) -> None:
         """Add a value for an input of the model, or a view of one: real numbers, or integers."""
         name = ref.value
+        root = self._roots[source]
+        order = self._floats[root]
+        if ref.order == order[1:]:  # the image flattened as it is: a vector from the first element on
+            ref = replace(ref, order=VECTOR)
+            order = VECTOR
         self._values[name] = Value(
             name=name,
             shape=hwc(self._learned.shapes[source], ref.order),
@@ -327,8 +336,6 @@ class _Reader:
             zero=zero - 128 * unsigned,
             unsigned=unsigned,
         )
-        root = self._roots[source]
-        order = self._floats[root]
         self._inputs.append(replace(self._model_tensor(root, ref), order=order))
         self._refs[name] = Stored(value=name, order=ref.order)
 
@@ -340,25 +347,28 @@ class _Reader:
             fields["results"] = self._table(fields.pop("real"), self._values[ref.inputs[0]], value)
         self._values[output] = value
         inputs = ref.inputs
-        if ref.kind in ("concat", "max_pool"):
+        if ref.kind == "concat":
+            inputs = tuple(self._requantized(name, value, output, low, high) for name in inputs)
+            low, high = -128, 127
+        elif ref.kind == "max_pool":
             inputs = tuple(self._requantized(name, value, output) for name in inputs)
         self._operators.append(
             KINDS[ref.kind](name=ref.node, inputs=inputs, output=output, low=low, high=high, **fields)
         )
         self._refs[output] = Stored(value=output, order=ref.order)
 
-    def _requantized(self, name: str, like: Value, output: str) -> str:
-        """Return a value's name, or that of its copy with the scale of another."""
+    def _requantized(self, name: str, like: Value, output: str, low: int = -128, high: int = 127) -> str:
+        """Return a value's name, or that of its copy with the scale of another, clamped."""
         value = self._values[name]
-        if (value.scale, value.zero) == (like.scale, like.zero):
+        if (value.scale, value.zero, low, high) == (like.scale, like.zero, -128, 127):
             return name
-        copied = replace(like, name=f"{name}:{output}", shape=value.shape)
-        self._values[copied.name] = copied
-        table = self._table(lambda real: real, value, copied)
-        self._operators.append(
-            Table(name=copied.name, inputs=(name,), output=copied.name, function="Requantize", results=table)
-        )
-        return copied.name
+        made = f"{name}:{output}"
+        if made not in self._values:
+            copied = self._values[made] = replace(like, name=made, shape=value.shape)
+            table = self._table(lambda real: real, value, copied)
+            fields = {"function": "Requantize", "results": table, "low": low, "high": high}
+            self._operators.append(Table(name=made, inputs=(name,), output=made, **fields))
+        return made
 
     def _table(self, real: Callable[[Array], Array], before: Value, after: Value) -> Array:
         """Return the results of a function for all 256 stored values."""

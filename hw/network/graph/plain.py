@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper
 
 from hw.network.graph.network import (
     AveragePool,
@@ -32,14 +31,13 @@ from hw.network.graph.refs import (
     Constant,
     Pending,
     Real,
-    order_after,
 )
+from hw.network.graph.views import Shape, UnsupportedError, attributes_of, hwc
 
-Shape = tuple[int, ...]
-
-
-class UnsupportedError(Exception):
-    """An operator, or one of its attributes, that has no counterpart on integers."""
+#: Why a product with a bias that is no constant is refused.
+COMPUTED_BIAS = "its bias is no constant"
+#: First operator set whose Softmax is over one dimension, not over all from one on.
+_SOFTMAX_OVER_ONE = 13
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,17 +49,13 @@ class Call:
     values: Mapping[str, Value]
     constants: Mapping[str, Any]  #: Of the model, by name.
     output: Shape  #: Shape of the first result.
+    opset: int  #: Version of the operator set that the plain operator is of.
     constant: Callable[[Constant, tuple[int, int, int]], str]  #: Makes a constant a value of the network.
-
-    @staticmethod
-    def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
-        """Return the attributes of a node by name."""
-        return {each.name: helper.get_attribute_value(each) for each in node.attribute}
 
     @property
     def attributes(self) -> dict[str, Any]:
         """The node's attributes."""
-        return self.attributes_of(self.node)
+        return attributes_of(self.node)
 
     @property
     def name(self) -> str:
@@ -82,40 +76,11 @@ class Call:
         return Pending(kind=kind, node=self.name, inputs=inputs, order=order, shape=shape, fields=fields)
 
 
-def hwc(shape: Shape, order: str) -> tuple[int, int, int]:
-    """Return height, width and channels of a model's shape; its batch must be 1."""
-    if len(shape) != len(order):
-        raise UnsupportedError(f"shape {shape}: 4 dimensions of an image, or 2 of a vector")
-    if shape[0] != 1:
-        raise UnsupportedError(f"a batch of {shape[0]}: one image a run")
-    by_name = dict(zip(order, shape, strict=True))
-    return by_name.get("H", 1), by_name.get("W", 1), by_name["C"]
-
-
-def view(node: onnx.NodeProto, order: str, before: Shape, after: Shape) -> str:
-    """Return the order of dimensions behind a view."""
-    if node.op_type == "Transpose":
-        permutation = Call.attributes_of(node).get("perm") or tuple(range(len(before)))[::-1]
-        return order_after(order, tuple(permutation), node.name or node.output[0])
-    if before == after:
-        return order
-    if len(after) == 2 and after[0] == 1:
-        if sum(extent > 1 for extent in before) <= 1:
-            return VECTOR
-        if order in (NCHW, NHWC):
-            return FLAT_CHW if order == NCHW else FLAT_HWC
-    if len(after) == 4 and after[0] == 1 and sum(extent > 1 for extent in (*before, *after)) <= 2:
-        return NHWC if after[1] == 1 else NCHW
-    raise UnsupportedError(
-        f"from shape {before} to {after}: only an image to a vector, and back from one pixel"
-    )
-
-
 def bounds(node: onnx.NodeProto, constants: Mapping[str, Any]) -> tuple[float, float]:
     """Return the bounds that a Relu or Clip sets."""
     if node.op_type == "Relu":
         return 0.0, math.inf
-    found = Call.attributes_of(node)
+    found = attributes_of(node)
     ends = [found.get("min", -math.inf), found.get("max", math.inf)]
     for index, name in enumerate(node.input[1:3]):
         if name:
@@ -154,13 +119,29 @@ def _window(call: Call, kernel: Sequence[int], before: tuple[int, int], *, fits:
     )
 
 
-def _weights(operand: Real | Constant | Array | None) -> Constant:
+def _weights(operand: Real | Constant | Array | None, axis: int) -> Constant:
+    """Return quantized weights whose columns lie along ``axis``."""
     if not isinstance(operand, Constant):
         raise UnsupportedError("its weights are not quantized constants")
+    for array in (operand.scales, operand.zeros):
+        if array.size > 1 and (array.ndim > 1 or operand.axis != axis % operand.stored.ndim):
+            raise UnsupportedError("its weights have other scales than one, or one a column")
+    if not (np.isfinite(operand.scales) & (operand.scales >= 0)).all():
+        raise UnsupportedError("a scale of its weights is negative or not finite")
     centered = operand.centered
-    if centered.min() < -128 or centered.max() > 127:
+    if centered.min(initial=0) < -128 or centered.max(initial=0) > 127:
         raise UnsupportedError("its weights less their zero point exceed int8")
     return operand
+
+
+def _check_sums(before: Value, weights: Array, bias: Array) -> None:
+    """Refuse a column whose sum can exceed int32; its last axis is that of the columns."""
+    columns = weights.reshape(-1, weights.shape[-1])
+    up, down = (end(columns, 0).sum(axis=0, dtype=np.int64) for end in (np.maximum, np.minimum))
+    low, high = -128 - before.zero, 127 - before.zero
+    least, most = up * low + down * high + bias, up * high + down * low + bias
+    if least.min(initial=0) < -(2**31) or most.max(initial=0) > 2**31 - 1:
+        raise UnsupportedError("sums with its weights and bias exceed int32")
 
 
 def _bias(call: Call, position: int, units: Array) -> Array:
@@ -169,39 +150,48 @@ def _bias(call: Call, position: int, units: Array) -> Array:
     if operand is None:
         return np.zeros(len(units), np.int32)
     if isinstance(operand, Real):
-        raise UnsupportedError("its bias is computed while it runs")
+        raise UnsupportedError(COMPUTED_BIAS)
     if isinstance(operand, Constant):
         if np.allclose(np.broadcast_to(operand.scales, units.shape), units, rtol=1e-5):
             bias = operand.centered.reshape(-1)
         else:
-            bias = np.rint(operand.real.reshape(-1) / units)
+            bias = _in_units(operand.real, units)
     elif operand.dtype.kind in "iu":  # of a QLinear operator
         bias = np.asarray(operand).reshape(-1)
     else:
-        bias = np.rint(np.asarray(operand, np.float64).reshape(-1) / units)
-    if np.abs(bias.astype(np.float64)).max(initial=0) > 2**31 - 1:
-        raise UnsupportedError("its bias exceeds int32")
+        bias = _in_units(np.asarray(operand, np.float64), units)
+    if not np.abs(bias.astype(np.float64)).max(initial=0) <= 2**31 - 1:
+        raise UnsupportedError("its bias is not finite, or exceeds int32")
     return np.broadcast_to(bias.astype(np.int32), units.shape).copy()
+
+
+def _in_units(real: Array, units: Array) -> Array:
+    """Return real numbers in these units, rounded; 0 stays 0 in units of 0."""
+    found = real.reshape(-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(found == 0, 0, np.rint(found / units))
 
 
 def _conv(call: Call) -> Pending:
     source, before = call.real()
     if source.order != NCHW:
         raise UnsupportedError("its input is no image")
-    constant = _weights(call.operands[1])
+    constant = _weights(call.operands[1], 0)
     weights = constant.centered.astype(np.int8)
     if weights.ndim != 4:
         raise UnsupportedError(f"weights of {weights.ndim} dimensions: 4")
-    scales = np.broadcast_to(constant.scales.astype(np.float32).reshape(-1), weights.shape[:1])
-    units = np.float64(before.scale) * scales.astype(np.float64)
+    weights = weights.transpose(2, 3, 1, 0)
+    scales = np.broadcast_to(constant.scales.astype(np.float32).reshape(-1), weights.shape[3:])
+    bias = _bias(call, 2, np.float64(before.scale) * scales.astype(np.float64))
+    _check_sums(before, weights, bias)
     return call.pending(
         Convolution.kind,
         (source.value,),
         NCHW,
-        weights=weights.transpose(2, 3, 1, 0).copy(),
-        bias=_bias(call, 2, units),
+        weights=weights.copy(),
+        bias=bias,
         weight_scales=scales.copy(),
-        window=_window(call, weights.shape[2:], before.shape[:2], fits=False),
+        window=_window(call, weights.shape[:2], before.shape[:2], fits=False),
         groups=call.attributes.get("group", 1),
     )
 
@@ -210,7 +200,7 @@ def _product(call: Call, *, transposed: bool) -> Pending:
     """Return a product of a vector and a constant matrix, as a convolution over the whole image."""
     source, before = call.real()
     height, width, channels = before.shape
-    constant = _weights(call.operands[1])
+    constant = _weights(call.operands[1], 0 if transposed else -1)
     matrix = constant.centered.astype(np.int8)
     if matrix.ndim != 2 or source.order == NCHW or source.order == NHWC:
         raise UnsupportedError("a product that is no vector times a matrix")
@@ -222,13 +212,14 @@ def _product(call: Call, *, transposed: bool) -> Pending:
     else:
         weights = matrix.reshape(height, width, channels, columns)
     scales = np.broadcast_to(constant.scales.astype(np.float32).reshape(-1), (columns,))
-    units = np.float64(before.scale) * scales.astype(np.float64)
+    bias = _bias(call, 2, np.float64(before.scale) * scales.astype(np.float64))
+    _check_sums(before, weights, bias)
     return call.pending(
         Convolution.kind,
         (source.value,),
         VECTOR,
         weights=weights.copy(),
-        bias=_bias(call, 2, units),
+        bias=bias,
         weight_scales=scales.copy(),
         window=Window(kernel=(height, width)),
     )
@@ -264,13 +255,13 @@ def _pair(kind: str) -> Callable[[Call], Pending]:
                 names.append(call.constant(operand, _constant_shape(operand.stored.shape, order, channels)))
             else:
                 raise UnsupportedError("an operand is not quantized")
-        shapes = [call.values[name].shape for name in names]
-        names.sort(key=lambda name: -call.values[name].elements)
-        pixel = (1, 1, shapes[0][2])
-        if shapes[0] != shapes[1] and pixel not in shapes and (1, 1, 1) not in shapes:
-            raise UnsupportedError(
-                f"shapes {shapes[0]} and {shapes[1]}: equal, or one pixel or element for all"
-            )
+        # The second may have one pixel for all.
+        names.sort(key=lambda name: -np.prod(call.values[name].shape[:2]))
+        first, second = (call.values[name].shape for name in names)
+        if second[:2] not in (first[:2], (1, 1)) or (
+            first[2] != second[2] and 1 not in (first[2], second[2])
+        ):
+            raise UnsupportedError(f"shapes {first} and {second}: equal, or one pixel or one channel for all")
         return call.pending(kind, tuple(names), order)
 
     return rule
@@ -343,11 +334,14 @@ def _concat(call: Call) -> Pending:
 
 
 def _softmax(call: Call) -> Pending:
-    source, _ = call.real()
+    source, before = call.real()
     order = source.order
-    axis = call.attributes.get("axis", -1)
+    axis = call.attributes.get("axis", -1 if call.opset >= _SOFTMAX_OVER_ONE else 1)
     if order not in (NCHW, NHWC, VECTOR) or order[axis % len(order)] != "C":
         raise UnsupportedError("over another dimension than the channels")
+    height, width, _ = before.shape
+    if call.opset < _SOFTMAX_OVER_ONE and order == NCHW and height * width > 1:
+        raise UnsupportedError(f"over all dimensions from the channels on, as before set {_SOFTMAX_OVER_ONE}")
     return call.pending(Softmax.kind, (source.value,), order)
 
 

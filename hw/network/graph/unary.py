@@ -37,6 +37,12 @@ def _clip(call: Call) -> Callable[[Array], Array]:
     return lambda real: np.clip(real, low, high)
 
 
+def _gelu(call: Call) -> Callable[[Array], Array]:
+    if call.attributes.get("approximate", b"none") == b"tanh":
+        return lambda real: real * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (real + 0.044715 * real**3)))
+    return lambda real: real * 0.5 * (1 + _erf(real / math.sqrt(2)))
+
+
 #: Functions of each element alone; their formulas are ONNX's.
 UNARY: dict[str, Callable[[Call], Pending]] = {
     "Relu": _unary(_clip),
@@ -64,5 +70,5 @@ UNARY: dict[str, Callable[[Call], Pending]] = {
         )
     ),
     "HardSwish": _unary(lambda call: lambda real: real * np.clip(real / 6 + 0.5, 0, 1)),
-    "Gelu": _unary(lambda call: lambda real: real * 0.5 * (1 + _erf(real / math.sqrt(2)))),
+    "Gelu": _unary(_gelu),
 }
