@@ -118,7 +118,7 @@ class VaddBody(wiring.Component):
         # A word of sums leaves when both summands are there.
         moved = Signal()
         sums = []
-        for lane in range(0, self._sizes["data_width"], 32):
+        for lane in range(0, self._width, 32):
             adder = self._placer.place(m, f"adder_{lane // 32}", "vadd_adder", Adder)
             m.d.comb += adder.i_a.eq(a.o.payload.data[lane : lane + 32])
             m.d.comb += adder.i_b.eq(b.o.payload.data[lane : lane + 32])
