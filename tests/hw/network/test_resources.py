@@ -10,8 +10,8 @@ ENGINE = NetworkEngine()
 
 #: Counts of the default of two boards by ``loomwork resources network --board BOARD``.
 COUNTED = {
-    "zcu104": Resources(lut=72_149, ff=105_636, dsp=1_296, bram36=90, uram=64),
-    "u55c": Resources(lut=125_884, ff=188_376, dsp=2_592, bram36=136, uram=128),
+    "zcu104": Resources(lut=72_052, ff=105_755, dsp=1_296, bram36=94, uram=64),
+    "u55c": Resources(lut=125_696, ff=188_495, dsp=2_592, bram36=140, uram=128),
 }
 
 
