@@ -181,13 +181,14 @@ class Lowering:
             addition = Addition(first=first, second=second, shift=shift)
         for part in columns_of(convolution, form, self._columns):
             first_granule, granules = part.first // GRANULE, -(-part.count // GRANULE)
-            halves = (
+            # Commands of one pixel share the packets of the others.
+            twice = (
                 part.count <= self._columns // 2
                 and self._columns % (2 * GRANULE) == 0
                 and made.granules == granules
-                and len(rows) * made.columns > 1
                 and (residual is None or residual.across == granules)
             )
+            halves = twice and len(rows) * made.columns > 1
             tiles = [_tile(taps, form, window, shifts, rows.start) for taps in part.tiles]
             first_tap, taps = self._taps_of(tiles)
             yield MatrixCommand(
@@ -206,14 +207,14 @@ class Lowering:
                 column_tiles=-(-part.count // (self._columns // (1 + halves))),
                 target=self._target(step, work, output, rows.start, first_granule, granules),
                 halves=halves,
-                weights=self._pass(convolution, part, form, halves=halves),
+                weights=self._pass(convolution, part, form, copies=1 + twice),
                 residual=residual,
                 addition=addition,
                 sum_target=(after.zero, work.sum.low, work.sum.high) if work.sum else (0, -128, 127),
                 table=-1 if work.table is None else self._table(work.table),
             )
 
-    def _pass(self, convolution: Convolution, part: Columns, form: Form, *, halves: bool) -> int:
+    def _pass(self, convolution: Convolution, part: Columns, form: Form, *, copies: int) -> int:
         key = (convolution.output, part.first)
         if not self._packs:
             return 0
@@ -226,8 +227,8 @@ class Lowering:
                 form,
                 before,
                 after,
-                width=self._columns // (1 + halves),
-                copies=1 + halves,
+                width=self._columns // copies,
+                copies=copies,
             )
             self._passes[key] = len(self._passes), made
         return self._passes[key][0]

@@ -15,8 +15,8 @@ import onnx
 
 from hw.errors import InputError
 from hw.network.graph.instead import advice
-from hw.network.graph.network import KINDS, ModelTensor, Network, Operator, Table, Value
-from hw.network.graph.plain import COMPUTED_BIAS, PLAIN, Call, bounds
+from hw.network.graph.network import KINDS, Convolution, ModelTensor, Network, Operator, Table, Value
+from hw.network.graph.plain import COMPUTED_BIAS, PLAIN, Call, bounds, check_sums
 from hw.network.graph.refs import (
     NCHW,
     VECTOR,
@@ -300,8 +300,8 @@ class _Reader:
         ref = self._refs[source]
         if isinstance(ref, Real):
             before = self._values[ref.value]
-            same = (before.scale, before.zero, before.unsigned)
-            if same == (factor, point - 128 * unsigned, unsigned):
+            same = (before.scale, before.zero) == (factor, point - 128 * unsigned)
+            if same and before.unsigned == unsigned:
                 self._refs[output] = Stored(value=ref.value, order=ref.order)
                 return
             ref = Pending(
@@ -352,9 +352,10 @@ class _Reader:
             low, high = -128, 127
         elif ref.kind == "max_pool":
             inputs = tuple(self._requantized(name, value, output) for name in inputs)
-        self._operators.append(
-            KINDS[ref.kind](name=ref.node, inputs=inputs, output=output, low=low, high=high, **fields)
-        )
+        made = KINDS[ref.kind](name=ref.node, inputs=inputs, output=output, low=low, high=high, **fields)
+        if isinstance(made, Convolution):
+            check_sums(made, self._values[inputs[0]], value)
+        self._operators.append(made)
         self._refs[output] = Stored(value=output, order=ref.order)
 
     def _requantized(self, name: str, like: Value, output: str, low: int = -128, high: int = 127) -> str:
@@ -366,8 +367,8 @@ class _Reader:
         if made not in self._values:
             copied = self._values[made] = replace(like, name=made, shape=value.shape)
             table = self._table(lambda real: real, value, copied)
-            fields = {"function": "Requantize", "results": table, "low": low, "high": high}
-            self._operators.append(Table(name=made, inputs=(name,), output=made, **fields))
+            ends = Table(name=made, inputs=(name,), output=made, function="Requantize", results=table)
+            self._operators.append(replace(ends, low=low, high=high))
         return made
 
     def _table(self, real: Callable[[Array], Array], before: Value, after: Value) -> Array:

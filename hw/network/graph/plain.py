@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 
+from hw.network.graph.integers import output_scales
 from hw.network.graph.network import (
     AveragePool,
     Concat,
@@ -134,14 +135,16 @@ def _weights(operand: Real | Constant | Array | None, axis: int) -> Constant:
     return operand
 
 
-def _check_sums(before: Value, weights: Array, bias: Array) -> None:
-    """Refuse a column whose sum can exceed int32; its last axis is that of the columns."""
-    columns = weights.reshape(-1, weights.shape[-1])
+def check_sums(convolution: Convolution, before: Value, after: Value) -> None:
+    """Refuse a column whose sums can exceed int32, unless all of its results are the zero point."""
+    columns = convolution.weights.reshape(-1, convolution.weights.shape[-1])
     up, down = (end(columns, 0).sum(axis=0, dtype=np.int64) for end in (np.maximum, np.minimum))
     low, high = -128 - before.zero, 127 - before.zero
-    least, most = up * low + down * high + bias, up * high + down * low + bias
-    if least.min(initial=0) < -(2**31) or most.max(initial=0) > 2**31 - 1:
-        raise UnsupportedError("sums with its weights and bias exceed int32")
+    least, most = (one * low + other * high + convolution.bias for one, other in ((up, down), (down, up)))
+    factors = output_scales(before.scale, convolution.weight_scales, after.scale)
+    beyond = (least < -(2**31)) | (most > 2**31 - 1)
+    if (beyond & (np.maximum(-least, most) * factors >= 0.5)).any():
+        raise UnsupportedError(f"sums of {convolution.name} with its weights and bias can exceed int32")
 
 
 def _bias(call: Call, position: int, units: Array) -> Array:
@@ -183,7 +186,6 @@ def _conv(call: Call) -> Pending:
     weights = weights.transpose(2, 3, 1, 0)
     scales = np.broadcast_to(constant.scales.astype(np.float32).reshape(-1), weights.shape[3:])
     bias = _bias(call, 2, np.float64(before.scale) * scales.astype(np.float64))
-    _check_sums(before, weights, bias)
     return call.pending(
         Convolution.kind,
         (source.value,),
@@ -213,7 +215,6 @@ def _product(call: Call, *, transposed: bool) -> Pending:
         weights = matrix.reshape(height, width, channels, columns)
     scales = np.broadcast_to(constant.scales.astype(np.float32).reshape(-1), (columns,))
     bias = _bias(call, 2, np.float64(before.scale) * scales.astype(np.float64))
-    _check_sums(before, weights, bias)
     return call.pending(
         Convolution.kind,
         (source.value,),

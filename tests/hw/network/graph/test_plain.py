@@ -48,7 +48,7 @@ REFUSED = {
         lambda net: biased(net, net.constant(np.full(16, np.nan, np.float32))),
         lambda net: biased(net, net.constant(np.full(16, 1e30, np.float32))),
     ],
-    "weights and bias exceed int32": [
+    "weights and bias can exceed int32": [
         lambda net: biased(
             net,
             net.add(
@@ -82,6 +82,18 @@ def test_an_operator_without_a_counterpart_is_refused(message, number):
     net.output(net.stored(REFUSED[message][number](net)))
     with pytest.raises(InputError, match=message):
         read_network(net.model())
+
+
+def test_a_column_that_is_switched_off_may_have_any_bias():
+    net = Handmade((1, 16, 6, 5))
+    scales = np.full(16, 0.00217, np.float32)
+    scales[3] = 1e-20
+    bias = np.zeros(16, np.int32)
+    bias[3] = 2**31 - 1
+    stated = net.add("DequantizeLinear", net.constant(bias), net.constant(scales * np.float32(0.05)), axis=0)
+    net.output(net.stored(net.add("Conv", net.image, net.weights(16, 16, 3, 3, scales=scales), stated)))
+    (convolution,) = read_network(net.model()).operators
+    assert (convolution.bias == bias).all()
 
 
 def test_an_old_softmax_over_an_image_is_refused():
