@@ -181,9 +181,10 @@ class _Reader:
             self._quantize(node.input[0], output, node.input[1:3])
         elif kind in _QLINEAR:
             plain, firsts, result, bare = _QLINEAR[kind]
+            # Of the scales of weights, those of columns lie along this dimension.
+            axis = 0 if plain == "Conv" or attributes_of(node).get("transB", 0) else -1
             operands: list[Ref | Array | None] = [
-                self._real(*node.input[first : first + 3], axis=0 if plain == "Conv" else -1)
-                for first in firsts
+                self._real(*node.input[first : first + 3], axis=axis) for first in firsts
             ]
             if bare is not None and len(node.input) > bare and node.input[bare]:
                 if node.input[bare] not in self._learned.constants:
@@ -213,7 +214,7 @@ class _Reader:
         """Read an operator on integers that it keeps, or on real numbers."""
         first = self._refs.get(node.input[0])
         shapes = self._learned.shapes
-        if kind in _VIEWS and isinstance(first, (Stored, Real)):
+        if kind in _VIEWS and isinstance(first, (Stored, Real, Pending)):
             order = view(node, first.order, shapes[node.input[0]], shapes[output])
             self._refs[output] = replace(first, order=order)
         elif kind in _VIEWS and isinstance(first, Constant):

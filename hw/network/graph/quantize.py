@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,8 @@ def quantize(
     * ``operators``: QOperator form, whose operators are onnxruntime's integer kernels, instead of QDQ.
     * ``unsigned``: activations are uint8 instead of int8.
 
-    Raises `InputError` for calibration arrays that do not fit the model's inputs or hold a NaN or infinity.
+    Raises `InputError` for a model that onnxruntime does not load or quantize, and for calibration arrays
+    that do not fit its inputs or hold a NaN or infinity.
     """
     # onnxruntime takes a second to import.
     from onnxruntime import quantization
@@ -55,15 +57,12 @@ def quantize(
         def get_next(self) -> dict[str, NDArray[Any]] | None:
             return next(self._next, None)
 
-    version = {use.domain: use.version for use in model.opset_import}.get("", 1)
-    if version < _OPSET:
-        model = version_converter.convert_version(model, _OPSET)
-    model.ir_version = min(model.ir_version, IR_VERSION)
     form = quantization.QuantFormat.QOperator if operators else quantization.QuantFormat.QDQ
     kind = quantization.QuantType.QUInt8 if unsigned else quantization.QuantType.QInt8
-    with tempfile.TemporaryDirectory(prefix="loomwork-") as folder:
+    with tempfile.TemporaryDirectory(prefix="loomwork-") as folder, _refused(where):
         plain, result = Path(folder) / "float.onnx", Path(folder) / "quantized.onnx"
-        onnx.save(model, plain)
+        onnx.save(_whole(model, source), plain)
+        _check_loads(plain)
         # Batch normalization joins the convolution before it.
         quantization.quant_pre_process(plain, plain, skip_symbolic_shape=True)
         quantization.quantize_static(
@@ -89,12 +88,14 @@ def _samples(
     parameters = {each.name for each in graph.initializer}
     inputs = [each for each in graph.input if each.name not in parameters]
     _check_names(calibration, [each.name for each in inputs])
-    counts = {name: len(array) for name, array in calibration.items()}
+    counts = {name: len(array) if array.ndim else 0 for name, array in calibration.items()}
     if len(set(counts.values())) > 1 or 0 in counts.values():
         raise InputError("samples of the calibration", counts, "one number, at least 1, for all inputs")
     for value in inputs:
         array = calibration[value.name]
         extents = [each.dim_value for each in value.type.tensor_type.shape.dim]
+        if extents and extents[0] > 1:
+            raise InputError(f"batch of input {value.name!r}", extents[0], "1, or open: one image a run")
         fits = len(extents) == array.ndim and all(
             want in (0, have) for want, have in zip(extents[1:], array.shape[1:], strict=True)
         )
@@ -108,6 +109,37 @@ def _samples(
         yield {
             value.name: calibration[value.name][number : number + 1].astype(np.float32) for value in inputs
         }
+
+
+def _whole(model: onnx.ModelProto, source: Path | bytes) -> onnx.ModelProto:
+    """Return a model with the parameters of other files, and versions that the quantizer takes."""
+    if isinstance(source, Path):
+        onnx.load_external_data_for_model(model, str(source.parent))
+    version = {use.domain: use.version for use in model.opset_import}.get("", 1)
+    if version < _OPSET:
+        model = version_converter.convert_version(model, _OPSET)
+    model.ir_version = min(model.ir_version, IR_VERSION)
+    return model
+
+
+def _check_loads(path: Path) -> None:
+    """Load a model in onnxruntime without its log: the quantizer writes errors of loading there."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+@contextmanager
+def _refused(where: str) -> Iterator[None]:
+    """Turn errors of onnx and onnxruntime, whose types are many, to one of the model."""
+    try:
+        yield
+    except Exception as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise InputError("model", where, f"one that onnxruntime quantizes ({reason})") from error
 
 
 def _check_names(given: Iterable[str], wanted: list[str]) -> None:
