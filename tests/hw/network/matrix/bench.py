@@ -84,8 +84,8 @@ class Run:
 
 
 def bases_of(config):
-    """Return an address of the weights in each port's memory."""
-    return [0x1000 + n * 0x40_0010 for n in range(config.ports)]
+    """Return an address of the weights in each port's memory: whole words of the widest port."""
+    return [0x1000 + n * 0x40_0040 for n in range(config.ports)]
 
 
 def lay_out(config, memories, passes):
