@@ -54,7 +54,9 @@ def argument_table(config: NetworkConfig) -> ArgumentTable:
             pointer("program", "gmem0", "The program image"),
             scalar("program_records", "Records of the program image"),
             *(
-                pointer(f"weights_{n}", port, f"Share {n} of all packets of weights")
+                pointer(
+                    f"weights_{n}", port, f"Share {n} of all packets of weights, at a multiple of 64 bytes"
+                )
                 for n, port in enumerate(weight_ports(config))
             ),
             *counters(_CYCLE_DOCS | count_docs(config)),
