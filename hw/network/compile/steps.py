@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hw.errors import InputError
 from hw.network.compile.form import GRANULE, Form, fold_of
 from hw.network.graph.integers import SUM_FRACTION_BITS, add_factors
 from hw.network.graph.network import (
@@ -79,7 +80,16 @@ class Steps:
 
 
 def steps_of(network: Network) -> Steps:
-    """Join the operators of a network to steps, in an order in which each reads values that exist."""
+    """Join the operators of a network to steps, in an order in which each reads values that exist.
+
+    Raises `InputError` for an output of the network that no operator makes.
+    """
+    made = {operator.output for operator in network.operators}
+    for output in network.outputs:
+        if output not in made:
+            names = [each.name for each in network.model_outputs if each.value == output]
+            legal = "made by an operator, and this is an input"
+            raise InputError("output of the network", ", ".join(names) or output, legal)
     return _Joiner(network).steps()
 
 

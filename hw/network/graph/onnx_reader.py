@@ -131,13 +131,12 @@ class _Reader:
 
     def network(self, name: str) -> Network:
         """Return the network of the operators that its outputs depend on."""
-        outputs, made = [], {each.output for each in self._operators}
-        unmade = ""
+        outputs, unmade = [], ""
         for value in self._graph.output:
             ref = self._refs.get(value.name)
             if isinstance(ref, Pending):
                 self._refused[ref.node] = "its result is not quantized"
-            elif isinstance(ref, (Stored, Real)) and ref.value in made:
+            elif isinstance(ref, (Stored, Real)):
                 outputs.append(self._model_tensor(value.name, ref))
             elif value.name not in self._lost:
                 unmade = value.name
@@ -146,7 +145,7 @@ class _Reader:
             legal = "quantized and supported, as docs/networks.md lists them"
             raise InputError("operators", found, legal, where=self._where)
         if unmade:
-            legal = "made by an operator, and this is an input or a constant"
+            legal = "quantized, and this is a constant or an input of real numbers"
             raise InputError("output of the model", unmade, legal, where=self._where)
         wanted, kept = {each.value for each in outputs}, []
         for operator in reversed(self._operators):
