@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+from onnx import helper
 
 from hw.errors import InputError
 from hw.network.graph.instead import advice
@@ -258,19 +259,21 @@ class _Reader:
         stated = attributes_of(node).get("opset")  # of QLinearSoftmax
         return int(stated or self._learned.opsets.get(node.output[0], self._learned.opset))
 
-    def _scale(self, names: Sequence[str]) -> tuple[Array, Array]:
-        """Return scales and zero points by the names of their tensors; without the second, uint8 zeros."""
+    def _scale(self, tensor: str, names: Sequence[str]) -> tuple[Array, Array]:
+        """Return scales and zero points of a tensor by their names; without the second, zeros of its type."""
         if not names or not names[0]:
             raise UnsupportedError("its result has no scale")
         for name in names:
             if name and name not in self._learned.constants:
                 raise UnsupportedError(f"scale or zero point {name} is no constant")
         found = [np.asarray(self._learned.constants[name]) for name in names if name]
-        return found[0], found[1] if len(found) > 1 else np.zeros(1, np.uint8)
+        if len(found) == 1:
+            found.append(np.zeros(1, helper.tensor_dtype_to_np_dtype(self._learned.types[tensor])))
+        return found[0], found[1]
 
     def _real(self, name: str, *names: str, axis: int) -> Real | Constant:
         """Return the real numbers behind a tensor of integers, by the names of its scale and zero point."""
-        scales, zeros = self._scale(names)
+        scales, zeros = self._scale(name, names)
         if name in self._learned.constants:
             stored = np.asarray(self._learned.constants[name])
             return Constant(stored=stored, scales=scales, zeros=zeros, axis=axis % max(1, stored.ndim))
@@ -290,7 +293,7 @@ class _Reader:
         """Store real numbers as a value, with the scale and zero point of these names."""
         if source in self._learned.constants and source not in self._refs:
             return
-        scales, zeros = self._scale(names)
+        scales, zeros = self._scale(output, names)
         factor, point = whole_scale(scales, zeros, output)
         unsigned = stored_type(zeros, output)
         if source in self._floats:

@@ -77,6 +77,8 @@ def whole_scale(scales: Array, zeros: Array, where: str) -> tuple[np.float32, in
     """Return the one scale and zero point of a tensor of activations."""
     if scales.size != 1 or zeros.size > 1:
         raise InputError(f"scales of {where}", scales.size, "one: activations have a scale a tensor")
+    if scales.dtype != np.float32:
+        raise InputError(f"scale of {where}", str(scales.dtype), "of type float32")
     return np.float32(scales.reshape(-1)[0]), int(zeros.reshape(-1)[0]) if zeros.size else 0
 
 

@@ -28,9 +28,9 @@ class Handmade:
         self._rng = np.random.default_rng(seed)
         self.image = self.stored(self.input("x", shape), 0.05, 3)
 
-    def input(self, name: str, shape: Sequence[int]) -> str:
-        """Declare an input of real numbers."""
-        self._inputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
+    def input(self, name: str, shape: Sequence[int], kind: int = TensorProto.FLOAT) -> str:
+        """Declare an input."""
+        self._inputs.append(helper.make_tensor_value_info(name, kind, shape))
         return name
 
     def output(self, name: str, kind: int = TensorProto.FLOAT) -> None:

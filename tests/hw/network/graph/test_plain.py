@@ -138,3 +138,25 @@ def test_an_output_keeps_the_type_of_its_own_scale():
     net.output(output, TensorProto.UINT8)
     network = read_network(net.model())
     assert network.values[output].unsigned
+
+
+def test_without_a_zero_point_a_tensor_has_its_own_type():
+    net = Handmade((1, 16, 6, 5), opset=21)
+    scale = net.constant(np.float32(0.05))
+    output = net.add("QuantizeLinear", conv(net), scale, output_dtype=TensorProto.INT8)
+    net.output(output, TensorProto.INT8)
+    value = read_network(net.model()).values[output]
+    assert (value.unsigned, value.zero) == (False, 0)
+
+
+def test_scales_of_another_precision_are_refused():
+    net = Handmade((1, 16, 6, 5), opset=21)
+    output = net.add(
+        "QuantizeLinear",
+        net.input("y", (1, 3), TensorProto.FLOAT16),
+        net.constant(np.float16(0.05)),
+        net.constant(np.int8(0)),
+    )
+    net.output(output, TensorProto.INT8)
+    with pytest.raises(InputError, match="must be of type float32"):
+        read_network(net.model())
