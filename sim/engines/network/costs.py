@@ -11,6 +11,7 @@ from typing import Any
 from hw.config import config_dict
 from hw.network.model.layers import Layer, layers_of
 from hw.network.model.timeline import Timeline, timeline
+from hw.network.predict import predict
 from sim.engines.network.build_folder import Build
 from sim.host.console import print_table
 from sim.host.files import write_text
@@ -61,12 +62,12 @@ class Costs:
             **{name: getattr(plan.totals, name) for name in names},
         }
 
-    @property
+    @cached_property
     def moved_of_compulsory(self) -> float:
-        """Bytes of tensors and weights moved, of those that any kernel moves."""
-        figures, program = self.figures, self.build.program
-        moved = sum(figures[f"{way}_bytes"] for way in ("weight_read", "offchip_read", "offchip_write"))
-        return moved / (program.parameter_bytes + figures["compulsory_bytes"])
+        """Bytes of a launch, of those that any kernel moves."""
+        found = predict(self.build.program, self.build.config, self.build.board)
+        moved = sum(found.read_bytes.values()) + sum(found.write_bytes.values())
+        return moved / found.compulsory_bytes
 
     def print(self, seconds: float) -> None:
         """Print a line for each operator, their total, and the figures of the whole network."""

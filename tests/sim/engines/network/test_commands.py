@@ -53,6 +53,9 @@ def test_a_folder_and_a_report_of_the_costs(model):
     )
     assert report["model_weight_bytes"] == sum(each.weights.nbytes for each in convolutions)
     inside = sum(each["cycles_total"] for each in operators)
+    moved = sum(report[f"{kind}_bytes"] for kind in ("image", "weight_read", "offchip_read", "offchip_write"))
+    parameters = report["model_weight_bytes"] + 8 * (72 + 70)  # biases and scales of the columns
+    assert report["moved_of_compulsory"] >= moved / (parameters + report["compulsory_bytes"])
     outside = report["load_cycles"] + report["drain_cycles"]
     assert 0 <= report["predicted_cycles"] - inside - outside < 20
     # 480 pixels are one block, and two column tiles are no reason to read weights twice.
