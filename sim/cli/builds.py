@@ -49,6 +49,8 @@ def choose(
 
     files: Mapping[str, Path] = ctx.obj["files"]
     found = _build(argument)
+    if found is None and argument != Path(argument).name:
+        raise InputError("engine", argument, "an engine's name, or a folder of `loomwork compile`")
     if found is None:
         chosen = target(argument, board_name, config_path, *written)
         return Choice(target=chosen, board_file=find_board(board_name), files=files)

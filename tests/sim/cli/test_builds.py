@@ -66,7 +66,7 @@ def test_what_a_build_says_is_not_asked_again(build, tmp_path):
         assert refused("sim", build, option, value).startswith(f"{option} must be left out")
     assert "--model" in refused("sim", build, "--model", build / "model.onnx")
     assert "--plan must be left out" in refused("sim", build, "--plan", build / "plan.json")
-    assert refused("sim", tmp_path).startswith("engine must be one of")
+    assert refused("sim", tmp_path).startswith("engine must be an engine's name, or a folder of")
 
 
 def test_a_damaged_build_is_refused_before_any_work(build, tmp_path):
