@@ -19,6 +19,10 @@ class WholeBeats(wiring.Component):
     Behaviour
     ---------
     As `hw.lib.dma.align_read.ReadAligner`, for commands whose address and length are whole beats.
+
+    >>> beats = WholeBeats(data_width=128)
+    >>> beats.o.payload.shape() == packed_layout(128)
+    True
     """
 
     def __init__(self, *, data_width: int = 256, burst_beats: int = 16) -> None:
