@@ -5,6 +5,7 @@ from html import escape
 
 import plotly.graph_objects as go
 
+from sim.compare.bars import method_bars
 from sim.compare.page import ComparisonPage, chart_card, grouped_card, table_card
 from sim.compare.runner import Comparing
 from sim.compare.simulated import CO_SIMULATIONS
@@ -21,7 +22,7 @@ from sim.engines.conv.compare.compare import (
     conv_tables,
 )
 from sim.report.parts import Headline
-from sim.report.style import RUNS, beside, styled
+from sim.report.style import RUNS
 from sim.report.text import percent, sized, times
 
 #: Works of the headline figures.
@@ -111,24 +112,13 @@ def _bars(
     **axis: object,
 ) -> go.Figure:
     """Draw a bar for each method at each operation and network."""
-    figure = go.Figure()
-    for number, method in enumerate(METHODS):
-        found = [each for each in comparison.figures if each.method == method]
-        figure.add_bar(
-            x=[escape(each.work) for each in found],
-            y=[value(each) for each in found],
-            name=escape(method),
-            marker={"color": RUNS[number]},
-            customdata=[f"{escape(method)}, {each.source}<br>{text(each)}" for each in found],
-            hovertemplate="%{x}<br>%{customdata}<extra></extra>",
-        )
-    figure.update_xaxes(
+    figures = [(each.method, each.work, each.source, each) for each in comparison.figures]
+    figure = method_bars(figures, METHODS, value, text, height=430, **axis)
+    return figure.update_xaxes(
         type="category",
         categoryorder="array",
         categoryarray=[escape(row.work.name) for row in comparison.rows],
     )
-    figure.update_yaxes(**axis)
-    return beside(styled(figure, height=430), top=20).update_layout(barmode="group")
 
 
 def cycles(comparison: ConvComparison) -> go.Figure:

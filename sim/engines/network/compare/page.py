@@ -7,6 +7,7 @@ from html import escape
 
 import plotly.graph_objects as go
 
+from sim.compare.bars import method_bars
 from sim.compare.page import Card, ComparisonPage, chart_card, grouped_card, table_card
 from sim.compare.runner import Comparing
 from sim.engines.network.compare.compare import (
@@ -23,7 +24,6 @@ from sim.engines.network.compare.compare import (
     said,
 )
 from sim.report.parts import Headline
-from sim.report.style import RUNS, beside, styled
 from sim.report.text import percent, times
 
 _CYCLES = """
@@ -92,19 +92,8 @@ def _bars(
     **axis: object,
 ) -> go.Figure:
     """Draw a bar for each method at each network."""
-    figure = go.Figure()
-    for number, method in enumerate(METHODS):
-        found = [each for each in comparison.figures if each.method == method]
-        figure.add_bar(
-            x=[escape(each.network) for each in found],
-            y=[value(each) for each in found],
-            name=escape(method),
-            marker={"color": RUNS[number]},
-            customdata=[f"{escape(method)}, {each.source}<br>{text(each)}" for each in found],
-            hovertemplate="%{x}<br>%{customdata}<extra></extra>",
-        )
-    figure.update_yaxes(**axis)
-    return beside(styled(figure, height=400), top=20).update_layout(barmode="group")
+    figures = [(each.method, each.network, each.source, each) for each in comparison.figures]
+    return method_bars(figures, METHODS, value, text, height=400, **axis)
 
 
 def cycles(comparison: NetworkComparison) -> go.Figure:
