@@ -43,7 +43,7 @@ INSTEAD = {
 
 
 def advice(kind: str) -> str:
-    """Return what would replace an operator, as the end of a sentence; empty where nothing is known.
+    """Return a replacement of an operator, as the end of a sentence; empty where none is known.
 
     >>> advice("Selu"), advice("LSTM")
     ('; instead: Elu', '')

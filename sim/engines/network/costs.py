@@ -1,4 +1,4 @@
-"""What each operator of a compiled network costs, and what bounds it: as a table and as a report."""
+"""Cost and bound of each operator of a compiled network, as a table and as a report."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def network_demo(board: Board, model: str) -> Demo | None:
         conclude=lambda results: conclude(results, board),
         pictures=lambda results: {PHOTOGRAPH: picture(PHOTOGRAPH)},
         documents={
-            "layers.html": ("Layers: cycles, what bounds them, roofline", layers),
+            "layers.html": ("Layers: cycles, bounds, roofline", layers),
             "plan.html": (
                 "Plan: addresses over time, steps, certificate",
                 lambda results, path: render_plan(compiled(config).plan, path),
