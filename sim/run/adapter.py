@@ -152,7 +152,7 @@ class EngineAdapter(abc.ABC):
         raise InputError(f"--{option}", value, f"left out: the engine {self.name} has no such option")
 
     def find_build(self, path: Path) -> BuildFolder | None:
-        """Return what a build folder of the engine was made for; None for any other path."""
+        """Return board and configuration of a build folder of the engine; None for any other path."""
         return None
 
     @abc.abstractmethod

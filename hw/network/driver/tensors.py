@@ -86,7 +86,8 @@ def _stored(tensor: ModelTensor, value: Value, tensors: Tensors) -> Int8:
     if not (array.dtype.kind == "f" if tensor.real else array.dtype == wanted):
         raise InputError(f"element type of {what}", str(array.dtype), wanted)
     if tensor.real:
-        numbers = array.astype(np.float32)
+        with np.errstate(over="ignore"):  # refused below
+            numbers = array.astype(np.float32)
         if not np.isfinite(numbers).all():
             raise InputError(what, "NaN or infinity", "finite numbers of float32")
         stored = quantize(numbers, value)

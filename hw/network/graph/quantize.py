@@ -91,6 +91,7 @@ def _samples(
     counts = {name: len(array) if array.ndim else 0 for name, array in calibration.items()}
     if len(set(counts.values())) > 1 or 0 in counts.values():
         raise InputError("samples of the calibration", counts, "one number, at least 1, for all inputs")
+    samples: dict[str, NDArray[np.float32]] = {}
     for value in inputs:
         array = calibration[value.name]
         extents = [each.dim_value for each in value.type.tensor_type.shape.dim]
@@ -103,12 +104,15 @@ def _samples(
             raise InputError(
                 f"shape of calibration {value.name!r}", array.shape, f"{['samples', *extents[1:]]}"
             )
-        if not np.isfinite(array).all():
-            raise InputError(f"calibration {value.name!r}", "NaN or infinity", "finite numbers")
+        if array.dtype.kind not in "biuf":
+            raise InputError(f"element type of calibration {value.name!r}", str(array.dtype), "real numbers")
+        with np.errstate(over="ignore"):  # refused here
+            samples[value.name] = array.astype(np.float32)
+        if not np.isfinite(samples[value.name]).all():
+            legal = "finite numbers of float32"
+            raise InputError(f"calibration {value.name!r}", "NaN or infinity", legal)
     for number in range(next(iter(counts.values()))):
-        yield {
-            value.name: calibration[value.name][number : number + 1].astype(np.float32) for value in inputs
-        }
+        yield {name: array[number : number + 1] for name, array in samples.items()}
 
 
 def _whole(model: onnx.ModelProto, source: Path | bytes) -> onnx.ModelProto:

@@ -106,7 +106,7 @@ def write_build(
     dimensions: Mapping[str, int] | None = None,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
 ) -> Build:
-    """Write a build folder, whole or not at all, and return what it holds.
+    """Write a build folder, whole or not at all, and return its content.
 
     ``model``, ``board_file``: the files that network and board were read from.
 

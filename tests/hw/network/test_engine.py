@@ -1,4 +1,4 @@
-"""The network engine on each board: its default, its ports, and what is refused."""
+"""The network engine on each board: its default, its ports, its refusals."""
 
 import pytest
 

@@ -52,6 +52,8 @@ def test_batch_normalization_joins_its_convolution(tmp_path):
         ({"other": np.zeros((1, 3, 6, 5))}, "array of the calibration must be an input of the model"),
         ({"image": np.zeros((1, 3, 6, 4))}, "shape of calibration 'image' must be ['samples', 3, 6, 5]"),
         ({"image": np.full((1, 3, 6, 5), np.nan)}, "tensor image must be finite everywhere"),
+        ({"image": np.full((1, 3, 6, 5), 1e300)}, "must be finite numbers of float32"),
+        ({"image": np.zeros((1, 3, 6, 5), complex)}, "image"),
         ({"image": np.zeros((0, 3, 6, 5))}, "samples of the calibration must be one number, at least 1"),
     ],
 )

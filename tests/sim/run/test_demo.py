@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import importlib.util
 import io
 import json
 import re
@@ -20,7 +19,7 @@ from hw.network.engine import NetworkEngine
 from hw.scheduler.check.check import check
 from sim.engines.attention.demo import attention_demo
 from sim.engines.conv.demo import CONFIG
-from sim.engines.network.nsfw import INPUT, PACKAGE
+from sim.engines.network.nsfw import INPUT
 from sim.golden import minilm
 from sim.report.pictures import embedded
 from sim.report.report import load
@@ -197,7 +196,6 @@ def test_the_shape_follows_the_board(weights, board):
     assert config.rows == default.rows
 
 
-@pytest.mark.skipif(importlib.util.find_spec(PACKAGE) is None, reason="needs the network's package")
 def test_the_network_shows_a_photograph_its_layers_and_its_plan(bench, tmp_path):
     passed, text = show(tmp_path, engines=["network"])
     assert passed

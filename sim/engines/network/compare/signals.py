@@ -144,8 +144,9 @@ def in_order(array: NDArray[Any], shape: Shape) -> NDArray[Any]:
 
 
 def _stripped(model: bytes, network: Network) -> dict[str, str]:
-    """Return the tensor that each value stores, by the value's name: what a QuantizeLinear reads, or the name
-    without the quantizer's suffix.
+    """Return the tensor that each value stores, by the value's name.
+
+    It is the operand of a QuantizeLinear, or has the value's name without the quantizer's suffix.
     """
     nodes = onnx.load_model_from_string(model).graph.node
     found = {node.output[0]: node.input[0] for node in nodes if node.op_type == "QuantizeLinear"}

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,26 +18,13 @@ from hw.network.kernel.body import NetworkBody
 from hw.network.program.image import encode
 from hw.network.program.program import NetworkProgram
 from hw.network.program.records import RECORD_BYTES
+from tests.hw.network.program import example
 from tests.hw.network.program.replay import region_of, replay
 from tests.support.gateware.axi_memory import AxiMemory
 from tests.support.gateware.streams import hash_seed, simulate
 
 #: Half of the array and of the lanes, few banks.
-CONFIG = NetworkConfig(
-    scratchpad_bytes=1 << 14,
-    banks=4,
-    memory="block",
-    columns=32,
-    weight_ports=2,
-    lanes=32,
-    max_steps=64,
-    max_transfers=100,
-    max_region_bytes=1 << 20,
-    max_taps=512,
-    vector_taps=64,
-    scales=64,
-    tables=8,
-)
+CONFIG = replace(example.CONFIG, max_steps=64, scales=64)
 BASE, IMAGE, WEIGHTS = 0x1_0000_0040, 0x2_0000_0080, 0x3_0000_0000
 
 
