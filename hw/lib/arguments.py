@@ -45,7 +45,9 @@ class Argument:
     kind: ArgumentKind  #: `ArgumentKind.SCALAR`, `ArgumentKind.POINTER` or `ArgumentKind.COUNTER`.
     doc: str  #: One line with the unit.
     port: str | None = None  #: The memory port of a pointer (``"gmem0"``), else None.
-    secret: bool = False  #: Whether its register reads as zero.
+    #: Whether each word of its register is written once, by the first write after reset, and reads as zero.
+    secret: bool = False
+    locks: bool = False  #: Whether any write of its register ends all writes of secret arguments.
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -65,9 +67,9 @@ class Argument:
         return 32 if self.kind is ArgumentKind.SCALAR else 64
 
 
-def scalar(name: str, doc: str, *, secret: bool = False) -> Argument:
+def scalar(name: str, doc: str, *, secret: bool = False, locks: bool = False) -> Argument:
     """Return a scalar."""
-    return Argument(name=name, kind=ArgumentKind.SCALAR, doc=doc, secret=secret)
+    return Argument(name=name, kind=ArgumentKind.SCALAR, doc=doc, secret=secret, locks=locks)
 
 
 def pointer(name: str, port: str, doc: str) -> Argument:
@@ -142,6 +144,11 @@ class ArgumentTable:
     def counters(self) -> tuple[Argument, ...]:
         """The read-only counters."""
         return tuple(argument for argument in self.arguments if argument.kind is ArgumentKind.COUNTER)
+
+    @property
+    def secrets(self) -> tuple[Argument, ...]:
+        """Arguments that are written once and read as zero."""
+        return tuple(argument for argument in self.call if argument.secret)
 
     @property
     def ports(self) -> tuple[str, ...]:

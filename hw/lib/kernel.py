@@ -69,6 +69,8 @@ class BodySignature(wiring.Signature):
             "start": In(1),  #: One-cycle pulse: begin; after the last ``done``.
             "done": Out(1),  #: One-cycle pulse: the launch has ended, every write has its response.
             "args": In(arguments_layout(table)),  #: Constant from ``start`` to ``done``.
+            #: With secret arguments alone: as in `hw.lib.registers.RegisterFile`.
+            **({"keyed": In(1)} if table.secrets else {}),
             #: Read by the host at any time; the shell drives `hw.lib.arguments.STATUS`.
             "counters": Out(counters_layout(ArgumentTable(own))),
         }
@@ -155,6 +157,8 @@ class Kernel(wiring.Component):
             body.args.eq(registers.args),
             self.interrupt.eq(registers.interrupt),
         ]
+        if self.table.secrets:
+            m.d.comb += body.keyed.eq(registers.keyed)
         if body.signature.guarded:
             recovery, guards = self._guards(m, ports)
             m.d.comb += [

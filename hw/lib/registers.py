@@ -5,7 +5,7 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from amaranth.hdl import Const, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -52,8 +52,10 @@ class RegisterFile(wiring.Component):
         Bit 0 done, bit 1 ready.  An enabled event sets its status bit; writing 1 toggles it; the event has
         priority.
     0x10 ... arguments
-        Read and written, with byte strobes; secret ones read zero.  Values written while the kernel runs
-        apply to the next start.
+        Read and written, with byte strobes.  Values written while the kernel runs apply to the next start.
+    secret arguments
+        Read zero.  The first write of a word after reset counts, with any of its strobes; later ones do
+        nothing.  A write of a locking argument ends all of them.  A write without a strobe is none.
     0x400 ... counters
         Read only, 64 bit.  Reading a low word latches the high word of the same moment; every high word then
         reads as the latched one.  Read low, then high.
@@ -95,6 +97,8 @@ class RegisterFile(wiring.Component):
                 #: The arguments at ``start``, constant until ``done``; then they follow the host's writes.
                 "args": Out(arguments_layout(table)),
                 "counters": In(counters_layout(table)),
+                #: With secret arguments alone: all their words are written.  Constant as ``args`` are.
+                **({"keyed": Out(1)} if table.secrets else {}),
                 #: Level: the global enable and a bit of the interrupt status are set.
                 "interrupt": Out(1),
             }
@@ -124,6 +128,14 @@ class RegisterFile(wiring.Component):
                 }
             )
         )
+        # By offset: whether a secret word is written.  None is written any more.
+        self.written = {
+            offset: Signal(name=f"written_{offset:x}")
+            for register in table.registers
+            if register.argument.secret
+            for offset in range(register.offset, register.offset + register.argument.bits // 8, 4)
+        }
+        self.locked = Signal()
         # The sampled word, and the high word of the same moment.
         self.answer = Signal(32)
         self.kept = Signal(32)
@@ -217,10 +229,11 @@ class RegisterFile(wiring.Component):
                 if not register.argument.secret:
                     words[offset] = word
                 enable = self.enables[offset]
-                m.d.sync += enable.eq(Mux(writes(offset), strobes, 0))
+                m.d.sync += enable.eq(Mux(writes(offset) & self._may_write(offset), strobes, 0))
                 for lane in range(4):
                     with m.If(enable[lane]):
                         m.d.sync += word.word_select(lane, 8).eq(payload.word_select(lane, 8))
+        self._protect(m)
         high_words: dict[int, Any] = {}
         for register in self.table.counter_registers:
             value = self.counters[register.argument.name]
@@ -237,6 +250,23 @@ class RegisterFile(wiring.Component):
                     with m.Case(offset // 4):
                         m.d.sync += state.high.eq(self.kept)
         return m
+
+    def _may_write(self, offset: int) -> Value:
+        """Return whether a word takes a write: a secret one takes the first, unless it is locked."""
+        return ~(self.written[offset] | self.locked) if offset in self.written else Const(1)
+
+    def _protect(self, m: Module) -> None:
+        """Record written secret words, and the lock."""
+        for offset, written in self.written.items():
+            with m.If(self.enables[offset].any()):
+                m.d.sync += written.eq(1)
+        for register in self.table.registers:
+            if register.argument.locks:
+                with m.If(self.enables[register.offset].any()):
+                    m.d.sync += self.locked.eq(1)
+        if self.table.secrets:
+            with m.If(self.follows[self.table.secrets[-1].name]):
+                m.d.sync += self.keyed.eq(Cat(self.written.values()).all())
 
     def _sample(self, m: Module, name: str, words: Mapping[int, Any]) -> Value:
         """Sample the addressed word in each block of ``words``, by offset, or 0 outside the block; return the

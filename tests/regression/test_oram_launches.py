@@ -10,12 +10,13 @@ import numpy as np
 from hw.oram.core.layouts import Code
 from hw.oram.driver.buffers import COMMANDS, RESPONSES, launch_buffers
 from hw.oram.driver.sealing import stop_record
-from hw.oram.kernel.arguments import KEY_WORDS, Fault
+from hw.oram.kernel.arguments import LOCK, Fault
 from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.engines.oram.adapter import ADAPTER
 from sim.engines.oram.cases import SMALL
 from sim.memory.trace import Channel
 from sim.run.adapter import Tamper
+from sim.run.layout import register_writes
 from sim.run.run import compare
 from tests.support.oram.bus import BOARD, Bus, simulated
 
@@ -40,11 +41,23 @@ def job():
     )
 
 
+#: Not written before the first call.
+WITHHELD = ("seed1", LOCK)
+
+
+def withheld(launch, table, buffers):
+    """Write the registers of each call, but for `WITHHELD` of the first."""
+    first, *further = register_writes(launch, table, buffers)
+    offsets = {table.offset(name) for name in WITHHELD}
+    return tuple(write for write in first if write[0] not in offsets), *further
+
+
 def several(job):
     """Return the launch: two rings of commands, the first with a stop record in front of further ones.
 
-    It includes a call before the map exists, and one that initializes again with other keys and pages. One of
-    the later calls has these, too.
+    It includes a call before all keys are written, one before the map exists, and one that initializes again
+    with other keys and pages. One of the later calls has these, too. All calls but the first write other keys
+    and another epoch; only their word that was withheld is right.
     """
     rings = np.zeros((2, SLOTS, SIZE), np.uint8)
     rings[:, : ENDS[2]] = job.commands
@@ -52,15 +65,17 @@ def several(job):
     rings[1, LATE, 0] ^= 1
     late = RING + LATE * SIZE
     commands, *others = launch_buffers(SMALL, rings.reshape(-1, SIZE), state=True)
-    foreign = {f"{name}{n}": n for name in ("session_key", "seed") for n in range(KEY_WORDS)} | {"pages": 64}
+    keys = {name: word ^ 5 for name, word in job.secrets.scalars.items()}
+    foreign = keys | {"pages": 64}
     one = ADAPTER.launch(job, SMALL, BOARD)
     return replace(
         one,
-        scalars=one.scalars | {"initialize": 0, "operation_count": 0, "ring_slots": SLOTS},
+        scalars=one.scalars | {"initialize": 1, "operation_count": 0, "ring_slots": SLOTS},
         buffers=(replace(commands, output=True), *others),
         tampers=(Tamper(COMMANDS, late, 1, late, late, 1, 1),),
         then=(
-            {"initialize": 1},
+            keys | {name: one.scalars[name] for name in WITHHELD} | {"initialize": 0},
+            keys | {"initialize": 1},
             foreign | {"operation_count": 7},
             {"initialize": 0, "operation_count": ENDS[1] - ENDS[0], COMMANDS: RING, RESPONSES: RING},
             {"operation_count": 0},
@@ -70,14 +85,23 @@ def several(job):
 
 def test_several_launches_are_as_one(tmp_path, monkeypatch):
     monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")  # the simulator of `test_engines`, too
+    monkeypatch.setattr("sim.run.launch.register_writes", withheld)
     given = job()
     launch = several(given)
     done, trace = simulated(SMALL, launch, tmp_path)
     counters = [call.counters for call in done.answer.calls]
-    assert [counted["status"] for counted in counters] == [Fault.EMPTY, 0, Fault.AGAIN, 0, 0]
-    assert [counted["answered_count"] for counted in counters] == [0, ENDS[0], *ENDS]
-    assert [counted["initialization_cycles"] > 0 for counted in counters] == [False, True, *[False] * 3]
-    refused = [counters[call] for call in (0, 2)]
+    assert [counted["status"] for counted in counters] == [
+        Fault.UNKEYED,
+        Fault.EMPTY,
+        0,
+        Fault.AGAIN,
+        0,
+        0,
+    ]
+    assert [counted["answered_count"] for counted in counters] == [0, 0, ENDS[0], *ENDS]
+    initialized = [counted["initialization_cycles"] > 0 for counted in counters]
+    assert initialized == [False, False, True, *[False] * 3]
+    refused = [counters[call] for call in (0, 1, 3)]
     assert not any(counted[name] for counted in refused for name in counted if name.endswith("_bytes"))
 
     # The answers: not a byte of other responses.

@@ -12,7 +12,7 @@ import pytest
 from hw.oram.core.layouts import Code
 from hw.oram.driver.buffers import COMMANDS, RESPONSES, launch_buffers
 from hw.oram.driver.sealing import stop_record
-from hw.oram.kernel.arguments import KEY_WORDS, Fault
+from hw.oram.kernel.arguments import Fault
 from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.engines.oram.adapter import ADAPTER
 from sim.engines.oram.cases import SMALL, roomy
@@ -74,7 +74,7 @@ class Sequence:
         again = int(rng.integers(1, LAUNCHES))
         for number, (first, end) in enumerate(zip([0, *self.ends], self.ends, strict=False)):
             if number == again:
-                foreign = {f"{name}{n}": n for name in ("session_key", "seed") for n in range(KEY_WORDS)}
+                foreign = dict.fromkeys(job.secrets.scalars, 1)
                 calls.append(foreign | {"initialize": 1, "operation_count": 7})
                 self.statuses.append(Fault.AGAIN)
                 self.answered.append(first)

@@ -8,8 +8,10 @@ from hw.oram.config import OramConfig
 
 #: Ports to the host's memory: of the pages, and of both rings.
 PAGE_PORT, RING_PORT = "host0", "host1"
-#: Words of 32 bits of a key.
-KEY_WORDS = 4
+#: Secret arguments by name, and their words of 32 bits.
+SECRET_WORDS = {"session_key": 4, "seed": 4, "epoch": 2}
+#: The argument whose write ends all writes of secret ones.
+LOCK = "lock"
 #: Causes of a cycle without an issue, in order of precedence; see `hw.oram.core.touch.touch.Touch`.
 CAUSES = ("page", "host", "credit", "deadline")
 _CYCLE_DOCS = {
@@ -43,6 +45,7 @@ class Fault(enum.IntFlag):
     BUS = 32  #: Memory answered with an error.
     EMPTY = 64  #: A launch before the map was initialized.
     AGAIN = 128  #: A second launch that initializes: keys and nonces serve once.
+    UNKEYED = 256  #: A launch that initializes before all words of keys and epoch were written.
 
 
 def position_names(config: OramConfig) -> list[str]:
@@ -59,14 +62,15 @@ def record_names(config: OramConfig) -> list[str]:
 def argument_table(config: OramConfig) -> ArgumentTable:
     """Return the table: scalars, then pointers, then counters.
 
-    The initializing launch takes the keys and the addresses of pages and tables. Counters hold only public
-    values: bytes of the host's ports, and none of HBM's.
+    The initializing launch takes keys, epoch, and the addresses of pages and tables. The lock follows the
+    keys: a host that writes all registers in ascending order locks them. Counters hold only public values:
+    bytes of the host's ports, and none of HBM's.
     """
 
-    def key(name: str, doc: str) -> list[Argument]:
+    def secret(name: str, doc: str) -> list[Argument]:
         return [
-            scalar(f"{name}{n}", f"Bytes {4 * n} to {4 * n + 3} of {doc}", secret=True)
-            for n in range(KEY_WORDS)
+            scalar(f"{name}{n}", f"Bytes {4 * n} to {4 * n + 3} of {doc}; written once", secret=True)
+            for n in range(SECRET_WORDS[name])
         ]
 
     hbm = [*position_names(config), *record_names(config)]
@@ -81,8 +85,10 @@ def argument_table(config: OramConfig) -> ArgumentTable:
             scalar("operation_count", "Commands of this launch, or 0: until a stop record"),
             scalar("ring_slots", "Records of either ring: a power of two"),
             scalar("poll_cycles", "Cycles from the read of an unwritten command to the next, below 65536"),
-            *key("session_key", "the key of commands and responses; taken when the map is initialized"),
-            *key("seed", "the seed of all other keys; taken when the map is initialized"),
+            *secret("session_key", "the key of commands and responses"),
+            *secret("seed", "the seed of all other keys"),
+            *secret("epoch", "the epoch of all keys"),
+            scalar(LOCK, "Any write ends the writes of keys and epoch", locks=True),
             pointer("commands", RING_PORT, "Ring of sealed commands"),
             pointer("responses", RING_PORT, "Ring of sealed responses"),
             pointer("pages", PAGE_PORT, "Sealed pages"),

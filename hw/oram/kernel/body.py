@@ -26,9 +26,9 @@ from hw.oram.core.stage.stage import Stage
 from hw.oram.core.touch.touch import Touch
 from hw.oram.kernel.arguments import (
     CAUSES,
-    KEY_WORDS,
     PAGE_PORT,
     RING_PORT,
+    SECRET_WORDS,
     argument_table,
     position_names,
     record_names,
@@ -136,6 +136,7 @@ class OramBody(wiring.Component):
             m.d.comb += [unit.power.eq(keys.page_power), unit.round_keys.eq(keys.page_keys)]
         m.d.comb += [
             answers.power.eq(keys.session_power),
+            answers.confirm.eq(keys.confirm),
             answers.enable.eq(sequencer.enable),
             queries.session_power.eq(keys.session_power),
             queries.enable.eq(sequencer.enable),
@@ -231,8 +232,8 @@ class OramBody(wiring.Component):
         """Connect the arguments and the sequencer's pulses to their parts."""
         args = self.args
 
-        def key(name: str) -> Value:
-            return Cat(args[f"{name}{n}"] for n in range(KEY_WORDS))
+        def secret(name: str) -> Value:
+            return Cat(args[f"{name}{n}"] for n in range(SECRET_WORDS[name]))
 
         mask = Signal.like(commands.mask)
         m.d.sync += mask.eq(args.ring_slots - 1)
@@ -240,8 +241,9 @@ class OramBody(wiring.Component):
         m.d.sync += under_way.eq(under_way + commands.arrived - responses.written)
         m.d.comb += [
             keys.start.eq(sequencer.keys_start),
-            keys.session.eq(key("session_key")),
-            keys.seed.eq(key("seed")),
+            keys.session.eq(secret("session_key")),
+            keys.seed.eq(secret("seed")),
+            keys.epoch.eq(secret("epoch")),
             init.start.eq(sequencer.init_start),
             position.clear.eq(sequencer.init_start),
             commands.start.eq(sequencer.run_start),
@@ -253,6 +255,7 @@ class OramBody(wiring.Component):
             responses.mask.eq(mask),
             sequencer.start.eq(self.start),
             sequencer.initialize.eq(args.initialize[0]),
+            sequencer.keyed.eq(self.keyed),
             sequencer.keys_done.eq(keys.done),
             sequencer.commands_busy.eq(commands.busy),
             sequencer.operations_busy.eq(under_way.any()),

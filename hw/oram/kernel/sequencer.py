@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from hw.oram.kernel.arguments import Fault
 
 #: Faults that persist, in the order of their bits.
-LASTING = tuple(fault for fault in Fault if fault not in (Fault.EMPTY, Fault.AGAIN))
+LASTING = tuple(fault for fault in Fault if fault not in (Fault.EMPTY, Fault.AGAIN, Fault.UNKEYED))
 
 
 class Sequencer(wiring.Component):
@@ -29,12 +29,14 @@ class Sequencer(wiring.Component):
         #: commands. ``enable``: the keys are valid. ``halt``: a fault occurred. ``initializing``: from
         #: ``start`` until the map is initialized.
         pulses = ("keys_start", "init_start", "run_start", "enable", "halt", "initializing", "done")
-        #: ``start``, ``initialize``: pulse, and the launch's argument. ``keys_done``, ``init_busy``: pulse;
-        #: and the empty map is not written yet. ``commands_busy``: further commands may arrive.
-        #: ``operations_busy``: commands are unanswered. ``bus_busy``: a burst is in flight at a port.
+        #: ``start``, ``initialize``: pulse, and the launch's argument. ``keyed``: all words of keys and epoch
+        #: were written. ``keys_done``, ``init_busy``: pulse; and the empty map is not written yet.
+        #: ``commands_busy``: further commands may arrive. ``operations_busy``: commands are unanswered.
+        #: ``bus_busy``: a burst is in flight at a port.
         levels = (
             "start",
             "initialize",
+            "keyed",
             "keys_done",
             "init_busy",
             "commands_busy",
@@ -72,10 +74,11 @@ class Sequencer(wiring.Component):
         pulses = (self.keys_start, self.init_start, self.run_start, self.done)
         m.d.sync += [pulse.eq(0) for pulse in pulses]
         empty, again = ~self.enable & ~self.initialize, self.enable & self.initialize
+        unkeyed = ~self.enable & self.initialize & ~self.keyed
         with m.FSM():
             with m.State("IDLE"), m.If(self.start):
-                m.d.sync += [refused.eq(Cat(empty, again)), quiet.eq(0)]
-                with m.If(self.halt | empty | again):
+                m.d.sync += [refused.eq(Cat(empty, again, unkeyed)), quiet.eq(0)]
+                with m.If(self.halt | empty | again | unkeyed):
                     m.d.sync += self.done.eq(1)
                 with m.Elif(self.initialize):
                     m.d.sync += [self.keys_start.eq(1), self.initializing.eq(1)]

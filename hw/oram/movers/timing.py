@@ -11,6 +11,7 @@ from hw.oram.core.pages.opener import PageOpener, page_shape
 from hw.oram.core.pages.sealer import PageSealer
 from hw.oram.core.position.position import Position
 from hw.oram.core.session.command_opener import CommandOpener
+from hw.oram.core.session.keys import DERIVATIONS
 from hw.oram.core.session.response_sealer import ResponseSealer
 from hw.oram.core.stage.schedule import StageSchedule
 from hw.oram.core.touch.issue import Issue
@@ -20,7 +21,7 @@ from hw.oram.movers.hbm.line_reader import LineReader
 #: of rotation over the ports of a table.
 _COLLECT = Fifo.DEEP_LATENCY - Fifo.LATENCY + 2
 #: Register cycles between the steps of the key derivation.
-_KEYS_EXTRA = 8
+_KEYS_EXTRA = 10
 #: Minimum cycles without a burst at any port after which none can follow: more than any part needs, except
 #: for sealing long pages.
 _QUIET_CYCLES = 128
@@ -39,7 +40,8 @@ class PathTiming:
     def keys(self) -> int:
         """From the start of an initializing launch to all keys and powers: `hw.oram.core.session.keys`."""
         powers = PowerTable.latency(page_shape(self._config))
-        return KeySchedule.LATENCY * 2 + max(KeySchedule.LATENCY * 2, powers) + _KEYS_EXTRA
+        further = KeySchedule.LATENCY * (len(DERIVATIONS) - 1)  # while the page's key is expanded
+        return KeySchedule.LATENCY * 2 + max(further, powers) + _KEYS_EXTRA
 
     @property
     def command(self) -> int:

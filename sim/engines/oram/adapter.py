@@ -14,7 +14,7 @@ from hw.oram.driver.buffers import RESPONSES, launch_buffers
 from hw.oram.driver.operations import OperationResults
 from hw.oram.driver.sealing import open_responses, seal_responses
 from hw.oram.driver.workload import OramWorkload
-from hw.oram.kernel.arguments import KEY_WORDS, Fault
+from hw.oram.kernel.arguments import Fault
 from sim.engines.oram.cases import regression
 from sim.engines.oram.demo import oram_demo
 from sim.engines.oram.expected import trace_mismatches
@@ -38,6 +38,7 @@ _FAULTS = {
     Fault.BUS: "memory answered with an error",
     Fault.EMPTY: "the map was not initialized",
     Fault.AGAIN: "the map was initialized before",
+    Fault.UNKEYED: "not all words of keys and epoch were written",
 }
 
 
@@ -83,13 +84,8 @@ class OramAdapter(EngineAdapter):
         return read_job(tensors, config)
 
     def launch(self, job: OramJob, config: OramConfig, board: Board) -> Launch:
-        """Put sealed commands into a ring with room for all of them, and keys into words."""
+        """Put sealed commands into a ring with room for all of them, and keys and epoch into words."""
         count = len(job.operations)
-        words = {
-            f"{name}{n}": int.from_bytes(key[4 * n : 4 * n + 4], "little")
-            for name, key in (("session_key", job.session_key), ("seed", job.seed))
-            for n in range(KEY_WORDS)
-        }
         scalars = {
             "initialize": 1,
             "operation_count": count,
@@ -97,29 +93,32 @@ class OramAdapter(EngineAdapter):
             "poll_cycles": _POLL_CYCLES,
         }
         buffers = launch_buffers(config, job.commands, state=job.state)
-        return FaultyLaunch(scalars=scalars | words, buffers=buffers, tampers=job.tampers)
+        return FaultyLaunch(scalars=scalars | job.secrets.scalars, buffers=buffers, tampers=job.tampers)
 
     def golden(self, job: OramJob, config: OramConfig) -> dict[str, Tensor]:
         """Run the operations on `sim.golden.oram.map`."""
         results = job.results
-        records = seal_responses(config, job.session_key, results)
+        records = seal_responses(config, job.secrets.session, results)
         return _integers(results, records) | (golden_state(job) if job.state else {})
 
     def outputs(self, job: OramJob, config: OramConfig, buffers: Buffers) -> dict[str, Tensor]:
         """Open the responses."""
         records = buffers[RESPONSES].reshape(-1, config.command_bytes)
-        results = open_responses(config, job.session_key, records).results
+        results = open_responses(config, job.secrets.session, records).results
         return _integers(results, records) | (state_of(job, buffers) if job.state else {})
 
     def unverified(self, job: OramJob, config: OramConfig, buffers: Buffers) -> tuple[str, ...]:
-        """Report the first response with a wrong tag or number."""
+        """Report the first response with a wrong tag, number or confirmation."""
         records = buffers[RESPONSES].reshape(-1, config.command_bytes)
-        (wrong,) = np.nonzero(~open_responses(config, job.session_key, records).genuine)
+        opened = open_responses(config, job.secrets.session, records)
+        (wrong,) = np.nonzero(~opened.confirmed)
         if not len(wrong):
             return ()
         others = f", and of {len(wrong) - 1:,} others" if len(wrong) > 1 else ""
         number = int.from_bytes(records[wrong[0], :8].tobytes(), "little")
         what = "tag" if number == wrong[0] else f"number, {number:,},"
+        if opened.genuine[wrong[0]]:
+            what = "confirmation of keys and epoch"
         return (f"{what} of response {wrong[0]:,} is wrong{others}: none of these is read",)
 
     def results(self, job: OramJob, config: OramConfig, integers: Tensors) -> dict[str, Tensor]:

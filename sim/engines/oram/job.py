@@ -13,6 +13,7 @@ from hw.errors import InputError, check_one_of
 from hw.launch import Tensors
 from hw.oram.config import BLOCK_BYTES, OramConfig
 from hw.oram.driver.buffers import PAGES
+from hw.oram.driver.keys import Secrets
 from hw.oram.driver.operations import OperationResults, Operations
 from hw.oram.driver.sealing import TAG, seal_commands, sealed_bytes
 from sim.golden.oram.front import map_keys
@@ -24,6 +25,8 @@ from sim.run.adapter import Tamper
 CODES, KEYS, VALUES = "codes", "keys", "values"
 SEED, REJECTED, STATE, TAMPERS = "seed", "rejected", "state", "tampers"
 NAMES = (CODES, KEYS, VALUES, SEED, REJECTED, STATE, TAMPERS)
+#: Distance of the epochs of simulations with consecutive seeds: both words change.
+_EPOCH_STEP = 0x9E3779B97F4A7C15
 
 
 class Played(NamedTuple):
@@ -40,9 +43,7 @@ class OramJob:
     config: OramConfig
     operations: Operations  #: In order.
     rejected: NDArray[np.bool_]  #: [n]: commands whose record is tampered with.
-    #: ``session_key``, ``seed``: 16 bytes each.
-    session_key: bytes
-    seed: bytes
+    secrets: Secrets
     state: bool  #: Pages, records and position map are compared after the launch too.
     tampers: tuple[Tamper, ...]  #: Tampering of the host with pages.
 
@@ -52,7 +53,7 @@ class OramJob:
 
         Raises `InputError` when the overflow is full, and the engine would stop.
         """
-        keys = map_keys(self.seed)
+        keys = map_keys(self.secrets.seed, self.secrets.epoch)
         state = keyed_map(self.config, permutation_key=keys.permutation, draw_key=keys.draw)
         rows = zip(*(x.tolist() for x in (self.operations.codes, self.operations.keys)), strict=True)
         commands = [
@@ -80,7 +81,7 @@ class OramJob:
     @property
     def commands(self) -> NDArray[np.uint8]:
         """Return sealed records [n, R]; each rejected one has one bit flipped, of a byte in rotation."""
-        records = seal_commands(self.config, self.session_key, self.operations)
+        records = seal_commands(self.config, self.secrets.session, self.operations)
         (changed,) = np.nonzero(self.rejected)
         places = TAG + changed % (BLOCK_BYTES + sealed_bytes(self.config))
         records[changed, places] ^= (1 << changed % 8).astype(np.uint8)
@@ -94,20 +95,21 @@ class OramJob:
     @property
     def page_gcm(self) -> Gcm:
         """The cipher of the pages."""
-        return Gcm(map_keys(self.seed).page, tag_bytes=self.config.mac_bits // 8)
+        keys = map_keys(self.secrets.seed, self.secrets.epoch)
+        return Gcm(keys.page, tag_bytes=self.config.mac_bits // 8)
 
 
-def simulation_keys(seed: int) -> tuple[bytes, bytes]:
-    """Return session key and seed of a simulation; they follow from the run's seed, as tests need."""
+def simulation_secrets(seed: int) -> Secrets:
+    """Return keys and epoch of a simulation; they follow from the run's seed, as tests need."""
     digest = hashlib.sha256(f"loomwork oram {seed}".encode()).digest()
-    return digest[:16], digest[16:]
+    return Secrets(session_key=digest[:16], seed=digest[16:], epoch=seed * _EPOCH_STEP % (1 << 64))
 
 
 def read_job(tensors: Tensors, config: OramConfig) -> OramJob:
     """Make a job of tensors.
 
     ``tensors``: ``codes`` [n], ``keys`` [n] and ``values`` [n, V], see `Operations`. Optional are ``seed`` of
-    `simulation_keys`, default 0; ``rejected`` [n], tampered commands; ``state``, to compare the final map
+    `simulation_secrets`, default 0; ``rejected`` [n], tampered commands; ``state``, to compare the final map
     too; ``tampers`` [m, 6], the fields of each `Tamper` of the pages.
 
     Raises `InputError` for a tensor that is missing, unknown, of another shape, or out of range.
@@ -118,7 +120,6 @@ def read_job(tensors: Tensors, config: OramConfig) -> OramJob:
     count = codes.size
     if codes.ndim != 1 or not count:
         raise InputError(f"shape of {CODES}", codes.shape, "[n], of an operation at least")
-    session_key, seed = simulation_keys(int(_whole(tensors, SEED, (), bits=32, default=0)))
     operations = Operations(
         codes=codes.astype(np.uint8),
         keys=_whole(tensors, KEYS, (count,), bits=config.key_bits),
@@ -131,8 +132,7 @@ def read_job(tensors: Tensors, config: OramConfig) -> OramJob:
         config=config,
         operations=operations,
         rejected=_whole(tensors, REJECTED, (count,), bits=1, default=np.zeros(count, bool)) > 0,
-        session_key=session_key,
-        seed=seed,
+        secrets=simulation_secrets(int(_whole(tensors, SEED, (), bits=32, default=0))),
         state=bool(_whole(tensors, STATE, (), bits=1, default=0)),
         tampers=tuple(Tamper(PAGES, *row) for row in rows.tolist()),
     )

@@ -20,10 +20,14 @@ class MapKeys(NamedTuple):
     draw: bytes
 
 
-def map_keys(seed: bytes) -> MapKeys:
-    """Return the keys of a map from its seed, 16 bytes: the blocks 1, 2 and 3 encrypted under it."""
-    blocks = np.zeros((len(MapKeys._fields), 16), np.uint8)
-    blocks[:, 0] = np.arange(1, 1 + len(blocks))
+def map_keys(seed: bytes, epoch: int) -> MapKeys:
+    """Return the keys of a map from its seed, 16 bytes: the labels 1, 2 and 3 with the epoch encrypted under
+    it.
+
+    A block is the label, then the epoch, 8 bytes each, the lowest first.
+    """
+    labels = np.arange(1, 1 + len(MapKeys._fields), dtype="<u8")
+    blocks = np.stack([labels, np.full_like(labels, epoch)], axis=1).view(np.uint8)
     return MapKeys(*(block.tobytes() for block in encrypt(seed, blocks)))
 
 

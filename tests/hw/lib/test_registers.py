@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from amaranth.hdl import Cat
 
 from hw.lib.arguments import Argument, ArgumentKind, ArgumentTable
 from hw.lib.registers import (
@@ -22,13 +23,33 @@ TABLE = ArgumentTable(
     (
         Argument(name="n", kind=ArgumentKind.SCALAR, doc="a number"),
         Argument(name="p", kind=ArgumentKind.POINTER, port="gmem0", doc="an address"),
+        Argument(name="k", kind=ArgumentKind.SCALAR, doc="a key", secret=True),
+        Argument(name="q", kind=ArgumentKind.POINTER, port="gmem0", doc="a secret address", secret=True),
+        Argument(name="l", kind=ArgumentKind.SCALAR, doc="the lock", locks=True),
         Argument(name="cycles", kind=ArgumentKind.COUNTER, doc="cycles"),
         Argument(name="bytes", kind=ArgumentKind.COUNTER, doc="bytes"),
     )
 )
-ARGUMENT_WORDS = (0x10, 0x18, 0x1C)
+SECRET_WORDS, LOCK = (0x24, 0x2C, 0x30), 0x38
+ARGUMENT_WORDS = (0x10, 0x18, 0x1C, *SECRET_WORDS, LOCK)
 #: Every register, and neighbours where there is none.
-OFFSETS = (0x00, 0x04, 0x08, 0x0C, *ARGUMENT_WORDS, 0x14, 0x20, 0x400, 0x404, 0x408, 0x40C, 0x410, 0xFFC)
+OFFSETS = (
+    0x00,
+    0x04,
+    0x08,
+    0x0C,
+    *ARGUMENT_WORDS,
+    0x14,
+    0x20,
+    0x28,
+    0x34,
+    0x400,
+    0x404,
+    0x408,
+    0x40C,
+    0x410,
+    0xFFC,
+)
 START, DONE, IDLE, READY, AUTO_RESTART = 0x01, 0x02, 0x04, 0x08, 0x80
 
 
@@ -43,7 +64,8 @@ class Model:
         self.write_open = False  # acted, response not taken
         self.written = None  # acted on a word of arguments, which has it a cycle later
         self.sampled = self.answer = None
-        self.args = (0, 0)
+        self.args, self.keyed = (0, 0, 0, 0), False
+        self.taken, self.locked = set(), False
         self.start = False
 
     def interrupt(self):
@@ -55,7 +77,7 @@ class Model:
         control += READY * self.ready + AUTO_RESTART * self.restart
         fixed = {0x00: control, 0x04: self.enabled, 0x08: self.enables, 0x0C: self.status}
         fixed |= {0x400: cycles % 2**32, 0x404: self.high, 0x408: moved % 2**32, 0x40C: self.high}
-        return (fixed | self.words).get(offset, 0)
+        return (fixed | self.words | dict.fromkeys(SECRET_WORDS, 0)).get(offset, 0)
 
     def step(self, seen, counters):
         """Go through one clock edge; ``seen`` says which transfers were made and whether the body is done."""
@@ -71,13 +93,19 @@ class Model:
                 self.done = self.ready = False
             if self.asked in (0x400, 0x408):
                 self.high = counters[self.asked == 0x408] >> 32
-        args = (self.words[0x10], self.words[0x18] | self.words[0x1C] << 32)
+        low = {offset: self.words[offset] | self.words[offset + 4] << 32 for offset in (0x18, 0x2C)}
+        args = (self.words[0x10], low[0x18], self.words[0x24], low[0x2C])
+        keyed = self.taken == set(SECRET_WORDS)
         restart = self.restart
         enables = self.enables
         if self.written is not None:
             address, word, mask = self.written
-            self.words[address] = self.words[address] & ~mask | word & mask
             self.written = None
+            if address not in SECRET_WORDS or not (self.locked or address in self.taken):
+                self.words[address] = self.words[address] & ~mask | word & mask
+                if mask:
+                    self.taken |= {address} & set(SECRET_WORDS)
+            self.locked |= address == LOCK and mask != 0
         if self.address is not None and self.data is not None and not self.write_open:
             self.write_open = True
             word, strobes = self.data
@@ -97,7 +125,7 @@ class Model:
         self.status = (self.status ^ toggles) | (enables if ended else 0)
         self.start = launch
         if not self.running:
-            self.args = args
+            self.args, self.keyed = args, keyed
         if launch:
             self.running = True
         if ended:
@@ -128,12 +156,13 @@ def compare(dut, model):
                 bus.awvalid & bus.awready, bus.awaddr, bus.wvalid & bus.wready, bus.wdata, bus.wstrb,
                 bus.bvalid & bus.bready, bus.bvalid, bus.bresp, bus.arvalid & bus.arready, bus.araddr,
                 bus.rvalid & bus.rready, bus.rvalid, bus.rdata, bus.rresp, dut.done, dut.counters.cycles,
-                dut.counters.bytes, dut.start, dut.args.n, dut.args.p, dut.interrupt,
+                dut.counters.bytes, dut.start, Cat(dut.interrupt, dut.keyed),
+                dut.args.n, dut.args.p, dut.args.k, dut.args.q,
             )  # fmt: skip
             aw, awaddr, w, wdata, wstrb, b, bvalid, bresp, ar, araddr = values[:10]
-            r, rvalid, rdata, rresp, done, cycles, moved, start, n, p, interrupt = values[10:]
-            assert (start, interrupt) == (model.start, model.interrupt())
-            assert (n, p) == model.args
+            r, rvalid, rdata, rresp, done, cycles, moved, start, levels, *args = values[10:]
+            assert (start, levels) == (model.start, model.interrupt() + 2 * model.keyed)
+            assert tuple(args) == model.args
             assert bvalid == model.write_open
             assert rvalid == (model.answer is not None)
             if rvalid:
@@ -205,7 +234,7 @@ def test_what_is_written_is_read_back_byte_by_byte():
     manager = LiteManager(dut.bus)
 
     async def host(ctx):
-        for offset in ARGUMENT_WORDS:
+        for offset in set(ARGUMENT_WORDS) - set(SECRET_WORDS):
             await manager.write(ctx, offset, 0x11223344)
             await manager.write(ctx, offset, 0xAABBCCDD, strobes=0b0110)
             assert await manager.read(ctx, offset) == (0x11BBCC44, 0)
@@ -328,18 +357,46 @@ def test_a_kernel_may_have_no_arguments_and_no_counters():
     run(dut, host)
 
 
-def test_a_secret_argument_arrives_and_is_never_read_back():
-    dut = RegisterFile(
-        ArgumentTable((Argument(name="k", kind=ArgumentKind.SCALAR, doc="a key", secret=True),))
-    )
+@pytest.mark.parametrize("locked", [None, *range(4)])
+def test_secret_words_are_written_once_until_the_lock(locked):
+    """Before, between, and without a lock; whatever is written, they read zero."""
+    dut = RegisterFile(TABLE)
+    manager = LiteManager(dut.bus)
+    rng = random.Random(locked)
+    first, second = ([rng.getrandbits(32) | 1 for _ in SECRET_WORDS] for _ in range(2))
+    taken = len(SECRET_WORDS) if locked is None else locked
+
+    async def host(ctx):
+        for n, (offset, word) in enumerate(zip(SECRET_WORDS, first, strict=True)):
+            assert not ctx.get(dut.keyed)
+            if n == locked:
+                await manager.write(ctx, LOCK, 0)
+            await manager.write(ctx, offset, ~word & 0xFFFFFFFF, strobes=0)
+            await manager.write(ctx, offset, word)
+        if locked == len(SECRET_WORDS):
+            await manager.write(ctx, LOCK, 1)
+        for offset, word in zip(SECRET_WORDS, second, strict=True):
+            await manager.write(ctx, offset, word)
+            assert await manager.read(ctx, offset) == (0, 0)
+        await manager.write(ctx, CONTROL, START)
+        await ctx.tick().repeat(2)
+        low, *high = (word if n < taken else 0 for n, word in enumerate(first))
+        assert ctx.get(dut.args.k) == low
+        assert ctx.get(dut.args.q) == high[0] | high[1] << 32
+        assert ctx.get(dut.keyed) == (taken == len(SECRET_WORDS))
+        assert [await manager.read(ctx, offset) for offset in SECRET_WORDS] == [(0, 0)] * 3
+
+    run(dut, host)
+
+
+def test_a_word_that_was_written_in_part_is_written():
+    dut = RegisterFile(TABLE)
     manager = LiteManager(dut.bus)
 
     async def host(ctx):
-        await manager.write(ctx, 0x10, 0x11223344)
-        assert await manager.read(ctx, 0x10) == (0, 0)
-        await manager.write(ctx, CONTROL, START)
-        await ctx.tick().repeat(2)
-        assert ctx.get(dut.args.k) == 0x11223344
-        assert await manager.read(ctx, 0x10) == (0, 0)
+        await manager.write(ctx, 0x24, 0x11223344, strobes=0b0100)
+        await manager.write(ctx, 0x24, 0xFFFFFFFF)
+        await ctx.tick().repeat(3)
+        assert ctx.get(dut.args.k) == 0x220000
 
     run(dut, host)

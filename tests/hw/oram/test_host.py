@@ -131,20 +131,24 @@ def test_a_ring_goes_around_and_answers_are_those_of_a_dict(host):
 
 
 def test_buffers_and_keys(host):
-    keys = []
+    keys, epochs = [], []
     for _ in range(2):
         assert host.run([("get", 1, "")]).returncode == 0
         ((call,),) = host.calls("call")
         keys.append([call.pop(f"{name}{n}") for name in ("session_key", "seed") for n in range(4)])
-        assert call == {"initialize": 1, "operation_count": 1, "ring_slots": 1024, "poll_cycles": 250}
+        epochs.append([call.pop(f"epoch{n}") % 2**32 for n in range(2)])
+        expected = {"initialize": 1, "operation_count": 1, "ring_slots": 1024, "poll_cycles": 250, "lock": 1}
+        assert call == expected
     assert not set(keys[0]) & set(keys[1])
+    first, second = (low + (high << 32) for low, high in epochs)
+    assert first < second < first + 100 * 10**9, "they grow"
     position, records = hbm_structures(CONFIG)
     (pages,) = host_structures(CONFIG)
     sizes = [size for size, *_ in host.calls("bo")]
     ring = 1024 * CONFIG.command_bytes
     assert sizes == [ring, ring, pages.total_bytes, *4 * [position.port_bytes], *4 * [records.port_bytes]]
     assert [flags for _, flags, _ in host.calls("bo")] == 3 * ["host_only"] + 8 * ["normal"]
-    assert [group for *_, group in host.calls("bo")] == list(range(12, 23))
+    assert [group for *_, group in host.calls("bo")] == list(range(15, 26))
 
 
 def test_an_answer_of_somebody_else_is_not_read(host):
@@ -152,6 +156,13 @@ def test_an_answer_of_somebody_else_is_not_read(host):
     assert run.returncode == 1
     assert run.stderr == "tag of response 4 is wrong\n4 of 6 operations were answered; status 0x0\n"
     assert [row["key"] for row in host.results()] == ["0", "1", "2", "3"]
+
+
+def test_a_kernel_with_another_epoch_is_not_used(host):
+    run = host.run([("put", n, 7) for n in range(6)], FAKE_EPOCH="0")
+    assert run.returncode == 1
+    assert run.stderr == ("response 0 does not confirm the keys: loomwork_oram has another seed or epoch\n")
+    assert not (host.directory / "r.csv").exists()
 
 
 def test_a_kernel_that_stops_loses_no_answer(host):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hw.oram.core.layouts import Code
-from sim.engines.oram.job import simulation_keys
+from sim.engines.oram.job import simulation_secrets
 from sim.golden.oram.front import map_keys
 from sim.golden.oram.map import Command, keyed_map
 from tests.support.oram.workloads import WORKLOADS, commands_of, load_commands, tensors_of
@@ -32,7 +32,8 @@ def mixed_launch(config, rng, each, compared=0):
     compared
         Operations behind them; a coin makes each a GET of one key or a random operation.
     """
-    keys = map_keys(simulation_keys(0)[1])
+    secrets = simulation_secrets(0)
+    keys = map_keys(secrets.seed, secrets.epoch)
     state = keyed_map(config, permutation_key=keys.permutation, draw_key=keys.draw)
     universe = config.keys // 4
     done, phases = [], {}

@@ -1,8 +1,8 @@
-"""All keys of the map, derived from two."""
+"""All keys of the map, derived from two keys and an epoch."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -11,9 +11,31 @@ from hw.oram.core.crypto.aes_lane import BLOCK_BITS, KEYS_LAYOUT
 from hw.oram.core.crypto.config import PageShape, power_layout
 from hw.oram.core.crypto.key_schedule import KeySchedule
 from hw.oram.core.crypto.power_table import PowerTable
+from hw.oram.core.session.record import CONFIRM_BITS
 
-#: Keys derived from the seed: key n is the block n encrypted under the seed, from 1 on.
-DERIVED = ("page", "permutation", "draw")
+#: Bits of an epoch, and of the label in front of it.
+EPOCH_BITS = LABEL_BITS = 64
+
+
+class Derivation(NamedTuple):
+    """A block encrypted under ``session`` or ``seed``: ``label``, then the epoch."""
+
+    name: str
+    source: str
+    label: int
+
+
+CONFIRM = "confirm"
+#: In order: the page's key first, since its powers take longest. The last schedule derives all of them.
+DERIVATIONS = (
+    Derivation("page", "seed", 1),
+    Derivation("session", "session", 4),
+    Derivation("permutation", "seed", 2),
+    Derivation(CONFIRM, "seed", 5),
+    Derivation("draw", "seed", 3),
+)
+#: Keys that are expanded.
+EXPANDED = tuple(derivation.name for derivation in DERIVATIONS if derivation.name != CONFIRM)
 
 
 class Keys(wiring.Component):
@@ -23,7 +45,7 @@ class Keys(wiring.Component):
 
     Behaviour
     ---------
-    It takes the time of four key schedules, or of two and the page's power table if that is longer, and a few
+    It takes the time of six key schedules, or of two and the page's power table if that is longer, and a few
     cycles more.
     """
 
@@ -32,61 +54,32 @@ class Keys(wiring.Component):
         self._placer = placer
         super().__init__(
             {
-                "start": In(1),  #: Takes the two keys.
-                #: ``session``, ``seed``: constant until ``done``.
+                "start": In(1),  #: Takes keys and epoch.
+                #: ``session``, ``seed``, ``epoch``: constant until ``done``.
                 "session": In(BLOCK_BITS),
                 "seed": In(BLOCK_BITS),
-                **{f"{name}_keys": Out(KEYS_LAYOUT) for name in ("session", *DERIVED)},  #: Round keys.
+                "epoch": In(EPOCH_BITS),
+                **{f"{name}_keys": Out(KEYS_LAYOUT) for name in EXPANDED},  #: Round keys.
+                "confirm": Out(CONFIRM_BITS),  #: The lowest bits of the block that confirms keys and epoch.
                 #: Powers of the hash keys, written to all hashes.
                 **{f"{name}_power": Out(power_layout(shape)) for name, shape in self._shapes.items()},
-                "done": Out(1),  #: Pulse: all keys and powers are valid and constant.
+                "done": Out(1),  #: Pulse: all keys, powers and the confirmation are valid and constant.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """One schedule derives the keys in sequence under the seed, and expands the last key."""
+        """One schedule derives the keys in sequence, and expands the last key."""
         m = Module()
         schedules = {}
-        for name in ("session", *DERIVED):
+        for name in EXPANDED:
             m.submodules[name] = schedules[name] = schedule = KeySchedule()
             m.d.comb += getattr(self, f"{name}_keys").eq(schedule.round_keys)
-        session, last = schedules["session"], schedules[DERIVED[-1]]
-        m.d.comb += [session.start.eq(self.start), session.key.eq(self.session)]
-
-        number = Signal(range(len(DERIVED) + 1))
-        derives = Signal()
-        derived = Signal()
-        again = Signal()
-        m.d.sync += [derives.eq(0), again.eq(0)]
-        m.d.comb += derived.eq(last.done & (number != 0))
-        with m.If(self.start):
-            m.d.sync += [number.eq(1), derives.eq(1)]
-        with m.If(derived):
-            m.d.sync += number.eq(number + 1)
-            with m.If(number == len(DERIVED)):
-                m.d.sync += [number.eq(0), again.eq(1)]
-            with m.Else():
-                m.d.sync += derives.eq(1)
-        fresh = Signal(BLOCK_BITS, reset_less=True)
-        with m.If(derived):
-            m.d.sync += fresh.eq(last.encrypted)
-        m.d.comb += [
-            last.start.eq(derives | again),
-            last.key.eq(self.seed),
-            last.block.eq(number),
-        ]
-        with m.If(again):
-            m.d.comb += last.key.eq(fresh)
-        for n, name in enumerate(DERIVED[:-1], start=1):
-            begins = Signal(name=f"{name}_begins")
-            m.d.sync += begins.eq(derived & (number == n))
-            m.d.comb += [schedules[name].start.eq(begins), schedules[name].key.eq(fresh)]
+        last = schedules[EXPANDED[-1]]
+        ready = self._derive(m, schedules, last)
 
         # Done when the last key and both tables are.
         missing = Signal(1 + len(self._shapes))
         m.d.sync += self.done.eq(0)
-        ready = Signal()
-        m.d.sync += ready.eq(last.done & (number == 0))
         arrived = [ready]
         for name, shape in self._shapes.items():
             m.submodules[f"{name}_powers"] = table = PowerTable(shape, self._placer)
@@ -105,3 +98,41 @@ class Keys(wiring.Component):
         with m.If(self.start):
             m.d.sync += [missing.eq(-1), waiting.eq(1)]
         return m
+
+    def _derive(self, m: Module, schedules: dict[str, KeySchedule], last: KeySchedule) -> Signal:
+        """Start ``last`` once for each derivation, and once more with its own key; return the end's pulse."""
+        steps = len(DERIVATIONS)
+        step = Signal(range(steps + 1))  # the next one
+        begins = Signal()
+        derived = Signal()
+        ready = Signal()
+        m.d.comb += derived.eq(last.done & (step != 0))
+        m.d.sync += [begins.eq(self.start | derived), ready.eq(last.done & (step == 0))]
+        with m.If(derived):
+            m.d.sync += step.eq(Mux(step == steps, 0, step + 1))
+        with m.If(self.start):
+            m.d.sync += step.eq(1)
+        fresh = Signal(BLOCK_BITS, reset_less=True)
+        with m.If(derived):
+            m.d.sync += fresh.eq(last.encrypted)
+
+        # In the cycle of ``begins``, ``step`` is the number of the derivation, from 1 on; 0 expands.
+        labels = [0, *(derivation.label for derivation in DERIVATIONS)]
+        of_session = [0, *(derivation.source == "session" for derivation in DERIVATIONS)]
+        source = Mux(Array(Const(one, 1) for one in of_session)[step], self.session, self.seed)
+        label = Array(Const(one, LABEL_BITS) for one in labels)[step]
+        m.d.comb += [
+            last.start.eq(begins),
+            last.key.eq(Mux(step == 0, fresh, source)),
+            last.block.eq(Mux(step == 0, 0, Cat(label, self.epoch))),
+        ]
+        for number, derivation in enumerate(DERIVATIONS[:-1], start=1):
+            arrives = Signal(name=f"{derivation.name}_arrives")
+            m.d.sync += arrives.eq(derived & (step == number))
+            if derivation.name == CONFIRM:
+                with m.If(arrives):
+                    m.d.sync += self.confirm.eq(fresh[:CONFIRM_BITS])
+            else:
+                schedule = schedules[derivation.name]
+                m.d.comb += [schedule.start.eq(arrives), schedule.key.eq(fresh)]
+        return ready

@@ -10,6 +10,8 @@ from hw.oram.core.layouts import PAGE_BITS
 
 #: Bits of a sequence number.
 SEQUENCE_BITS = 64
+#: Bits of the confirmation of keys and epoch, in each response.
+CONFIRM_BITS = 56
 #: Blocks of a beat.
 BEAT_BLOCKS = BEAT_BYTES // BLOCK_BYTES
 #: Blocks of the sealed text before the value: code or status, and key.

@@ -16,6 +16,7 @@ from hw.oram.core.crypto.page_seal import PageSeal
 from hw.oram.core.layouts import BEAT_BITS
 from hw.oram.core.session.record import (
     BEAT_BLOCKS,
+    CONFIRM_BITS,
     RESPONSE,
     SEQUENCE_BITS,
     TEXT_HEADER_BLOCKS,
@@ -42,6 +43,7 @@ class ResponseSealer(wiring.Component):
                 #: ``round_keys``, ``power``: of the session's key; as in `PageSeal`.
                 "round_keys": In(KEYS_LAYOUT),
                 "power": In(power_layout(self._shape)),
+                "confirm": In(CONFIRM_BITS),  #: Sealed in each response behind its status.
                 "enable": In(1),  #: The keys are valid.
                 #: Rows of responses, one a cycle; responses are at least ``config.interval`` cycles apart.
                 "i": In(stream.Signature(response_layout(config), always_ready=True)),
@@ -72,7 +74,7 @@ class ResponseSealer(wiring.Component):
         final = shape.slots - 1
         first_value = 1 + TEXT_HEADER_BLOCKS
         parts = max(1, config.row_bytes // BLOCK_BYTES)
-        head = Cat(row.status | Const(0, 64), row.key | Const(0, 64))
+        head = Cat(row.status | Const(0, 64 - CONFIRM_BITS), self.confirm, row.key | Const(0, 64))
         value = row.value | Const(0, parts * BLOCK_BITS)
         part = Array((n - first_value) % parts for n in range(shape.slots))[slot]
         moves = Signal()

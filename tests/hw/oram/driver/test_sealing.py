@@ -1,12 +1,15 @@
 """Sealed records opened by hand with the golden GCM, and rejection of changed records."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code
-from hw.oram.driver.operations import OperationResults, Operations
+from hw.oram.driver.keys import Session
+from hw.oram.driver.operations import UNVERIFIED, OperationResults, Operations
 from hw.oram.driver.sealing import (
     STOP,
     open_commands,
@@ -17,6 +20,7 @@ from hw.oram.driver.sealing import (
 )
 
 KEY = bytes(range(16))
+SESSION = Session(key=KEY, confirm=b"confirm")
 
 
 def message_of(record, value_bytes, iv):
@@ -40,7 +44,7 @@ def some_operations(config, count=5):
 def test_layout_and_tag(value_bytes, record_bytes):
     config = OramConfig(value_bytes=value_bytes)
     operations = some_operations(config)
-    records = seal_commands(config, KEY, operations, first=2**33 + 7)
+    records = seal_commands(config, SESSION, operations, first=2**33 + 7)
     assert records.shape == (5, record_bytes)
     length = 16 + -(-value_bytes // 16) * 16
     for n, record in enumerate(records):
@@ -69,28 +73,46 @@ def test_responses_have_a_direction_of_their_own():
     config = OramConfig(value_bytes=8)
     operations = some_operations(config)
     results = OperationResults(statuses=operations.codes, keys=operations.keys, values=operations.values)
-    records = seal_responses(config, KEY, results, first=3)
+    records = seal_responses(config, SESSION, results, first=3)
     message = message_of(records[0], 8, (3).to_bytes(8, "little") + (1).to_bytes(4, "little"))
+    assert message[:8] == bytes([operations.codes[0]]) + b"confirm"
     assert message[16:24] == operations.values[0].tobytes()
-    opened = open_responses(config, KEY, records, first=3)
+    opened = open_responses(config, SESSION, records, first=3)
     assert opened.genuine.all()
+    assert opened.confirmed.all()
     assert np.array_equal(opened.results.statuses, results.statuses)
     assert np.array_equal(opened.results.keys, results.keys)
     assert np.array_equal(opened.results.values, results.values)
-    assert not open_commands(config, KEY, records, first=3).genuine.any()
+    assert not open_commands(config, SESSION, records, first=3).genuine.any()
 
 
 def test_changed_records_are_not_genuine():
     config = OramConfig(value_bytes=8)
-    records = seal_commands(config, KEY, some_operations(config))
-    assert open_commands(config, KEY, records).genuine.all()
+    records = seal_commands(config, SESSION, some_operations(config))
+    assert open_commands(config, SESSION, records).genuine.all()
     for byte in (0, 7, 16, 24, 47, 48, 63):
         changed = records.copy()
         changed[2, byte] ^= 1
-        assert open_commands(config, KEY, changed).genuine.tolist() == [True, True, False, True, True]
+        assert open_commands(config, SESSION, changed).genuine.tolist() == [True, True, False, True, True]
     swapped = records[[0, 2, 1, 3, 4]]
-    assert open_commands(config, KEY, swapped).genuine.tolist() == [True, False, False, True, True]
+    assert open_commands(config, SESSION, swapped).genuine.tolist() == [True, False, False, True, True]
     swapped[:, :8] = records[:, :8]
-    assert open_commands(config, KEY, swapped).genuine.tolist() == [True, False, False, True, True]
-    assert not open_commands(config, KEY, records, first=1).genuine.any()  # a replay
-    assert not open_commands(config, bytes(16), records).genuine.any()
+    assert open_commands(config, SESSION, swapped).genuine.tolist() == [True, False, False, True, True]
+    assert not open_commands(config, SESSION, records, first=1).genuine.any()  # a replay
+    assert not open_commands(config, replace(SESSION, key=bytes(16)), records).genuine.any()
+
+
+@pytest.mark.parametrize("byte", range(7))
+def test_responses_of_another_seed_are_genuine_and_not_read(byte):
+    config, operations = OramConfig(value_bytes=8), some_operations(OramConfig(value_bytes=8))
+    results = OperationResults(statuses=operations.codes, keys=operations.keys, values=operations.values)
+    confirm = bytearray(SESSION.confirm)
+    confirm[byte] ^= 1
+    records = seal_responses(config, replace(SESSION, confirm=bytes(confirm)), results)
+    records[1] = seal_responses(config, SESSION, results)[1]
+    opened = open_responses(config, SESSION, records)
+    assert opened.genuine.all()
+    assert opened.confirmed.tolist() == [False, True, False, False, False]
+    assert (opened.results.statuses == UNVERIFIED).tolist() == [True, False, True, True, True]
+    assert not opened.results.keys[~opened.confirmed].any()
+    assert not opened.results.values[~opened.confirmed].any()

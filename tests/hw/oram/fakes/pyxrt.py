@@ -1,18 +1,20 @@
 """A replacement of XRT's Python binding: a card whose kernel is the golden map, in a thread.
 
 FAKE_CONFIG has the configuration, FAKE_LOG is the file of calls, one JSON list a line. With FAKE_ANSWERS the
-kernel ends after this number of answers; of answer FAKE_FOREIGN a byte is changed; FAKE_NOT is the reason why
-the card does not open.
+kernel ends after this number of answers; of answer FAKE_FOREIGN a byte is changed. A card with FAKE_EPOCH has
+this epoch in its map, not the given one. FAKE_NOT is the reason why the card does not open.
 """
 
 import json
 import os
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 
 from hw.oram.config import OramConfig
+from hw.oram.driver.keys import Secrets, Session
 from hw.oram.driver.operations import OperationResults
 from hw.oram.driver.sealing import open_commands, seal_responses
 from sim.golden.oram.front import map_keys
@@ -62,11 +64,20 @@ class run(threading.Thread):
         self.values, self.rings = values, rings
         self.start()
 
-    def key(self, name):
-        return b"".join(self.values[f"{name}{n}"].to_bytes(4, "little", signed=True) for n in range(4))
+    def key(self, name, words=4):
+        return b"".join(self.values[f"{name}{n}"].to_bytes(4, "little", signed=True) for n in range(words))
 
     def run(self):
-        session, keys = self.key("session_key"), map_keys(self.key("seed"))
+        assert self.values["lock"]
+        given = Secrets(
+            session_key=self.key("session_key"),
+            seed=self.key("seed"),
+            epoch=int.from_bytes(self.key("epoch", 2), "little"),
+        )
+        keys, session = map_keys(given.seed, given.epoch), given.session
+        if epoch := os.environ.get("FAKE_EPOCH"):
+            other = replace(given, epoch=int(epoch)).session.confirm
+            session = Session(key=session.key, confirm=other)
         store = keyed_map(CONFIG, permutation_key=keys.permutation, draw_key=keys.draw)
         commands, responses = self.rings
         for n in range(int(os.environ.get("FAKE_ANSWERS", self.values["operation_count"]))):
@@ -93,8 +104,9 @@ class run(threading.Thread):
 
 
 def open_one(session, record, number):
-    found, genuine = open_commands(CONFIG, session, record, first=number)
-    return (int(found.statuses[0]), int(found.keys[0]), found.values[0].tobytes()), bool(genuine[0])
+    opened = open_commands(CONFIG, session, record, first=number)
+    found = opened.results
+    return (int(found.statuses[0]), int(found.keys[0]), found.values[0].tobytes()), bool(opened.genuine[0])
 
 
 class kernel:

@@ -11,7 +11,7 @@ from tests.support.gateware.streams import set_all, simulate
 #: Cycles without a burst that end a phase.
 QUIET = 128
 UNIT = Sequencer(quiet_cycles=QUIET)
-LEVELS = ("initialize", "init_busy", "commands_busy", "operations_busy", "bus_busy")
+LEVELS = ("initialize", "keyed", "init_busy", "commands_busy", "operations_busy", "bus_busy")
 PULSES = ("keys_start", "init_start", "run_start", "done")
 
 
@@ -19,7 +19,7 @@ class World:
     """The sequencer, its inputs, and the cycles of its pulses."""
 
     def __init__(self, ctx):
-        self._ctx, self._told = ctx, dict.fromkeys(LEVELS, 0)
+        self._ctx, self._told = ctx, dict.fromkeys(LEVELS, 0) | {"keyed": 1}
         self.cycle, self.pulses = 0, {name: [] for name in PULSES}
 
     async def step(self, cycles=1, *, start=0, keys_done=0, fault=0, **levels):
@@ -134,6 +134,26 @@ def test_refused_at_once(again):
         await world.step(start=1, initialize=int(not again))
         assert world.get("status") == 0
         assert world.pulses["run_start" if again else "keys_start"][-1] == world.cycle
+
+    play(scenario)
+
+
+def test_refused_until_all_secrets_are_written():
+    """No key is derived of words that are not written, and EMPTY comes first."""
+
+    async def scenario(world):
+        await world.step(3, keyed=0)
+        for initialize, fault in ((1, Fault.UNKEYED), (0, Fault.EMPTY), (1, Fault.UNKEYED)):
+            await world.step(start=1, initialize=initialize)
+            assert world.pulses["done"][-1] == world.cycle
+            assert world.get("status") == fault
+            assert not world.get("enable")
+            await world.step(3 * QUIET)
+        assert len(world.pulses["done"]) == 3
+        assert not world.pulses["keys_start"]
+        await world.step(start=1, keyed=1)
+        assert world.get("status") == 0
+        assert world.pulses["keys_start"] == [world.cycle]
 
     play(scenario)
 

@@ -14,9 +14,7 @@ from hw.oram.driver.sealing import open_commands, seal_responses
 from hw.oram.kernel.arguments import Fault, argument_table
 from sim.engines.oram.adapter import ADAPTER
 from sim.engines.oram.cases import SMALL, random_operations
-from sim.engines.oram.job import simulation_keys
-from sim.golden.oram import aes
-from sim.golden.oram.front import map_keys
+from sim.engines.oram.job import simulation_secrets
 from sim.golden.oram.image import bucket_images, record_images, sealed_pages
 from sim.run.layout import place_buffers, register_writes
 from sim.run.run import compare
@@ -90,10 +88,11 @@ def test_the_launch_is_what_the_table_asks_for(config, job):
     count = len(job.operations)
     assert launch.scalars["operation_count"] == count
     assert count <= launch.scalars["ring_slots"] < 2 * count
-    words = [launch.scalars[f"{name}{n}"] for name in ("session_key", "seed") for n in range(4)]
-    assert b"".join(word.to_bytes(4, "little") for word in words) == job.session_key + job.seed
+    secrets = job.secrets.scalars
+    assert {name: launch.scalars[name] for name in secrets} == secrets
+    assert [a.name for a in table.secrets] == list(secrets)[:-1]
     commands = launch.buffers[0].data.reshape(count, -1)
-    opened = open_commands(config, job.session_key, commands)
+    opened = open_commands(config, job.secrets.session, commands)
     np.testing.assert_array_equal(opened.genuine, ~job.rejected)
     assert np.any(job.rejected)
     right = opened.genuine
@@ -109,12 +108,16 @@ def test_a_right_kernels_buffers_are_the_golden_models(config, job):
 
 
 def test_of_responses_with_a_wrong_tag_nothing_is_read(job):
-    """A card with another key, one changed bit, one number: the decrypted text is withheld."""
+    """A card with another key or seed, one changed bit, one number: the decrypted text is withheld."""
     config = job.config
     records = ADAPTER.golden(job, config)["responses"]
     assert ADAPTER.unverified(job, config, {"responses": records.reshape(-1)}) == ()
+    session = job.secrets.session
+    foreign = [replace(session, **one) for one in ({"key": bytes(16)}, {"confirm": bytes(7)})]
+    unconfirmed = "confirmation of keys and epoch of response 0 is wrong, and of 421 others"
     for changed, line in (
-        (seal_responses(config, bytes(16), job.results), "tag of response 0 is wrong, and of 421 others"),
+        (seal_responses(config, foreign[0], job.results), "tag of response 0 is wrong, and of 421 others"),
+        (seal_responses(config, foreign[1], job.results), unconfirmed),
         (records.copy(), "tag of response 3 is wrong: none of these is read"),
         (records.copy(), "number, 259, of response 3 is wrong: none"),
     ):
@@ -168,13 +171,11 @@ def test_every_item_is_where_the_images_say(config, job):
     assert len(found) == len(set(found)) == len(state.position.entries)
 
 
-def test_keys_of_a_map_are_blocks_under_its_seed():
-    seed = bytes(range(16))
-    for number, key in enumerate(map_keys(seed), 1):
-        block = np.frombuffer(number.to_bytes(16, "little"), np.uint8)
-        assert key == aes.encrypt(seed, block).tobytes()
-    assert simulation_keys(3) == simulation_keys(3)
-    assert len({*simulation_keys(3), *simulation_keys(4)}) == 4
+def test_keys_of_simulations_follow_from_the_seed():
+    assert simulation_secrets(3) == simulation_secrets(3)
+    found = [(x.session_key, x.seed, x.epoch) for x in map(simulation_secrets, (3, 2**32 - 1))]
+    assert len(set(sum(found, ()))) == 6
+    assert all(epoch >> 32 and epoch % 2**32 for _, _, epoch in found)
 
 
 def test_the_workload_is_what_the_host_sees(config, job):

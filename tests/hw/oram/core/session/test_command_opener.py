@@ -13,6 +13,7 @@ from hw.oram.core.layouts import Code, command_layout
 from hw.oram.core.session.command_opener import CommandOpener
 from hw.oram.core.session.record import record_shape
 from hw.oram.core.stage.layouts import value_write_layout
+from hw.oram.driver.keys import Session
 from hw.oram.driver.operations import Operations
 from hw.oram.driver.sealing import seal_commands
 from tests.support.gateware.streams import plain
@@ -64,7 +65,7 @@ def test_commands(value_bytes, within):
     config, count = SHAPES[value_bytes]
     key = rng.bytes(16)
     operations = commands(rng, config, count)
-    records = seal_commands(config, key, operations)
+    records = seal_commands(config, Session(key=key, confirm=bytes(7)), operations)
     broken = spoil(rng, config, records)
     records[:, :16] = rng.integers(0, 256, (count, 16))  # the place alone decides, not the number
     records[:, 32 + 16 + -(-config.value_bytes // 16) * 16 :] = 0xA5

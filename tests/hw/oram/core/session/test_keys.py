@@ -1,4 +1,4 @@
-"""All keys of a map and the powers of both hash keys, from session key and seed, twice."""
+"""All keys of a map, the powers of both hash keys and the confirmation, from keys and epoch, twice."""
 
 import random
 
@@ -7,6 +7,7 @@ from hw.oram.core.crypto.config import PageShape
 from hw.oram.core.crypto.key_schedule import KeySchedule
 from hw.oram.core.crypto.power_table import PowerTable
 from hw.oram.core.session.keys import Keys
+from hw.oram.driver.keys import Secrets
 from sim.golden.oram.front import map_keys
 from tests.support.gateware.streams import set_all, simulate
 from tests.support.oram.blocks import bits
@@ -27,9 +28,16 @@ def run(page, count):
 
     async def bench(ctx):
         for _ in range(count):
-            session, seed = rng.randbytes(16), rng.randbytes(16)
+            secrets = Secrets(
+                session_key=rng.randbytes(16), seed=rng.randbytes(16), epoch=rng.getrandbits(64)
+            )
+            given = [
+                (dut.session, bits(secrets.session_key)),
+                (dut.seed, bits(secrets.seed)),
+                (dut.epoch, secrets.epoch),
+            ]
             written = {name: {} for name in tables}
-            set_all(ctx, [(dut.session, bits(session)), (dut.seed, bits(seed)), (dut.start, 1)])
+            set_all(ctx, [*given, (dut.start, 1)])
             cycle = 0
             while not ctx.get(dut.done):
                 await ctx.tick()
@@ -39,10 +47,12 @@ def run(page, count):
                     if ctx.get(power.en):
                         written[name][ctx.get(power.slot)] = ctx.get(power.value)
             took.append(cycle)
-            set_all(ctx, [(dut.session, 0), (dut.seed, 0)])
+            set_all(ctx, [(signal, 0) for signal, _ in given])
             await ctx.tick()
             assert not ctx.get(dut.done)
-            keys = dict(zip(names, (session, *map_keys(seed)), strict=True))
+            assert ctx.get(dut.confirm) == bits(secrets.session.confirm)
+            derived = (secrets.session.key, *map_keys(secrets.seed, secrets.epoch))
+            keys = dict(zip(names, derived, strict=True))
             for name, key in keys.items():
                 found = [ctx.get(word) for word in getattr(dut, f"{name}_keys")]
                 assert found == [bits(words) for words in expand_key(key)], name
@@ -54,8 +64,8 @@ def run(page, count):
 
 
 def test_keys():
-    """Four keys in sequence; or two, and the powers that follow from the second."""
-    in_turn = 4 * KeySchedule.LATENCY
+    """Five derivations in sequence, and the last key; or one, its key, and the powers that follow."""
+    in_turn = 6 * KeySchedule.LATENCY
     assert all(in_turn < cycles < in_turn + 10 for cycles in run(SHORT, 3))
     with_powers = 2 * KeySchedule.LATENCY + PowerTable.latency(LONG)
     assert all(with_powers < cycles < with_powers + 10 for cycles in run(LONG, 1))

@@ -14,6 +14,7 @@ from hw.oram.core.layouts import query_layout
 from hw.oram.core.session.command_opener import CommandOpener
 from hw.oram.core.session.queries import Queries
 from hw.oram.core.session.record import record_shape
+from hw.oram.driver.keys import Session
 from hw.oram.driver.operations import Operations
 from hw.oram.driver.sealing import seal_commands
 from sim.golden.oram import front
@@ -55,7 +56,7 @@ def test_queries(way):
         keys=numbers.integers(0, 1 << 64, COUNT, np.uint64),
         values=np.zeros((COUNT, CONFIG.value_bytes), np.uint8),
     )
-    records = seal_commands(CONFIG, secrets[0], operations)
+    records = seal_commands(CONFIG, Session(key=secrets[0], confirm=bytes(7)), operations)
     broken = numbers.random(COUNT) < 0.2
     records[broken, 40] ^= 2
     writes = keyed(UNIT.session_power, record_shape(CONFIG), secrets[0])

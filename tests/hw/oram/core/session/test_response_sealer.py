@@ -12,6 +12,7 @@ from hw.oram.core.crypto.keystream import Keystream
 from hw.oram.core.session.record import record_shape
 from hw.oram.core.session.response_sealer import ResponseSealer
 from hw.oram.core.stage.layouts import response_layout
+from hw.oram.driver.keys import Session
 from hw.oram.driver.operations import OperationResults
 from hw.oram.driver.sealing import seal_responses
 from tests.support.gateware.streams import bits_of
@@ -49,7 +50,7 @@ def test_responses(value_bytes, seed):
     """Back to back, and with pauses."""
     rng, pauses = np.random.default_rng([value_bytes, seed]), random.Random(seed)
     config, count = CONFIGS[value_bytes], 30 if value_bytes == 8 else 8
-    key = rng.bytes(16)
+    key, confirm = rng.bytes(16), rng.bytes(7)
     results = OperationResults(
         statuses=rng.integers(0, 7, count).astype(np.uint8),
         keys=rng.integers(0, 1 << config.key_bits, count, np.uint64),
@@ -68,11 +69,11 @@ def test_responses(value_bytes, seed):
         [(dut.i, rows)],
         [dut.o],
         before=keyed(dut.power, shape, key),
-        constants=[*round_keys(dut, key), (dut.enable, 1)],
+        constants=[*round_keys(dut, key), (dut.confirm, bits(confirm)), (dut.enable, 1)],
         until=cycle + latency,
     )
     found = b"".join(content(beat, 64) for beat in beats.values())
-    expected = seal_responses(config, key, results)
+    expected = seal_responses(config, Session(key=key, confirm=confirm), results)
     assert found == expected.tobytes()
     per_record = config.command_bytes // 64
     assert list(beats)[per_record - 1 :: per_record] == [begin + latency for begin in begins]
