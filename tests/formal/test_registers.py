@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 from amaranth.hdl import Array, Cat, Elaboratable, Module, Mux, Signal
-from amaranth.lib.wiring import In
 
 from hw.lib.arguments import Argument, ArgumentKind, ArgumentTable
 from hw.lib.registers import RegisterFile
 from tests.formal.axi_lite_properties import AxiLiteProperties
 from tests.formal.channel import attach
-from tests.support.proofs.formal import PropertyFailure, bounded, check, cover, free, prove, reach
+from tests.formal.register_requests import Requests, free_inputs
+from tests.support.proofs.formal import PropertyFailure, bounded, check, cover, prove, reach
 from tests.support.proofs.mutants import mutant
 
 TABLE = ArgumentTable(
@@ -21,60 +21,6 @@ TABLE = ArgumentTable(
     )
 )
 ARGUMENT_WORDS = (0x10, 0x18, 0x1C)
-
-
-def free_inputs(m, dut):
-    for name, member in dut.bus.signature.members.items():
-        if member.flow == In:
-            free(m, getattr(dut.bus, name))
-    free(m, dut.done, dut.counters.as_value())
-
-
-class Requests:
-    """The write and the read that become due in a cycle, by what was seen on the bus alone."""
-
-    def __init__(self, m, bus, state):
-        addressed, filled, asked, sampled = (Signal() for _ in range(4))
-        write_word, read_word = Signal(10), Signal(10)
-        self.data, self.strobes = Signal(32), Signal(4)
-        with m.If(bus.awvalid & bus.awready):
-            m.d.sync += [addressed.eq(1), write_word.eq(bus.awaddr[2:])]
-        with m.If(bus.wvalid & bus.wready):
-            m.d.sync += [filled.eq(1), self.data.eq(bus.wdata), self.strobes.eq(bus.wstrb)]
-        with m.If(bus.bvalid & bus.bready):
-            m.d.sync += [addressed.eq(0), filled.eq(0)]
-        with m.If(bus.arvalid & bus.arready):
-            m.d.sync += [asked.eq(1), read_word.eq(bus.araddr[2:])]
-        self.read = asked & ~sampled
-        with m.If(self.read):
-            m.d.sync += sampled.eq(1)
-        with m.If(bus.rvalid & bus.rready):
-            m.d.sync += [asked.eq(0), sampled.eq(0)]
-        for name, there, seen in (
-            ("write_word", addressed, write_word),
-            ("payload", filled, self.data),
-            ("strobes", filled, self.strobes),
-            ("read_word", asked, read_word),
-        ):
-            check(m, ~there | (state[name] == seen), f"{name} is what was on the bus")
-        check(m, ~bus.bvalid | (addressed & filled), "a response has a request")
-        check(m, ~bus.rvalid | sampled, "an answer has a question")
-        check(m, state.reading == asked, "a read is under way while a word is asked for")
-        check(m, state.sampled == sampled, "a word is sampled in the cycle after its address")
-        check(m, ~sampled | asked, "a word that is sampled was asked for")
-        self._write, self._write_word = addressed & filled & ~bus.bvalid, write_word
-        self.read_word = read_word
-        # The word is there, and not on the bus yet.
-        self.answers = sampled & ~bus.rvalid
-
-    def writes(self, offset):
-        return self._write & (self._write_word == offset // 4)
-
-    def writes_low(self, offset):
-        return self.writes(offset) & self.strobes[0]
-
-    def reads(self, offset):
-        return self.read & (self.read_word == offset // 4)
 
 
 class ProtocolSpec(Elaboratable):
@@ -319,7 +265,7 @@ REGISTER_BUGS = {
         "what is given follows what is written while nothing runs",
     ),
     "arguments written late": (
-        "enable.eq(Mux(writes(offset), strobes, 0))",
+        "enable.eq(Mux(writes(offset) & self._may_write(offset), strobes, 0))",
         "enable.eq(Mux(self.bus.bvalid & (state.write_word == offset // 4), strobes, 0))",
         "bytes are written a cycle after their write",
     ),

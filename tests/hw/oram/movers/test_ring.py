@@ -226,6 +226,48 @@ def test_nothing_is_asked_for_after_a_halt():
     simulate(dut, bench, background=memory.testbenches())
 
 
+def test_all_bits_of_a_number_are_compared():
+    """A number with one wrong bit is none, and its stop flag counts for nothing."""
+    rng = random.Random(1)
+    dut = CommandReader(SHAPES[8])
+    memory = AxiMemory(dut.axi, latency=(2, 2))
+    there = []
+
+    async def bench(ctx):
+        set_all(ctx, [(dut.mask, 0), (dut.poll, 1), (dut.start, 1)])
+        await ctx.tick()
+        ctx.set(dut.start, 0)
+        tick = ctx.tick().sample(dut.arrived)
+        for number in (*(1 << bit for bit in range(64)), (1 << 64) - 1, 0):
+            memory.bytes.update(enumerate(record(SHAPES[8], number, rng, stop=bool(number % 3))))
+            looks = len(memory.reads)
+            while len(memory.reads) < looks + 2:
+                _, _, whole = await tick
+                there.extend([number] * whole)
+            assert ctx.get(dut.busy)
+
+    simulate(dut, bench, background=memory.testbenches())
+    assert there == [0]
+
+
+@pytest.mark.parametrize("halted", [9, 10, 12])
+def test_no_response_is_sent_after_a_halt(halted):
+    """Responses of two beats, each sent at once: none begins after the halt, and those begun are whole."""
+    dut = ResponseWriter(SHAPES[64])
+    memory = AxiMemory(dut.axi)
+
+    async def bench(ctx):
+        set_all(ctx, [(dut.mask, SLOTS - 1), (dut.beat.valid, 1)])
+        for t in range(30 + ResponseWriter.WAIT):
+            set_all(ctx, [(dut.arrived, t % 2 == 0), (dut.halt, t >= halted)])
+            await ctx.tick()
+
+    simulate(dut, bench, background=memory.testbenches())
+    offers = range(1 + ResponseWriter.ADDRESS_LATENCY, halted + 2, 2)
+    assert memory.cycles["aw"] == list(offers)
+    assert len(memory.cycles["w"]) == 2 * len(offers)
+
+
 @pytest.mark.parametrize(("value", "slots"), [(8, 2), (64, 8), (128, 2)])
 @pytest.mark.parametrize("seed", seeds(2, 8))
 def test_responses_go_around_the_ring(seed, value, slots):
