@@ -26,7 +26,8 @@ class Secrets:
     """Keys and epoch of a map from one reset to the next.
 
     An epoch serves once with a session key, and once with a seed: else keys in use and initialization vectors
-    repeat. Equal keys are safe under another epoch.
+    repeat. Keys should be fresh for each epoch: a host may write an earlier one into registers that are not
+    written yet.
     """
 
     session_key: bytes  #: 16 bytes, of which the client's working key is derived.

@@ -102,7 +102,7 @@ class Keys(wiring.Component):
     def _derive(self, m: Module, schedules: dict[str, KeySchedule], last: KeySchedule) -> Signal:
         """Start ``last`` once for each derivation, and once more with its own key; return the end's pulse."""
         steps = len(DERIVATIONS)
-        step = Signal(range(steps + 1))  # the next one
+        step = Signal(range(steps + 1))  # number of the derivation under way
         begins = Signal()
         derived = Signal()
         ready = Signal()
@@ -116,7 +116,8 @@ class Keys(wiring.Component):
         with m.If(derived):
             m.d.sync += fresh.eq(last.encrypted)
 
-        # In the cycle of ``begins``, ``step`` is the number of the derivation, from 1 on; 0 expands.
+        # In the cycle of ``begins``, ``step`` is the number of the derivation, from 1 on; 0 expands, and its
+        # encrypted block is unused.
         labels = [0, *(derivation.label for derivation in DERIVATIONS)]
         of_session = [0, *(derivation.source == "session" for derivation in DERIVATIONS)]
         source = Mux(Array(Const(one, 1) for one in of_session)[step], self.session, self.seed)
@@ -124,7 +125,7 @@ class Keys(wiring.Component):
         m.d.comb += [
             last.start.eq(begins),
             last.key.eq(Mux(step == 0, fresh, source)),
-            last.block.eq(Mux(step == 0, 0, Cat(label, self.epoch))),
+            last.block.eq(Cat(label, self.epoch)),
         ]
         for number, derivation in enumerate(DERIVATIONS[:-1], start=1):
             arrives = Signal(name=f"{derivation.name}_arrives")
