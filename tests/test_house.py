@@ -53,6 +53,8 @@ DOORS = {
     "hw.design": ["hw.board", "hw.lib"],
     "hw.package": ["hw.errors", "hw.board", "hw.lib", "hw.design"],
     "hw.verilog": ["hw.errors", "hw.board", "hw.lib", "hw.engine", "hw.config", "hw.design", "hw.package"],
+    "hw.oram.config": ["hw.errors", "hw.oram.sizing.lists"],
+    "hw.oram.sizing": ["hw.errors", "hw.oram.config"],
     "hw.oram.core.crypto": ["hw.errors", "hw.lib", "hw.oram.config", "hw.oram.core.layouts"],
     "hw.scheduler.graph": ["hw.errors", "hw.edge"],
     "hw.scheduler.plan": ["hw.errors", "hw.edge", "hw.scheduler.graph"],
@@ -191,6 +193,7 @@ ENGINE_FOLDERS = sorted(path.parent.name for path in (ROOT / "hw").glob("*/engin
 for folder in ENGINE_FOLDERS:
     DOORS = gate_doors(f"hw.{folder}") | DOORS
     DOORS |= simulation_doors(f"sim.engines.{folder}", f"hw.{folder}")
+DOORS["hw.oram.model"] += ["hw.oram.sizing"]
 DOORS["sim.engines.network"] += ["hw.scheduler.plan", "hw.scheduler.planner.watch"]
 for path in (ROOT / "examples").glob("*/engine.py"):
     own = f"examples.{path.parent.name}"

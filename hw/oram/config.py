@@ -1,10 +1,11 @@
 """Shape of the oblivious map, and the sizes that follow from it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Literal
 
 from hw.errors import InputError, check_field_types, check_one_of, check_power_of_two, check_range
+from hw.oram.sizing.lists import LIFE_FAILURE, ListShape, overflow_failure
 
 #: Bytes of a beat of the host ports: PCIe's slave bridge has 512 bits.
 BEAT_BYTES = 64
@@ -32,6 +33,8 @@ _POSITION_EXTRA = 32
 #: `hw.oram.movers.timing.PathTiming` computes the exact latency.
 _ACCEPT_EXTRA = 128
 _ACCEPT_TURNS = 6
+#: Slots of a record that ``list_slots: 0`` selects from: with values of 8 bytes they fill whole beats.
+_AUTOMATIC_SLOTS = range(14, 63, 4)
 
 #: Fields of the configuration with few legal values.
 _CHOICES: dict[str, tuple[object, ...]] = {
@@ -53,7 +56,9 @@ class OramConfig:
     #: C, keys a label on average when the map is full: a power of two from 2 to 32. M = N / C labels.
     items_per_label: int = 8
     slots: int = 12  #: Z, keys in a page of host memory: 4 to 62.
-    list_slots: int = 14  #: E, keys in the list of a page, or in an HBM bin: 4 to 62.
+    #: E, keys in the list of a page, or in an HBM bin: 4 to 62. 0 selects the least of 14, 18, 22 ... for
+    #: which the overflow entries suffice.
+    list_slots: int = 0
     bin_split: int = 4  #: S, bins of a label in HBM: a power of two from 1 to 16.
     alpha: float = 0.2  #: Share of the labels in HBM: 0 to less than 1; rounded to whole labels.
     #: "one": a key has one label, and an operation touches its page. "both": a key has two labels, as in
@@ -83,8 +88,10 @@ class OramConfig:
         value = self.value_bytes
         if value not in (8, 16, 32) and not (64 <= value <= 512 and value % 64 == 0):
             raise InputError("value_bytes", value, "8, 16, 32 or a multiple of 64 up to 512")
-        for name, low, high in (("log_n", 8, 30), ("slots", 4, 62), ("list_slots", 4, 62)):
-            check_range(name, getattr(self, name), low, high)
+        check_range("log_n", self.log_n, 8, 30)
+        check_range("slots", self.slots, 4, 62)
+        if self.list_slots and not 4 <= self.list_slots <= 62:
+            raise InputError("list_slots", self.list_slots, "0, or from 4 to 62")
         check_power_of_two("items_per_label", self.items_per_label, 2, 32)
         check_power_of_two("bin_split", self.bin_split, 1, 16)
         if not (isinstance(self.alpha, (int, float)) and 0 <= self.alpha < 1 and self.host_pages > 0):
@@ -105,9 +112,9 @@ class OramConfig:
         if self.tag_bits > self._tag_room_bits:
             legal = f"large enough for entries of {self._tag_room_bits} bits, which {self.tag_bits} are not"
             raise InputError("log_n", self.log_n, legal)
-        least = self.least_interval_cycles
-        if self.interval_cycles and not least <= self.interval_cycles <= 4096:
-            raise InputError("interval_cycles", self.interval_cycles, f"0, or from {least} to 4096")
+        if self.interval_cycles and not self.least_interval_cycles <= self.interval_cycles <= 4096:
+            legal = f"0, or from {self.least_interval_cycles} to 4096"
+            raise InputError("interval_cycles", self.interval_cycles, legal)
 
     @property
     def keys(self) -> int:
@@ -128,6 +135,24 @@ class OramConfig:
     def host_pages(self) -> int:
         """H, labels that are pages in host memory."""
         return self.labels - self.hbm_labels
+
+    @cached_property
+    def record_slots(self) -> int:
+        """E, slots of a record.
+
+        Raises `InputError` when ``list_slots`` is 0, and the overflow entries suffice with no legal number.
+        """
+        if self.list_slots:
+            return self.list_slots
+        for slots in _AUTOMATIC_SLOTS:
+            if overflow_failure(replace(self, list_slots=slots).list_shape) < LIFE_FAILURE:
+                return slots
+        raise InputError("overflow_entries", self.overflow_entries, "more, whatever list_slots is")
+
+    @property
+    def list_shape(self) -> ListShape:
+        """Numbers on which the failure of the overflow depends; see `hw.oram.sizing.lists`."""
+        return ListShape(**{field.name: getattr(self, field.name) for field in fields(ListShape)})
 
     @property
     def records(self) -> int:
@@ -204,12 +229,12 @@ class OramConfig:
     @property
     def record_values_offset(self) -> int:
         """Byte of a record at which the first value begins."""
-        return self._slots_bytes(RECORD_HEADER_BYTES, self.list_slots)[0]
+        return self._slots_bytes(RECORD_HEADER_BYTES, self.record_slots)[0]
 
     @property
     def record_bytes(self) -> int:
         """Bytes of a record in HBM: header, keys, values."""
-        return self._slots_bytes(RECORD_HEADER_BYTES, self.list_slots)[1]
+        return self._slots_bytes(RECORD_HEADER_BYTES, self.record_slots)[1]
 
     @property
     def page_beats(self) -> int:

@@ -14,6 +14,7 @@ from hw.oram.kernel.arguments import argument_table
 from hw.oram.kernel.body import OramBody
 from hw.oram.model.predict import predict
 from hw.oram.resources import estimate
+from hw.oram.sizing.failures import check_overflow
 
 
 class OramEngine(Engine[OramConfig, OramWorkload]):
@@ -40,8 +41,10 @@ class OramEngine(Engine[OramConfig, OramWorkload]):
     def arguments(self, config: OramConfig, board: Board) -> ArgumentTable:
         """See `hw.oram.kernel.arguments.argument_table`.
 
-        Raises `InputError` when the map does not fit, with the structures and their bytes.
+        Raises `InputError` when the map does not fit, with the structures and their bytes, or when its lists
+        may overflow.
         """
+        check_overflow(config)
         check_capacity(config, board)
         return argument_table(config)
 

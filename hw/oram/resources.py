@@ -42,7 +42,7 @@ def blocks(config: OramConfig) -> dict[str, Resources]:
     items, row = config.inflight * config.items, 8 * config.row_bytes
     waiting = turn_layout(config).size if config.position_inflight > SHALLOW_DEPTH else 0
     position_ram = TABLES * _ram(bucket_layout(config).size, config.position_window)
-    values = (1 << config.operation_bits, config.window, config.overflow_entries, 2 * config.list_slots)
+    values = (1 << config.operation_bits, config.window, config.overflow_entries, 2 * config.record_slots)
     stage_ram = sum(_ram(row, depth * config.value_rows) for depth in values)
     return {
         "opening and sealing of pages": _block(_PAGES + 2 * lanes * (_AES + _PRODUCTS)),

@@ -22,7 +22,7 @@ from tests.support.oram.bus import BOARD, simulated
 from tests.support.oram.workloads import answers
 
 #: Few ports and a small window.
-FEW = {"position_ports": 2, "record_ports": 2, "inflight": 8, "overflow_entries": 16}
+FEW = {"position_ports": 2, "record_ports": 2, "inflight": 8}
 _BOTH = roomy(replace(SMALL, **FEW, touch="both", pad="always", value_bytes=64, slots=8, list_slots=8))
 _NARROW = roomy(
     replace(SMALL, **FEW, log_n=9, key_bits=32, mac_bits=64, bin_split=1, alpha=0.5, value_bytes=16)

@@ -1,6 +1,6 @@
 """Bytes of every structure in HBM and in the host's memory, and the check of a board's capacity."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hw.board import Board, Memory
 from hw.errors import InputError
@@ -78,22 +78,38 @@ def check_capacity(config: OramConfig, board: Board) -> None:
 
     Ports take the channels in rotation: those of the position map, then those of the records.
 
-    Raises `InputError` with the structures and their bytes.
+    Raises `InputError` with the structures and their bytes, and with numbers of ports that suffice.
     """
     table = capacity_table(config, board)
     assert board.host is not None
-    over = _fullest(board.memory, hbm_structures(config)) > board.memory.channel_bytes
-    over |= host_structures(config)[0].total_bytes > board.host.total_bytes
-    if over:
+    wider = with_enough_ports(config, board)
+    if wider != config:
         rows = "".join(
             f"\n  {memory:6} {name:20} {_mib(total):>12} MiB, {_mib(port):>12} MiB a channel"
             for memory, name, total, port in table
         )
-        legal = (
-            f"small enough for {board.title}, which has {_mib(board.memory.channel_bytes)} MiB in each of "
-            f"{board.memory.channels} channels and {_mib(board.host.total_bytes)} MiB of the host's:{rows}\n "
-        )
+        ports = f" or have record_ports {wider.record_ports}" if wider else ""
+        if wider and wider.position_ports != config.position_ports:
+            ports += f" and position_ports {wider.position_ports}"
+        channels = f"{_mib(board.memory.channel_bytes)} MiB in each of {board.memory.channels} channels"
+        host = f"{_mib(board.host.total_bytes)} MiB of the host's"
+        legal = f"small enough{ports} for {board.title}, which has {channels} and {host}:{rows}\n "
         raise InputError("log_n", config.log_n, legal)
+
+
+def with_enough_ports(config: OramConfig, board: Board) -> OramConfig | None:
+    """Return the configuration, with 16 ports of records, or of both structures, if it fits no other way.
+
+    Returns nothing when it never fits. ``board`` must have access to the host's memory.
+    """
+    assert board.host is not None
+    if host_structures(config)[0].total_bytes > board.host.total_bytes:
+        return None
+    more_records = replace(config, record_ports=16)
+    for wider in (config, more_records, replace(more_records, position_ports=16)):
+        if _fullest(board.memory, hbm_structures(wider)) <= board.memory.channel_bytes:
+            return wider
+    return None
 
 
 def _fullest(memory: Memory, structures: list[Structure]) -> int:

@@ -10,6 +10,7 @@ from hw.oram.driver.workload import OramWorkload
 from hw.oram.model.launch import LaunchTimes, launch_times, random_pages
 from hw.oram.model.link import Link, block_bursts
 from hw.oram.movers.timing import PathTiming
+from hw.oram.sizing.failures import check_overflow, failures
 from hw.prediction import Prediction
 
 #: Operations followed where pages are unknown; more repeat the second half of these. With 2^14 to 2^18 keys
@@ -23,9 +24,10 @@ def predict(workload: OramWorkload, config: OramConfig, board: Board) -> Predict
     It takes time proportional to the operations followed: all of them with known pages, else at most
     `_FOLLOWED`. Bytes of HBM are not predicted: they depend on secrets.
 
-    Raises `InputError` when the workload's pages are those of another configuration, or the board has no host
-    memory.
+    Raises `InputError` when the workload's pages are those of another configuration, the board has no host
+    memory, or lists may overflow.
     """
+    check_overflow(config)
     operations, pages = workload.operations, workload.pages
     if pages is not None and len(pages) != operations * config.items:
         raise InputError(
@@ -64,6 +66,8 @@ def predict(workload: OramWorkload, config: OramConfig, board: Board) -> Predict
             "page_touches": touched,
             "cycles_per_operation": times.total / operations,
             "hbm_bytes": hbm_bytes(config),
+            "record_slots": config.record_slots,
+            **failures(config),
         },
     )
 

@@ -19,9 +19,11 @@ from hw.oram.config import OramConfig
 
 Float = NDArray[np.float64]
 
-#: Time steps for one key a bucket, and keys a bucket removed and inserted until shares are steady.
+#: Time steps for one key a bucket, until the map is full and from then on. After `_TURNOVER` keys a bucket,
+#: removed and inserted, shares are steady.
 _STEPS = 32
-_TURNOVER = 256
+_STEADY_STEPS = 4
+_TURNOVER = 128
 
 
 def _inserted(shares: Float) -> Float:
@@ -48,13 +50,14 @@ def bucket_shares(entries: int, keys: int, *, turnover: bool) -> Float:
     """
     shares = np.zeros((2, entries + 1))
     shares[:, 0] = 1
-    for step in range((2 * keys + _TURNOVER * turnover) * _STEPS):
 
-        def change(shares: Float, steady: bool = step >= 2 * keys * _STEPS) -> Float:
-            return _inserted(shares) + (_removed(shares) if steady else 0)
+    def change(shares: Float, full: bool) -> Float:
+        return _inserted(shares) + (_removed(shares) if full else 0)
 
-        middle = shares + change(shares) / (2 * _STEPS)
-        shares = shares + change(middle) / _STEPS
+    for full, steps, a_key in ((False, 2 * keys, _STEPS), (True, _TURNOVER * turnover, _STEADY_STEPS)):
+        for _ in range(steps * a_key):
+            middle = shares + change(shares, full) / (2 * a_key)
+            shares = shares + change(middle, full) / a_key
     return shares
 
 

@@ -37,7 +37,8 @@ _IN_SOAK = (
     replace(SMALL, touch="both", list_slots=10),
     roomy(replace(SMALL, pad="always", value_bytes=384, key_bits=32)),
     roomy(replace(SMALL, touch="both", pad="always", value_bytes=64)),
-    replace(SMALL, mac_bits=64, bin_split=1, alpha=0.5),
+    # Full HBM bins need lists of 18 slots, as 2^22 keys do, and an operation every 5 cycles.
+    replace(SMALL, mac_bits=64, bin_split=1, alpha=0.5, aes_lanes=4, record_ports=8),
     roomy(replace(SMALL, value_bytes=64, aes_lanes=4, alpha=0.0)),
     # Records of 512 bytes load their ports heavily: a memory with waits needs longer intervals.
     roomy(replace(SMALL, touch="both", value_bytes=512, aes_lanes=2, interval_cycles=640)),

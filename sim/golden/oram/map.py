@@ -83,7 +83,7 @@ class ObliviousMap:
         #: Writes of a page since it was sealed empty; its version is one more.
         self.writes: defaultdict[int, int] = defaultdict(int)
         #: Slots of each touched list and bin.
-        self.records: defaultdict[int, list[Item | None]] = defaultdict(lambda: [None] * config.list_slots)
+        self.records: defaultdict[int, list[Item | None]] = defaultdict(lambda: [None] * config.record_slots)
         #: Entries on chip: a record and its item, or None.
         self.overflow: list[tuple[int, Item] | None] = [None] * config.overflow_entries
         #: For each entry the operation that moved its item into a list, and the item's key. It stays taken
@@ -254,7 +254,7 @@ class ObliviousMap:
     def load(self, record: int) -> int:
         """Count the items of a record's page and list."""
         page = self.config.slots - self.pages[record].count(None) if record < self._pages else 0
-        return page + self.config.list_slots - self.records[record].count(None)
+        return page + self.config.record_slots - self.records[record].count(None)
 
     def _append(self, number: int, fresh: Sequence[int], item: Item) -> None:
         record = min(fresh, key=self.load) if len(fresh) > 1 else fresh[0]  # the first of equals

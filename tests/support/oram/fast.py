@@ -61,8 +61,8 @@ class FastMap:
         self.state = State(
             labels=_none(keys, config.label_count),
             pages=_none(config.host_pages, config.slots),
-            lists=_none(config.records, config.list_slots),
-            since=_none(config.records, config.list_slots),
+            lists=_none(config.records, config.record_slots),
+            since=_none(config.records, config.record_slots),
             overflow=_none(config.overflow_entries, 2),
             moved=_none(config.overflow_entries, 2),
             counters=np.array([0, 0, 0, -config.window - 1]),

@@ -53,7 +53,7 @@ def parse_record(config: OramConfig, image: Bytes) -> tuple[int, int, Slots]:
     row = image.tobytes()
     bitmap = _number(row, _NUMBER)
     slots = _take_slots(
-        config, row, bitmap, config.list_slots, RECORD_HEADER_BYTES, config.record_values_offset
+        config, row, bitmap, config.record_slots, RECORD_HEADER_BYTES, config.record_values_offset
     )
     return _number(row, 0), _number(row, 2 * _NUMBER), slots
 

@@ -74,7 +74,7 @@ def _places(state: ObliviousMap) -> dict[int, list[int]]:
     places: defaultdict[int, list[int]] = defaultdict(list)
     for what, stored, slots, end in (
         ("page", state.pages, config.slots, config.host_pages),
-        ("record", state.records, config.list_slots, config.records),
+        ("record", state.records, config.record_slots, config.records),
     ):
         for at, items in stored.items():
             if not 0 <= at < end:

@@ -53,13 +53,13 @@ def place_layout(config: OramConfig) -> data.StructLayout:
 
 def state_layout(config: OramConfig) -> data.StructLayout:
     """Return a record's state: its bitmap, and with two labels the items of its page and list together."""
-    most = config.list_slots + config.slots if config.label_count == 2 else 0
-    return data.StructLayout({"bitmap": config.list_slots, "load": range(most + 1)})
+    most = config.record_slots + config.slots if config.label_count == 2 else 0
+    return data.StructLayout({"bitmap": config.record_slots, "load": range(most + 1)})
 
 
 def done_layout(config: OramConfig) -> data.StructLayout:
     """Return the loop's results for a touch."""
-    slot, entry = range(config.list_slots), range(config.overflow_entries)
+    slot, entry = range(config.record_slots), range(config.overflow_entries)
     return data.StructLayout(
         {
             "item": item_layout(config),
@@ -75,7 +75,7 @@ def done_layout(config: OramConfig) -> data.StructLayout:
             #: items, the list's bitmap.
             "version": VERSION_BITS,
             "page_items": range(config.slots + 1),
-            "bitmap": config.list_slots,
+            "bitmap": config.record_slots,
             #: ``retried``, ``retry_entry``, ``retry_slot``, ``retry_key``: an overflow item moved into the
             #: list.
             "retried": 1,
@@ -86,7 +86,7 @@ def done_layout(config: OramConfig) -> data.StructLayout:
             #: list: its record, new bitmap and slot.
             "listed": 1,
             "fresh": unsigned(config.record_index_bits),
-            "fresh_bitmap": config.list_slots,
+            "fresh_bitmap": config.record_slots,
             "fresh_slot": slot,
             #: ``stored``, ``stored_entry``: it was stored in the overflow.
             "stored": 1,

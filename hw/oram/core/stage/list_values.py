@@ -20,7 +20,7 @@ class ListValues(wiring.Component):
             {
                 "record": In(stream.Signature(BEAT_BITS, always_ready=True)),
                 "start": In(1),  #: With the last beat: from the next cycle on this record is read.
-                "item": In(range(config.list_slots)),
+                "item": In(range(config.record_slots)),
                 "row": In(range(max(2, config.value_rows))),
                 "data": Out(BEAT_BITS),  #: That row of the item's value, a cycle later.
             }
@@ -31,7 +31,7 @@ class ListValues(wiring.Component):
         m = Module()
         config = self._config
         first = config.record_values_offset // BEAT_BYTES
-        rows = config.list_slots * config.value_rows
+        rows = config.record_slots * config.value_rows
         half_rows = 1 << (rows - 1).bit_length()
         index = Signal(range(config.record_beats))
         half = Signal()

@@ -27,7 +27,7 @@ class ListWords(wiring.Component):
                 "start": In(1),  #: With the last beat, or later before the next record.
                 #: From two cycles after ``start`` on, for each item: its key, then the words of its value.
                 "words": Out(
-                    data.ArrayLayout(data.ArrayLayout(unsigned(WORD_BITS), self._words), config.list_slots)
+                    data.ArrayLayout(data.ArrayLayout(unsigned(WORD_BITS), self._words), config.record_slots)
                 ),
             }
         )
@@ -42,7 +42,7 @@ class ListWords(wiring.Component):
             with m.If(index == config.record_beats - 1):
                 m.d.sync += index.eq(0)
         start = delay(m, "start", self.start, 1)
-        for item in range(config.list_slots):
+        for item in range(config.record_slots):
             for word in range(self._words):
                 key = RECORD_HEADER_BYTES * 8 // WORD_BITS + item
                 value = config.record_values_offset * 8 // WORD_BITS + item * value_words + word - 1

@@ -28,7 +28,7 @@ class Lists(wiring.Component):
 
     def __init__(self, config: OramConfig) -> None:
         self._config = config
-        slots, labels = config.list_slots, config.label_count
+        slots, labels = config.record_slots, config.label_count
         done = done_layout(config)
         super().__init__(
             {
@@ -76,7 +76,7 @@ class _Steps:
 
     def __init__(self, m: Module, lists: Lists, config: OramConfig) -> None:
         schedule = StageSchedule(config)
-        slots, labels = config.list_slots, config.label_count
+        slots, labels = config.record_slots, config.label_count
         state = state_layout(config)
         self.m, self.lists, self.config, self.schedule = m, lists, config, schedule
 
@@ -177,7 +177,7 @@ class _Steps:
     def hide(self) -> None:
         """First: forward the previous touch's bitmap; hide items that HBM does not hold yet."""
         m, recall, overflow, touch = self.m, self.recall, self.overflow, self.item.touch
-        slots, labels = self.config.list_slots, self.config.label_count
+        slots, labels = self.config.record_slots, self.config.label_count
         previous = [self.slot_of[n] & recall.previous[n].replicate(slots) for n in range(labels)]
         previous_own = [self.slot_of[n] & recall.previous_own[n].replicate(slots) for n in range(labels)]
         bitmap = Signal(slots)
@@ -237,7 +237,7 @@ class _Steps:
 
     def retry(self) -> None:
         """Third: an overflow item takes the lowest free slot; read the fresh records' states."""
-        m, overflow, touch, slots = self.m, self.overflow, self.item.touch, self.config.list_slots
+        m, overflow, touch, slots = self.m, self.overflow, self.item.touch, self.config.record_slots
         moved_before = self.moved_slot & overflow.own_moved_previous.replicate(slots)
         rest = self.kept & ~self.flush & ~moved_before
         slot = lowest(m, "slot", ~rest)
@@ -303,12 +303,12 @@ class _Steps:
             ]
             with m.If(touch.last):
                 for label in range(labels):
-                    put = free[label] & (puts & chosen[label]).replicate(self.config.list_slots)
+                    put = free[label] & (puts & chosen[label]).replicate(self.config.record_slots)
                     m.d.sync += self.slot_of[label].eq(put)
                     self._add(self.appended[label], now[label], put)
                 if labels == 2:
                     with m.If(self.fresh_equal):
-                        put = free[0] & puts.replicate(self.config.list_slots)
+                        put = free[0] & puts.replicate(self.config.record_slots)
                         self._add(self.appended[1], now[0], put)
 
     def _add(self, appended: Any, state: Any, put: Value) -> None:

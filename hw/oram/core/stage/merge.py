@@ -32,7 +32,7 @@ class PageMerge(wiring.Component):
 
     def __init__(self, config: OramConfig) -> None:
         self._config = config
-        slots, items = config.slots, config.list_slots
+        slots, items = config.slots, config.record_slots
         super().__init__(
             {
                 #: Records whose pages are touched too.
@@ -63,7 +63,7 @@ class PageMerge(wiring.Component):
         """Select the item of each slot; hold the list's words; compose the beats."""
         m = Module()
         config = self._config
-        slots, items = config.slots, config.list_slots
+        slots, items = config.slots, config.record_slots
         # One-hot: the item of each slot, or none.
         taken = [Signal(items, name=f"taken_{slot}", reset_less=True) for slot in range(slots)]
         held = [Signal(items, name=f"held_{slot}", reset_less=True) for slot in range(slots)]
@@ -149,7 +149,7 @@ class PageMerge(wiring.Component):
     ) -> Value:
         """Return the beat with a value from the list, where it holds one."""
         config = self._config
-        items = config.list_slots
+        items = config.record_slots
         m.submodules.values = values = ListValues(config)
         m.d.comb += values.start.eq(self.start)
         connect(m, flipped(self.record), values.record)

@@ -22,7 +22,7 @@ class Overflow(wiring.Component):
 
     def __init__(self, config: OramConfig) -> None:
         self._config = config
-        slots, entry = config.list_slots, range(config.overflow_entries)
+        slots, entry = config.record_slots, range(config.overflow_entries)
         super().__init__(
             {
                 #: ``prepare``, ``item``: the next touch, three cycles before the loop's first.
@@ -166,7 +166,7 @@ class Overflow(wiring.Component):
         for at in range(config.overflow_entries):
             record = Signal(config.record_index_bits, name=f"record_{at}", reset_less=True)
             key = Signal(config.key_bits, name=f"key_{at}", reset_less=True)
-            slot = Signal(config.list_slots, name=f"slot_{at}", reset_less=True)
+            slot = Signal(config.record_slots, name=f"slot_{at}", reset_less=True)
             turn = Signal(range(config.window), name=f"turn_{at}", reset_less=True)
             m.d.sync += [
                 same_record[at].eq((record == touch.record) & touch.record_valid),
@@ -179,8 +179,8 @@ class Overflow(wiring.Component):
                 m.d.sync += [slot.eq(self.slot), turn.eq(self.current.turn)]
             slots.append(slot)
 
-        places = Signal(config.list_slots, reset_less=True)
-        own_places = Signal(config.list_slots, reset_less=True)
+        places = Signal(config.record_slots, reset_less=True)
+        own_places = Signal(config.record_slots, reset_less=True)
         m.d.sync += [
             places.eq(select(named(m, "moved_here", same_record & moved), slots)),
             own_places.eq(select(named(m, "own_moved_here", same_record & same_key & moved), slots)),

@@ -21,7 +21,7 @@ def found_layout(config: OramConfig) -> data.StructLayout:
 
 def appended_layout(config: OramConfig) -> data.StructLayout:
     """Return the slot of the appended item in each fresh record, one-hot or none."""
-    return data.ArrayLayout(config.list_slots, config.label_count)
+    return data.ArrayLayout(config.record_slots, config.label_count)
 
 
 class Recall(wiring.Component):
@@ -38,7 +38,7 @@ class Recall(wiring.Component):
 
     def __init__(self, config: OramConfig) -> None:
         self._config = config
-        slots, labels = config.list_slots, config.label_count
+        slots, labels = config.record_slots, config.label_count
         super().__init__(
             {
                 #: ``start``, ``item``: a touch, constant for four cycles.
@@ -147,7 +147,7 @@ class Recall(wiring.Component):
     def _hide_filled(self, m: Module, at: list[Any], records: Recent) -> tuple[Signal, list[Signal]]:
         """Return ``unseen``, and for each label the operations with the record as that fresh one."""
         config, item, touch = self._config, self.item, self.item.touch
-        turns, labels, items, slots = config.window, config.label_count, config.items, config.list_slots
+        turns, labels, items, slots = config.window, config.label_count, config.items, config.record_slots
         equal = [records.equal[(items + label) * turns :][:turns] for label in range(labels)]
         filled = [
             [Signal(slots, name=f"filled_{label}_{turn}", reset_less=True) for turn in range(turns)]
@@ -196,7 +196,7 @@ class Recall(wiring.Component):
     ) -> tuple[Signal, ...]:
         """Return ``own``, ``log_turn``, ``previous_own``, ``previous_put``: the last place of the key."""
         config, touch = self._config, self.item.touch
-        turns, labels, slots = config.window, config.label_count, config.list_slots
+        turns, labels, slots = config.window, config.label_count, config.record_slots
         key_found = Signal(turns, reset_less=True)
         key_turn = Signal(range(turns), reset_less=True)
         with m.If(at[2] & touch.first):

@@ -24,7 +24,7 @@ class StageSchedule:
     @property
     def rank_cycles(self) -> int:
         """Cycles to count the items of a list."""
-        return 1 if self._config.list_slots <= _COUNTED_AT_ONCE else 2
+        return 1 if self._config.record_slots <= _COUNTED_AT_ONCE else 2
 
     @property
     def count_cycles(self) -> int:
@@ -43,7 +43,7 @@ class StageSchedule:
 
     @property
     def _record_keys(self) -> int:
-        last = (RECORD_HEADER_BYTES + KEY_BYTES * self._config.list_slots - 1) // BEAT_BYTES
+        last = (RECORD_HEADER_BYTES + KEY_BYTES * self._config.record_slots - 1) // BEAT_BYTES
         return max(1, last)
 
     @cached_property

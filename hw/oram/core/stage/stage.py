@@ -116,7 +116,7 @@ class Stage(wiring.Component):
                 "list",
                 record,
                 lists.own_slots,
-                (config.list_slots, config.record_beats, config.record_values_offset),
+                (config.record_slots, config.record_beats, config.record_values_offset),
             ),
         ):
             slots, count, offset = shape
@@ -158,7 +158,7 @@ class Stage(wiring.Component):
 
         asked = Signal()
         for label in range(config.label_count):
-            bitmap = Signal(config.list_slots, name=f"bitmap_{label}", reset_less=True)
+            bitmap = Signal(config.record_slots, name=f"bitmap_{label}", reset_less=True)
             load = Signal.like(lists.header[label].load, name=f"load_{label}", reset_less=True)
             page_items = Signal(range(config.slots + 1), name=f"page_items_{label}", reset_less=True)
             with m.If(at[recall + 2 + label] & touch.last & touch.keep):
@@ -207,7 +207,7 @@ class Stage(wiring.Component):
         ]
 
         m.submodules.record_keys = keys = KeyMatch(
-            slots=config.list_slots,
+            slots=config.record_slots,
             beats=config.record_beats,
             bitmap_word=1,
             keys_word=RECORD_HEADER_BYTES // KEY_BYTES,

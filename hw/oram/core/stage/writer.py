@@ -27,12 +27,12 @@ def change_layout(config: OramConfig) -> data.StructLayout:
             "header": 1,
             "with_page": 1,
             "version": VERSION_BITS,
-            "bitmap": config.list_slots,
+            "bitmap": config.record_slots,
             "page_items": range(config.slots + 1),
             #: ``item``, ``slot``, ``key``: a key and a value are written into this slot; the value's rows are
             #: a stream of their own.
             "item": 1,
-            "slot": range(config.list_slots),
+            "slot": range(config.record_slots),
             "key": config.key_bits,
         }
     )

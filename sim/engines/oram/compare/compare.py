@@ -9,9 +9,8 @@ from rich.table import Table
 
 from hw.board import Board
 from hw.config import config_dict
-from hw.errors import InputError
 from hw.oram.config import OramConfig
-from hw.oram.driver.capacity import check_capacity, hbm_bytes, host_structures
+from hw.oram.driver.capacity import hbm_bytes, host_structures, with_enough_ports
 from hw.oram.driver.workload import OramWorkload
 from hw.oram.engine import OramEngine
 from hw.oram.model.link import Link, block_bursts
@@ -76,7 +75,11 @@ class OramFigures:
     #: ``host_bytes``, ``hbm_bytes``: memory the map takes altogether.
     host_bytes: float
     hbm_bytes: float
-    fits: bool  #: Whether the board has it.
+    fits: bool  #: Whether the board has it, ours with 16 ports for each structure if need be.
+    #: ``record_slots``, ``overflow_failure_log2``: of ours, slots of a record, and log2 of the probability
+    #: that its lists overflow within 10^12 operations.
+    record_slots: int | None = None
+    overflow_failure_log2: float | None = None
 
 
 def variant(config: OramConfig, method: str, log_n: int, value_bytes: int) -> OramConfig:
@@ -96,11 +99,13 @@ def figures_of(config: OramConfig, board: Board, method: str) -> OramFigures:
         )
         traffic = our_traffic(config, prediction, method)
         source, cycles = "predicted", float(prediction.details["cycles_per_operation"])
-        fits = _fits(config, board)
+        fits = with_enough_ports(config, board) is not None
+        slots, failure = config.record_slots, prediction.details["overflow_failure_log2"]
     else:
         traffic = OTHERS[method](config)
         source, cycles = _other_cycles(config, board, method, traffic)
         assert board.host is not None  # else there was no link
+        slots = failure = None
         fits = traffic.hbm_bytes <= board.memory.total_bytes and traffic.host_bytes <= board.host.total_bytes
     return OramFigures(
         log_n=config.log_n,
@@ -117,6 +122,8 @@ def figures_of(config: OramConfig, board: Board, method: str) -> OramFigures:
         host_bytes=traffic.host_bytes,
         hbm_bytes=traffic.hbm_bytes,
         fits=fits,
+        record_slots=slots,
+        overflow_failure_log2=failure,
     )
 
 
@@ -161,12 +168,8 @@ def _other_cycles(
     )
 
 
-def _fits(config: OramConfig, board: Board) -> bool:
-    try:
-        check_capacity(config, board)
-    except InputError:
-        return False
-    return True
+def _ours(figure: float | None, text: str) -> str:
+    return "" if figure is None else text.format(figure)
 
 
 @dataclass(frozen=True)
@@ -223,6 +226,8 @@ COLUMNS: Columns[OramFigures] = (
     Column("host memory", lambda figures: sized(figures.host_bytes)),
     Column("HBM", lambda figures: sized(figures.hbm_bytes)),
     Column("fits", lambda figures: "yes" if figures.fits else "no", text=True),
+    Column("list", lambda figures: _ours(figures.record_slots, "{}")),
+    Column("overflows", lambda figures: _ours(figures.overflow_failure_log2, "2^{:.0f}")),
 )
 
 #: A map that was simulated, beside the formulas.

@@ -24,7 +24,7 @@ def test_bytes_by_hand():
 
 def test_what_fits():
     check_capacity(OramConfig(), U55C)
-    large = OramConfig(log_n=28, alpha=0, position_ports=16, record_ports=16)
+    large = OramConfig(log_n=28, list_slots=14, alpha=0, position_ports=16, record_ports=16)
     check_capacity(large, U55C)  # exactly: 2^25 records of 256 bytes in 16 channels
     with pytest.raises(InputError) as refused:
         check_capacity(replace(large, alpha=0.01), U55C)
@@ -34,6 +34,13 @@ def test_what_fits():
     )
     assert "lists and HBM bins        8,437.8 MiB,        527.4 MiB a channel" in message
     assert "pages" in message
+    longest = OramConfig(log_n=26)  # 128 bytes too long
+    with pytest.raises(InputError, match="log_n must be small enough or have record_ports 16 for AMD"):
+        check_capacity(longest, U55C)
+    check_capacity(replace(longest, record_ports=16), U55C)
+    few = OramConfig(log_n=27, alpha=0, position_ports=2)
+    with pytest.raises(InputError, match="have record_ports 16 and position_ports 16 for AMD"):
+        check_capacity(few, U55C)
 
 
 def test_host_may_be_too_small():

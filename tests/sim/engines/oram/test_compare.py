@@ -231,7 +231,7 @@ def test_command_measures_once_and_writes_everything(tmp_path, capsys):
     lines = list(csv.DictReader(paths[1].read_text().splitlines()))
     assert len(lines) == len(document["figures"]) == 2 * len(METHODS)
     for line, figures in zip(lines, document["figures"], strict=True):
-        assert line == {name: str(value) for name, value in figures.items()}
+        assert line == {name: "" if value is None else str(value) for name, value in figures.items()}
 
 
 def test_an_interrupted_command_goes_on(tmp_path):
