@@ -31,21 +31,22 @@ def check_overflow(config: OramConfig) -> None:
 
     Raises `InputError` with sizes that suffice.
     """
-    failure = overflow_failure(config.list_shape)
-    if failure < LIFE_FAILURE:
+    if _suffices(config):
         return
     slots, entries = config.record_slots, config.overflow_entries
-    longer = next((n for n in range(slots + 1, 63) if _suffices(config, list_slots=n)), None)
-    more = next((n for n in _ENTRIES if n > entries and _suffices(config, overflow_entries=n)), None)
+    free = replace(config, interval_cycles=0)
+    longer = next((n for n in range(slots + 1, 63) if _suffices(replace(free, list_slots=n))), None)
+    more = next((n for n in _ENTRIES if n > entries and _suffices(replace(config, overflow_entries=n))), None)
     sizes = []
     if longer:
         sizes.append(f"0 or at least {longer} with overflow_entries {entries}")
     if more:
         sizes.append(f"{slots} with overflow_entries of at least {more}")
     legal = " or ".join(sizes) or "larger with more overflow_entries"
-    life = f"so that the map stops within 10^12 operations with less than 2^-40 (here 2^{failure:.0f})"
+    failure = f"2^{overflow_failure(config.list_shape):.0f}"
+    life = f"so that the map stops within 10^12 operations with less than 2^-40 (here {failure})"
     raise InputError("list_slots", slots, f"{legal}, {life}")
 
 
-def _suffices(config: OramConfig, **changes: int) -> bool:
-    return overflow_failure(replace(config, interval_cycles=0, **changes).list_shape) < LIFE_FAILURE
+def _suffices(config: OramConfig) -> bool:
+    return overflow_failure(config.list_shape) < LIFE_FAILURE

@@ -93,6 +93,8 @@ def variant(config: OramConfig, method: str, log_n: int, value_bytes: int) -> Or
 
 def figures_of(config: OramConfig, board: Board, method: str) -> OramFigures:
     """Return the figures of a map of the shape of ``config``."""
+    slots: int | None = None
+    failure: float | None = None
     if method in OURS:
         prediction = OramEngine().predict(
             OramWorkload(operations=_OPERATIONS, initialize=False), config, board
@@ -105,7 +107,6 @@ def figures_of(config: OramConfig, board: Board, method: str) -> OramFigures:
         traffic = OTHERS[method](config)
         source, cycles = _other_cycles(config, board, method, traffic)
         assert board.host is not None  # else there was no link
-        slots = failure = None
         fits = traffic.hbm_bytes <= board.memory.total_bytes and traffic.host_bytes <= board.host.total_bytes
     return OramFigures(
         log_n=config.log_n,
