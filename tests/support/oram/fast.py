@@ -17,6 +17,8 @@ from hw.scheduler.compiled import compiled
 from sim.golden.oram.map import ListOverflowError
 
 Int = NDArray[np.int64]
+#: State of many keys: a map of 2^26 takes 2.5 GB.
+Small = NDArray[np.int32]
 
 #: A key that no slot holds.
 _NO_KEY = -2
@@ -33,22 +35,22 @@ class Operations(NamedTuple):
     dummies: Int
 
 
-def _none(*shape: int) -> Int:
-    return np.full(shape, -1, np.int64)
+def _none(*shape: int) -> Small:
+    return np.full(shape, -1, np.int32)
 
 
 class State(NamedTuple):
     """Arrays of the state; -1 is no key, no record and no page."""
 
-    labels: Int  #: [keys, 1 or 2]: records of each key's labels.
-    pages: Int  #: [H, Z]: keys in the slots of each page.
+    labels: Small  #: [keys, 1 or 2]: records of each key's labels.
+    pages: Small  #: [H, Z]: keys in the slots of each page.
     #: ``lists``, ``since``: [records, E]: keys in the slots of each list, and the operations that appended
     #: them.
-    lists: Int
-    since: Int
-    overflow: Int  #: [entries, 2]: records and keys.
-    moved: Int  #: [entries, 2]: operations that moved an entry's item into a list, and its key.
-    #: [4]: operations, LOADs, overflow entries in use, the last operation that moved such an item.
+    lists: Small
+    since: Small
+    overflow: Small  #: [entries, 2]: records and keys.
+    moved: Small  #: [entries, 2]: operations that moved an entry's item into a list, and its key.
+    #: [5]: operations, LOADs, overflow entries in use, the last operation that moved such an item, keys.
     counters: Int
     peaks: Int  #: [2]: peak items in a list, peak overflow entries in use.
 
@@ -65,7 +67,7 @@ class FastMap:
             since=_none(config.records, config.record_slots),
             overflow=_none(config.overflow_entries, 2),
             moved=_none(config.overflow_entries, 2),
-            counters=np.array([0, 0, 0, -config.window - 1]),
+            counters=np.array([0, 0, 0, -config.window - 1, 0]),
             peaks=np.zeros(2, np.int64),
         )
 
@@ -124,15 +126,12 @@ def _run(operations: Operations, state: State, window: int, most: int, revealed:
     """
     hosts, width = len(state.pages), operations.fresh.shape[1]
     counters, labels = state.counters, state.labels
-    live = 0
-    for key in range(len(labels)):
-        live += labels[key, 0] >= 0
     for n in range(len(operations.codes)):
         number, code, key = counters[0], operations.codes[n], operations.keys[n]
         counters[0] += 1
         known = labels[key, 0] >= 0
         hit = known and code in (_GET, _PUT, _DELETE)
-        new = not known and live < most and code in (_PUT, _LOAD)
+        new = not known and counters[4] < most and code in (_PUT, _LOAD)
         for part in range(width):
             record = labels[key, part] if hit else operations.miss[n, part]
             page = record
@@ -150,9 +149,9 @@ def _run(operations: Operations, state: State, window: int, most: int, revealed:
         counters[1] += code == _LOAD
         if hit and code == _DELETE:
             labels[key] = -1
-            live -= 1
+            counters[4] -= 1
         elif hit or new:
-            live += new
+            counters[4] += new
             labels[key] = operations.fresh[n]
             to = operations.fresh[n, 0]
             if width == 2 and _load(state, operations.fresh[n, 1]) < _load(state, to):
@@ -232,7 +231,7 @@ def _load(state: State, record: int) -> int:
 
 
 @compiled
-def _used(slots: Int) -> int:
+def _used(slots: Small) -> int:
     """Count the slots in use."""
     used = 0
     for key in slots:

@@ -8,6 +8,9 @@ from hw.oram.core.layouts import Code
 from tests.support.oram.fast import FastMap
 from tests.support.oram.workloads import keys_of
 
+#: Maximum operations in a call: their draws take memory.
+_PART = 1 << 20
+
 
 @dataclass
 class Loads:
@@ -21,23 +24,34 @@ class Loads:
 
 
 def simulate(config, workload, operations, seed=0):
-    """Fill a map, access keys, and sample it four times in the time of all keys, after a warm-up."""
+    """Fill a map, access keys, and sample it after a warm-up.
+
+    Lists and bins are sampled four times in the time of all keys, the overflow after each part.
+    """
     rng = np.random.default_rng(seed)
     fast = FastMap(config, config.keys)
 
     def run(code, keys):
-        draws = rng.integers(2**64, size=(len(keys), config.draws, 2), dtype=np.uint64)
-        fast.run(np.full(len(keys), code), keys, draws)
+        for start in range(0, len(keys), _PART):
+            part = keys[start : start + _PART]
+            draws = rng.integers(2**64, size=(len(part), config.draws, 2), dtype=np.uint64)
+            fast.run(np.full(len(part), code), part, draws)
+            waiting.append(fast.state.counters[2])
 
+    waiting = []
     run(Code.LOAD, np.arange(config.keys))
     every = config.keys // 4
-    keys = keys_of(workload, rng, operations, config.keys)
-    found = []
+    scans = workload == "scan"  # whose keys follow from their number
+    keys = np.empty(0, np.int64) if scans else keys_of(workload, rng, operations, config.keys)
+    found, overflow = [], []
     for start in range(0, operations, every):
-        run(Code.GET, keys[start : start + every])
+        waiting.clear()
+        end = min(start + every, operations)
+        run(Code.GET, np.arange(start, end) % config.keys if scans else keys[start:end])
         if start >= min(4 * config.keys, operations // 3):
-            found.append((*map(_counted, fast.lengths()), fast.state.counters[2]))
-    lists, bins, overflow = zip(*found, strict=True)
+            found.append([_counted(lengths) for lengths in fast.lengths()])
+            overflow += waiting
+    lists, bins = zip(*found, strict=True)
     list_peak, overflow_peak = fast.state.peaks.tolist()
     return Loads(
         _tail(sum(lists)),

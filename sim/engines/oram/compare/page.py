@@ -54,7 +54,8 @@ written. Initialization is left out.
 _NOTES = """
 <b>Loomwork</b>: pages of a label (one) or of two, as in BOLT (both), touched where they lie with the host
 (skip) or always one for a label (always). Bytes are 2 (1 − α) P and 2 P for a label, P the bytes of a page;
-structures in HBM overflow with the probability that the documentation states, whatever the workload.
+the lists of a page overflow within 10^12 operations with the probability in the table, whatever the
+workload. Maps that need them get 16 HBM ports instead of 8.
 
 <b>BOLT</b> (CCS 2025, arXiv 2509.01742, and its artifact): two bins read and written, a page of as many
 slots as its bound on a bin’s load; four entries of 12 bytes a key in HBM. Cycles: on the line through its

@@ -1,13 +1,15 @@
 """Lists, bins and overflow match the formulas for the worst sequence; others need less."""
 
-import math
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hw.oram.config import OramConfig
-from hw.oram.sizing.failures import check_overflow
+from hw.oram.driver.capacity import hbm_bytes
+from hw.oram.sizing.failures import check_overflow, failures
 from hw.oram.sizing.lists import bin_tail, list_tail, overflow_failure, overflow_mean, overflow_needed
 from tests.support.oram.loads import simulate
 from tests.support.oram.workloads import WORKLOADS
@@ -54,22 +56,35 @@ def test_two_choices(workload):
     assert overflow_mean(long.list_shape) < overflow_mean(replace(long, touch="one").list_shape) / 1000
 
 
-#: Slots that ``list_slots: 0`` selects, and log2 of the probability of an overflow, rounded up.
-AUTOMATIC = {
-    8: (14, -74), 10: (14, -176), 16: (14, -147), 18: (14, -117), 20: (14, -74), 21: (14, -48),
-    22: (18, -162), 24: (18, -126), 26: (18, -75), 27: (18, -43), 28: (22, -185), 30: (22, -150),
-}  # fmt: skip
+def documented():
+    """Return the rows of the page's table of sizes."""
+    page = Path(__file__).parents[4] / "docs" / "oram.md"
+    section = page.read_text().partition("## Sizes")[2].partition("## ")[0]
+    rows = re.findall(r"^\| 2\^(\d+) \| (.*) MiB \|$", section, re.MULTILINE)
+    return {int(log_n): [float(cell.replace(",", "")) for cell in row.split("|")] for log_n, row in rows}
 
 
-@pytest.mark.parametrize("log_n", AUTOMATIC)
+def test_the_page_has_the_default_sizes():
+    rows = documented()
+    assert {16, 20, 24, 26, 30} < set(rows)
+    for log_n, row in rows.items():
+        config = OramConfig(log_n=log_n)
+        assert row == [
+            config.record_slots,
+            config.interval,
+            overflow_needed(config.list_shape),
+            *(round(failure) for failure in failures(config).values()),
+            round(hbm_bytes(config) / 2**20, 1),
+        ]
+
+
+@pytest.mark.parametrize("log_n", [8, 16, 20, 21, 22, 24, 26, 28, 30])
 def test_automatic_lists_do_not_overflow(log_n):
     """The least of the slots that suffice are selected, for every value and both touches."""
     config = OramConfig(log_n=log_n)
-    failure = overflow_failure(config.list_shape)
-    assert (config.record_slots, math.ceil(failure)) == AUTOMATIC[log_n]
-    assert config.record_slots == 14 or (
-        overflow_failure(replace(config, list_slots=config.record_slots - 4).list_shape) >= -40
-    )
+    assert config.record_slots == (14 if log_n < 22 else 18 if log_n < 28 else 22)
+    less = replace(config, list_slots=config.record_slots - 4)
+    assert config.record_slots == 14 or overflow_failure(less.list_shape) >= -40
     for value_bytes in (8, 32, 64, 384, 512):
         for touch in ("one", "both"):
             other = replace(config, value_bytes=value_bytes, touch=touch)
@@ -85,6 +100,25 @@ def test_entries_needed_suffice_and_no_fewer():
             overflow_failure(replace(config, overflow_entries=entries).list_shape) < -40 for entries in powers
         ] == [entries >= needed for entries in powers]
         assert needed < overflow_needed(config.list_shape, failure=-60)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    "config",
+    [
+        OramConfig(log_n=24),
+        OramConfig(log_n=24, list_slots=14, overflow_entries=256),
+        OramConfig(log_n=26),
+    ],
+    ids=["2^24", "2^24, overflowing", "2^26"],
+)
+def test_scans_of_large_maps(config):
+    """After all keys were loaded, all are accessed thrice. Overflow and lists follow the formulas."""
+    operations = 3 * config.keys
+    found = simulate(config, "scan", operations)
+    close(found.lists, list_tail(config.list_shape), 0.05, 10)
+    assert found.overflow == pytest.approx(overflow_mean(config.list_shape), rel=0.3)
+    assert found.overflow_peak <= overflow_needed(config.list_shape, operations=operations)
 
 
 @pytest.mark.soak
