@@ -56,6 +56,10 @@ DOORS = {
     "hw.oram.config": ["hw.errors", "hw.oram.sizing.lists"],
     "hw.oram.sizing": ["hw.errors", "hw.oram.config"],
     "hw.oram.core.crypto": ["hw.errors", "hw.lib", "hw.oram.config", "hw.oram.core.layouts"],
+    "hw.oram.client": [
+        "hw.errors", "hw.launch", "hw.oram.config", "hw.oram.core.layouts", "hw.oram.kernel.arguments",
+        "hw.oram.driver",
+    ],
     "hw.scheduler.graph": ["hw.errors", "hw.edge"],
     "hw.scheduler.plan": ["hw.errors", "hw.edge", "hw.scheduler.graph"],
     "hw.scheduler.check": ["hw.errors", "hw.edge"],

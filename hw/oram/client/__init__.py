@@ -1,0 +1,1 @@
+"""A client of the map in Python: sequence numbers that survive a crash, epochs, several clients, recovery."""

@@ -1,0 +1,293 @@
+"""A client against the golden map: a dict's answers, rejected commands, lost maps, what is refused."""
+
+import os
+import random
+
+import pytest
+
+from hw.errors import InputError
+from hw.oram.client.client import Client
+from hw.oram.client.errors import (
+    JournalError,
+    LostMapError,
+    MapFullError,
+    NoAnswerError,
+    RejectedError,
+)
+from hw.oram.client.session import ATTEMPTS, Session
+from hw.oram.config import OramConfig
+from hw.oram.core.layouts import Code
+from tests.support.oram.golden_card import GoldenCard
+
+CONFIG = OramConfig(log_n=8, value_bytes=16)
+KEYS = {"session_key": bytes(16), "seed": bytes(range(16))}
+A, B = b"a" * 16, b"b" * 16
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """Return a function that opens a client, and closes the one before, as after the end of its process."""
+    clients = []
+
+    def give(card, *, timeout_s=5, **options):
+        if clients:
+            clients.pop().session.close()
+        session = Session(tmp_path / "map", CONFIG, transport=card, **(KEYS | options))
+        clients.append(Client(session, timeout_s=timeout_s))
+        return clients[0]
+
+    yield give
+    for client in clients:
+        client.session.close()
+
+
+@pytest.mark.parametrize("changed", [0, 4])
+def test_answers_are_those_of_a_dict(changed, opened):
+    draw, known = random.Random(changed), {key: bytes([key] * 16) for key in range(40)}
+    card = GoldenCard(CONFIG, slots=16, changes=lambda number: changed and number % changed == 1)
+    client = opened(card, journal_bytes=4000)
+    client.load(known.items())
+    for _ in range(60):
+        keys = [draw.randrange(60) for _ in range(draw.randint(1, 40))]
+        match draw.choice(["get", "put", "delete"]):
+            case "get":
+                assert client.get_many(keys) == [known.get(key) for key in keys]
+            case "put":
+                items = {key: draw.randbytes(16) for key in keys}
+                assert client.put_many(items) == [known.get(key) for key in items]
+                known |= items
+            case "delete":
+                assert client.delete_many(keys) == [known.pop(key, None) for key in dict.fromkeys(keys)]
+    assert client.put(2**64 - 1, A) is None
+    assert client.get(2**64 - 1) == A
+    assert client.delete(2**64 - 1) == A
+    assert client.get_many([]) == []
+    assert (card.engine.rejected > 0) == (changed > 0)
+    card.check_nonces()
+    assert {code for code, *_ in client.unfinished} == set()
+
+
+def test_a_call_is_repeated_with_its_number(opened):
+    card = GoldenCard(CONFIG)
+    client = opened(card)
+    client.load([])
+    assert client.put(1, A, number=7) is None
+    for _ in range(2):
+        count = card.engine.number
+        assert client.put(1, A, number=7) is None
+        assert card.engine.number == count  # not executed again
+        client = opened(card)
+    assert client.put(1, B, number=8) == A
+    with pytest.raises(InputError, match="number must be at least 8, not 7"):
+        client.put(1, A, number=7)
+    with pytest.raises(InputError, match="those of the earlier call 8"):
+        client.put(1, A, number=8)
+    assert client.last_number == 8
+
+
+def test_a_call_without_an_answer_is_finished_by_the_next(opened):
+    card = GoldenCard(CONFIG)
+    client = opened(card, timeout_s=0.01)
+    client.load([(1, A)])
+    card.silent = True
+    for _ in range(2):
+        with pytest.raises(NoAnswerError, match=r"no response for 0.01 s"):
+            client.put_many({1: B, 2: B}, number=3)
+        client = opened(card, timeout_s=0.01)
+    assert [key for _, key, _ in client.unfinished] == [1, 2]
+    card.silent = False
+    assert client.get(1) == B
+    assert client.unfinished == ()
+    assert client.put_many({1: B, 2: B}) == [B, B]
+    card.check_nonces()
+
+
+def test_an_operation_is_given_up_after_some_rejections(opened):
+    changes = lambda number: number in range(2, 2 + ATTEMPTS)  # noqa: E731
+    client = opened(GoldenCard(CONFIG, changes=changes))
+    client.load([(1, A), (2, A)])
+    with pytest.raises(RejectedError, match="put of key 1: each of its commands was rejected"):
+        client.put(1, B, number=1)
+    with pytest.raises(RejectedError):
+        client.put(1, B, number=1)
+    assert client.get(1) == A
+    assert client.put(1, B) == A
+
+
+def test_a_map_that_is_full(opened):
+    client = opened(GoldenCard(CONFIG, slots=64))
+    client.load((key, A) for key in range(256))
+    with pytest.raises(MapFullError, match="put of key 256 found no room"):
+        client.put_many({0: B, 256: B})
+    assert client.get_many([0, 256]) == [B, None]
+    with pytest.raises(MapFullError):
+        client.load((key, A) for key in range(257))
+    with pytest.raises(InputError, match="items must be one for each key, not 'key 5 again'"):
+        client.load([(5, A), (5, B)])
+    with pytest.raises(LostMapError, match="not loaded"):
+        client.get(1)
+
+
+def test_a_lost_map_is_loaded_again(opened):
+    """Unfinished calls are executed whole on the new map; finished ones can be repeated there."""
+    card = GoldenCard(CONFIG, slots=2)
+    client = opened(card)
+    client.load([(1, A), (2, A)])
+    client.put(2, B, number=1)
+    card.silent = True
+    client = opened(card, timeout_s=0.01)
+    with pytest.raises(NoAnswerError):
+        client.put_many({1: B, 3: B, 4: B}, number=2)
+    card.reason = "status PAGE"
+    for _ in range(2):
+        with pytest.raises(LostMapError, match="the map is lost: status PAGE"):
+            client.get(1)
+        client = opened(card)
+    card.silent = False
+    client.load([(1, A), (2, A)])
+    assert client.get_many([1, 2, 3, 4]) == [B, A, B, B]
+    assert len(card.epochs) == 2
+    card.check_nonces()
+
+
+def test_a_finished_call_can_be_repeated_on_a_new_map(opened):
+    card = GoldenCard(CONFIG)
+    client = opened(card)
+    client.load([])
+    client.put(1, A, number=5)
+    client.load([])  # its owner does not know of key 1
+    assert client.put(1, A, number=5) is None
+    assert client.get(1) == A
+
+
+def test_a_load_that_is_interrupted_begins_again(opened):
+    card = GoldenCard(CONFIG)
+    client = opened(card, timeout_s=0.01)
+    card.silent = True
+    with pytest.raises(NoAnswerError):
+        client.load([(1, A)])
+    card.silent = False
+    client = opened(card)
+    assert not client.session.loaded
+    with pytest.raises(LostMapError, match="the map is not loaded"):
+        client.get(1)
+    client.load([(2, A)])
+    assert client.get_many([1, 2]) == [None, A]
+    assert card.epochs[0] < card.epochs[1]
+
+
+def test_an_old_copy_of_the_journal_seals_nothing(opened, tmp_path):
+    card = GoldenCard(CONFIG)
+    client = opened(card)
+    client.load([(1, A)])
+    old = (tmp_path / "map" / "journal").read_bytes()
+    for _ in range(11):  # more than the ring has slots
+        client.put(1, B)
+    client.session.close()
+    (tmp_path / "map" / "journal").write_bytes(old)
+    client = opened(card)
+    with pytest.raises(JournalError, match="an old copy: load a new map"):
+        client.put(2, A)
+    client.load([(1, B)])
+    assert client.get(1) == B
+    card.check_nonces()
+
+
+def test_an_engine_with_another_seed_is_seen_in_its_first_response(opened):
+    card = GoldenCard(CONFIG)
+    client = opened(card)
+    start = card.initialize
+    card.initialize = lambda secrets: start(type(secrets)(**vars(secrets) | {"seed": bytes(16)}))
+    with pytest.raises(LostMapError, match="another seed or epoch"):
+        client.load([(1, A)])
+
+
+def test_a_damaged_journal_needs_a_new_map(opened, tmp_path):
+    card = GoldenCard(CONFIG)
+    client = opened(card)
+    client.load([(1, A)])
+    client.get_many([1, 2])
+    client.session.close()
+    path = tmp_path / "map" / "journal"
+    content = bytearray(path.read_bytes())
+    content[30] ^= 1
+    path.write_bytes(content)
+    client = opened(card)
+    with pytest.raises(JournalError, match="damaged at byte 0: load a new map"):
+        client.get(1)
+    client.load([(1, B)])
+    assert client.get(1) == B
+    assert card.epochs[0] < card.epochs[1]
+
+
+def test_one_owner_at_a_time(opened, tmp_path):
+    card = GoldenCard(CONFIG)
+    client = opened(card)
+    client.load([(1, A)])
+    with pytest.raises(JournalError, match="in use by another process"):
+        Session(tmp_path / "map", CONFIG, transport=card, **KEYS)
+    pid = os.getpid()
+    os.getpid = lambda: pid + 1  # as in a child after a fork
+    try:
+        with pytest.raises(JournalError, match="belongs to the process that opened it"):
+            client.get(1)
+    finally:
+        os.getpid = lambda: pid
+    assert client.get(1) == A
+
+
+def test_after_an_interrupted_write_only_the_file_counts(opened, monkeypatch):
+    card = GoldenCard(CONFIG)
+    client = opened(card)
+    client.load([(1, A)])
+    sync = os.fsync
+
+    def interrupted(descriptor):
+        sync(descriptor)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        client.put(1, B)
+    monkeypatch.setattr(os, "fsync", sync)
+    with pytest.raises(JournalError, match="a write was interrupted: open the session again"):
+        client.put(1, A)
+    client = opened(card)
+    assert [code for code, *_ in client.unfinished] == [Code.PUT]
+    assert client.get(1) == B
+    card.check_nonces()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda client: client.get(-1), r"key must be from 0 to 2\^64 - 1, not -1"),
+        (lambda client: client.get(1 << 64), "key must be"),
+        (lambda client: client.put(1, b"short"), "bytes of a value must be 16, not 5"),
+        (lambda client: client.get(1, number=0), "number must be at least 1, not 0"),
+        (lambda client: client.get_many([1] * 65_537), "operations must be at most 65536 in a call"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_is_sent(call, message, opened):
+    card = GoldenCard(CONFIG)
+    client = opened(card)
+    client.load([])
+    with pytest.raises(InputError, match=message):
+        call(client)
+    assert card.texts == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": bytes(16)}, "is of other keys"),
+        ({"seed": bytes(15)}, "bytes of seed must be 16, not 15"),
+        ({"slots": 16}, "slots of a ring must be 8, as in"),
+    ],
+)
+def test_a_journal_of_another_map_is_refused(change, message, opened):
+    card = GoldenCard(CONFIG)
+    opened(card).load([])
+    card.slots = change.pop("slots", card.slots)
+    with pytest.raises((JournalError, InputError), match=message):
+        opened(card, **change)
