@@ -136,7 +136,10 @@ DOORS = {
         "hw.errors", "hw.attention.driver.formats", "hw.attention.driver.integers",
         "hw.attention.driver.mask", "sim.golden.products",
     ],
-    "sim.golden.network": ["hw.network.graph.network", "hw.network.graph.integers"],
+    "sim.golden.network": [
+        "hw.network.graph.network", "hw.network.graph.integers", "hw.network.graph.sums",
+        "hw.network.graph.products",
+    ],
     "sim.golden.program": [
         "hw.network.graph", "hw.network.compile", "hw.network.commands", "hw.scheduler.plan",
     ],

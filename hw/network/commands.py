@@ -58,11 +58,12 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True)
 class Addition:
-    """A sum of two values: ``(first * (a - a_zero) + second * (b - b_zero)) >> shift``, to even."""
+    """A sum: ``(first * (a - a_zero) + second * (b - b_zero)) / 2^shift + zero``, to even."""
 
     first: int
     second: int
     shift: int
+    exceptions: tuple[tuple[int, int], ...] = ()  #: Stored a and b whose rounding is inverted.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +123,9 @@ class VectorCommand:
     column_granules: int = 0  #: Granules between taps.
     #: float32: of a mean, by the number of elements in the image, from 1 on, or one; of a product, one.
     scales: tuple[float, ...] = ()
+    #: Of a mean or a product: the zero point is added before the rounding, so ties are even with it.
+    zero_first: bool = False
+    exceptions: tuple[tuple[int, int], ...] = ()  #: Of a product: stored operands whose rounding is inverted.
     addition: Addition | None = None
     table: int = -1  #: Index of its table of 256 bytes; of a softmax, of its exponentials.
     channels: int = 0  #: Of a softmax.

@@ -14,12 +14,9 @@ from numpy.typing import NDArray
 
 from hw.network.graph.integers import (
     SOFTMAX_FRACTION_BITS,
-    add_factors,
     exponentials,
     mean_scale,
     output_scales,
-    product_scale,
-    rounded_shift,
     softmax_units,
 )
 from hw.network.graph.network import (
@@ -36,6 +33,8 @@ from hw.network.graph.network import (
     Value,
     Window,
 )
+from hw.network.graph.products import product_rule
+from hw.network.graph.sums import sum_rule
 
 Bytes = NDArray[np.int8]
 
@@ -67,7 +66,11 @@ def result(operator: Operator, read: list[Bytes], values: Mapping[str, Value]) -
 
 def scaled(sums: Any, factor: NDArray[np.float32] | np.float32, zero: int) -> NDArray[np.float64]:
     """Return sums times float32 factors, in float32, rounded to even; the zero point is added."""
-    return np.rint(sums.astype(np.float32) * np.asarray(factor, np.float32)).astype(np.float64) + zero
+    return np.rint(_factored(sums, factor)).astype(np.float64) + zero
+
+
+def _factored(sums: Any, factor: NDArray[np.float32] | np.float32) -> NDArray[np.float32]:
+    return sums.astype(np.float32) * np.asarray(factor, np.float32)
 
 
 def _windows(image: NDArray[Any], window: Window, fill: int, size: tuple[int, ...]) -> Iterator[NDArray[Any]]:
@@ -101,17 +104,51 @@ def _conv(operator: Convolution, read: list[Bytes], before: list[Value], after: 
 
 
 def _sum(operator: Sum, read: list[Bytes], before: list[Value], after: Value) -> Any:
-    scales = [value.scale for value in before]
-    multipliers, shift = add_factors(scales, after.scale)
-    first, second = (stored.astype(np.int64) - value.zero for stored, value in zip(read, before, strict=True))
-    total = first * multipliers[0] + second * multipliers[1]
-    return rounded_shift(total, shift) + after.zero
+    """onnxruntime's sum in float32, or the gates' own where these cannot reach it for all bytes."""
+    rule = sum_rule(before[0], before[1], after, last=operator.last)
+    first, second = (stored.astype(np.int64) for stored in read)
+    if rule.unequal:
+        zeros = before[0].zero, before[1].zero
+        return rule.results(first, second, zeros=zeros, zero=after.zero)
+    # All pairs of bytes, then a pair's own.
+    every = np.arange(-128, 128)
+    pairs = every[:, None], every[None, :]
+    a, b = operator.last, 1 - operator.last
+    found = _float32_sum(pairs[a], before[a], pairs[b], before[b], after)
+    return np.clip(found, -128, 127).astype(np.int8)[first + 128, second + 128]
+
+
+def _float32_sum(a: Any, a_value: Value, b: Any, b_value: Value, after: Value) -> Any:
+    """Return sums of stored integers as stored, by onnxruntime's QLinearAdd on the model's own integers.
+
+    Its products and sums are fused: each rounds once.
+    """
+
+    def fused(first: Any, second: Any, third: Any) -> Any:
+        # Wide enough for each product, and for the sum.
+        product = np.asarray(first, np.longdouble) * np.asarray(second, np.longdouble)
+        return (product + np.asarray(third, np.longdouble)).astype(np.float32)
+
+    own_a, own_b, own = (128 * value.unsigned for value in (a_value, b_value, after))
+    a_zero, b_zero = np.float32(a_value.zero + own_a), np.float32(b_value.zero + own_b)
+    a_ratio = np.float32(a_value.scale) / np.float32(after.scale)
+    b_ratio = np.float32(b_value.scale) / np.float32(after.scale)
+    fixed = np.float32(after.zero + own) - fused(a_ratio, a_zero, b_ratio * b_zero)
+    return np.rint(fused(a + own_a, a_ratio, fused(b + own_b, b_ratio, fixed))).astype(np.int64) - own
 
 
 def _product(operator: Product, read: list[Bytes], before: list[Value], after: Value) -> Any:
-    first, second = (each.astype(np.int64) - value.zero for each, value in zip(read, before, strict=True))
-    factor = product_scale(before[0].scale, before[1].scale, after.scale)
-    return scaled(first * second, factor, after.zero)
+    """onnxruntime's product in float32, or the gates' own where these cannot reach it for all bytes."""
+    rule = product_rule(before[0], before[1], after)
+    first, second = (each.astype(np.int64) for each in read)
+    if rule.unequal:
+        zeros = before[0].zero, before[1].zero
+        return rule.results(first, second, zeros=zeros, zero=after.zero)
+    scales = [np.float32(value.scale) for value in (*before, after)]
+    product = (first - before[0].zero) * (second - before[1].zero)
+    own = 128 * after.unsigned
+    # The zero point is added in float32, before the rounding.
+    return np.rint(_factored(product, scales[0] * scales[1] / scales[2]) + np.float32(after.zero + own)) - own
 
 
 def _max_pool(operator: MaxPool, read: list[Bytes], before: list[Value], after: Value) -> Any:
@@ -124,7 +161,10 @@ def _average_pool(operator: AveragePool, read: list[Bytes], before: list[Value],
     sums = np.add.reduce(list(_windows(image, operator.window, 0, size)))
     here = np.ones((*image.shape[:2], 1), np.int64)
     counts = np.add.reduce(list(_windows(here, operator.window, int(operator.counts_pads), size)))
-    return scaled(sums, mean_scale(before[0].scale, counts, after.scale), after.zero)
+    factors = mean_scale(before[0].scale, counts, after.scale)
+    if operator.zero_first:
+        return np.rint(_factored(sums, factors).astype(np.float64) + after.zero)
+    return scaled(sums, factors, after.zero)
 
 
 def _table(operator: Table, read: list[Bytes], before: list[Value], after: Value) -> Any:

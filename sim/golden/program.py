@@ -127,16 +127,22 @@ def _words(
     return np.concatenate(granules, axis=1), np.stack(inside, axis=1)
 
 
-def _added(addition: Addition, first: Any, second: Any) -> Any:
-    total = first * addition.first + second * addition.second
-    return integers.rounded_shift(total, addition.shift)
+def _added(addition: Addition, first: Any, second: Any, zeros: tuple[int, int], zero: int) -> Any:
+    """Return sums of stored operands, with the result's zero point."""
+    total = (first - zeros[0]) * addition.first + (second - zeros[1]) * addition.second
+    total += zero << addition.shift
+    found = integers.rounded_shift(total, addition.shift)
+    for pair in addition.exceptions:
+        other = 2 * (total >> addition.shift) + 1 - found
+        found = np.where((first == pair[0]) & (second == pair[1]), other, found)
+    return found
 
 
 def _residual(source: Source, scratchpad: NDArray[np.int8], command: Any, granules: int) -> NDArray[np.int64]:
     y, x = _pixels(command)
     address = source.base + y * source.down + x * source.across
     read = [scratchpad[(address + number) % len(scratchpad)] for number in range(granules)]
-    return np.concatenate(read, axis=1).astype(np.int64) - source.zero
+    return np.concatenate(read, axis=1).astype(np.int64)
 
 
 def _write(scratchpad: NDArray[np.int8], command: Any, results: NDArray[np.int8], first: int) -> None:
@@ -173,7 +179,8 @@ def _matrix(command: MatrixCommand, lowered: Lowered, scratchpad: NDArray[np.int
         assert command.addition is not None
         other = _residual(command.residual, scratchpad, command, granules)
         zero, low, high = command.sum_target
-        stored = _added(command.addition, stored - command.target.zero, other) + zero
+        zeros = command.target.zero, command.residual.zero
+        stored = _added(command.addition, stored, other, zeros, zero)
         stored = np.clip(stored, low, high)
     if command.table >= 0:
         stored = lowered.tables[command.table][stored + 128]
@@ -226,24 +233,38 @@ def _mean(command: VectorCommand, lowered: Lowered, scratchpad: Any, parts: Any)
         sums = np.where(inside, met - command.sources[0].zero, 0).sum(axis=0)
         counts = inside.sum(axis=0) - 1 if len(command.scales) > 1 else np.zeros((len(sums), 1), np.int64)
         factors = np.array(command.scales, np.float32)[counts]
-        found.append(np.rint(sums.astype(np.float32) * factors).astype(np.int64))
+        found.append(_rounded(command, sums.astype(np.float32) * factors))
     return np.concatenate(found, axis=1)
 
 
+def _rounded(command: VectorCommand, exact: Any) -> Any:
+    """Return float32 results rounded to integers, without their zero point."""
+    zero = command.target.zero if command.zero_first else 0
+    return np.rint(exact.astype(np.float64) + zero).astype(np.int64) - zero
+
+
 def _second(command: VectorCommand, scratchpad: Any, parts: Any) -> tuple[Any, Any]:
-    first = np.concatenate([met[0] for met, _ in parts], axis=1) - command.sources[0].zero
+    first = np.concatenate([met[0] for met, _ in parts], axis=1)
     granules = first.shape[1] // _GRANULE
     return first, _residual(command.sources[1], scratchpad, command, granules)
 
 
 def _add(command: VectorCommand, lowered: Lowered, scratchpad: Any, parts: Any) -> Any:
     assert command.addition is not None
-    return _added(command.addition, *_second(command, scratchpad, parts))
+    zeros = command.sources[0].zero, command.sources[1].zero
+    zero = command.target.zero
+    return _added(command.addition, *_second(command, scratchpad, parts), zeros, zero) - zero
 
 
 def _multiply(command: VectorCommand, lowered: Lowered, scratchpad: Any, parts: Any) -> Any:
-    first, second = _second(command, scratchpad, parts)
-    return np.rint((first * second).astype(np.float32) * np.float32(command.scales[0])).astype(np.int64)
+    pair = _second(command, scratchpad, parts)
+    first, second = (each - source.zero for each, source in zip(pair, command.sources, strict=True))
+    exact = (first * second).astype(np.float32) * np.float32(command.scales[0])
+    found = _rounded(command, exact)
+    for each in command.exceptions:
+        other = 2 * np.floor(exact).astype(np.int64) + 1 - found
+        found = np.where((pair[0] == each[0]) & (pair[1] == each[1]), other, found)
+    return found
 
 
 def _table(command: VectorCommand, lowered: Lowered, scratchpad: Any, parts: Any) -> Any:

@@ -52,14 +52,18 @@ class ToInt8Spec(Elaboratable):
 
     def elaborate(self, platform):
         m = Module()
-        product, zero = Signal(signed(36)), Signal(signed(8))
-        free(m, product, zero)
+        product, zero, odd = Signal(signed(36)), Signal(signed(8)), Signal()
+        free(m, product, zero, odd)
         started = Signal(range(4))
         m.d.sync += started.eq(Mux(started == 3, 3, started + 1))
-        found = self.function(m, "dut", product[1:], product[0], Const(0, 1), product[-1], zero)
+        bits = product[1:], product[0], Const(0, 1), product[-1]
+        found = self.function(m, "dut", *bits, zero, ties_odd=odd)
         late, late_zero = delay(m, "product", product, 3), delay(m, "zero", zero, 3)
+        late_odd = delay(m, "odd", odd, 3)
+        # An odd integer is even with one more.
+        product_and_one = rounded_to_significand(m, "spec", late) + Cat(Const(0, 27), late_odd, Const(0, 1))
         whole = Signal(signed(12))
-        m.d.comb += whole.eq(round_half_even(rounded_to_significand(m, "spec", late), 27))
+        m.d.comb += whole.eq(round_half_even(product_and_one, 27) - late_odd)
         with m.If(started == 3):
             check(m, found == saturate(whole + late_zero, signed(8)), "a product becomes an int8")
         return m
@@ -75,6 +79,7 @@ MUTANTS = [
     (SignificandSpec, float_scale.significand, "value[n + 1], odd", "value[n], odd"),
     (ToInt8Spec, float_scale._to_int8, "is_half & ~has_rest", "is_half"),
     (ToInt8Spec, float_scale._to_int8, "(near | tie)", "near"),
+    (ToInt8Spec, float_scale._to_int8, "whole[0] ^ ties_odd", "whole[0]"),
 ]
 
 

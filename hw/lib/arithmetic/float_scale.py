@@ -28,6 +28,8 @@ _SIGNIFICAND_BITS = 24
 #: Cycles from a sum to its scale and zero point.
 FACTOR_AT, EXPONENT_AT = 1, 1 + WIDE_PRODUCT_LATENCY
 ZERO_AT = EXPONENT_AT + 2
+#: Cycles from a sum to whether its last rounding is inverted.
+SCALE_INVERTS_AT = ZERO_AT + 2
 #: Cycles from a sum to its result.
 FLOAT_SCALE_LATENCY = ZERO_AT + 3
 
@@ -75,6 +77,8 @@ def float_scale(
     load: Value,
     exponent: Value,
     zero: Value,
+    ties_odd: Value | None = None,
+    inverts: Value | None = None,
 ) -> Signal:
     """Return ``clamp(rint(float32(value) * scale) + zero, -128, 127)``, the product being a float32.
 
@@ -85,6 +89,8 @@ def float_scale(
     * ``load``: the multiplier is taken for the ``value`` of `FACTOR_AT` cycles ago and later ones.
     * ``exponent``: unsigned, `EXPONENT_BITS` wide, `EXPONENT_AT` cycles after ``value``.
     * ``zero``: int8, `ZERO_AT` cycles after ``value``.
+    * ``ties_odd``: like ``zero``: a tie goes to the odd integer, so that it is even with an odd zero point.
+    * ``inverts``: `SCALE_INVERTS_AT` cycles after ``value``: the last rounding is inverted.
 
     The result, int8, is that of the ``value`` of `FLOAT_SCALE_LATENCY` cycles ago; one every cycle.
     """
@@ -99,7 +105,8 @@ def float_scale(
         factor=Cat(multiplier, Const(0, 1)).as_signed(),
         load=load,
     )
-    return _to_int8(m, name, *_shifted(m, name, product, exponent), zero)
+    shifted = _shifted(m, name, product, exponent)
+    return _to_int8(m, name, *shifted, zero, ties_odd=ties_odd, inverts=inverts)
 
 
 def significand(m: Module, name: str, value: Value) -> Value:
@@ -164,7 +171,16 @@ def _shifted(m: Module, name: str, product: Value, exponent: Value) -> tuple[Val
 
 
 def _to_int8(
-    m: Module, name: str, window: Value, rest: Value, over: Value, sign: Value, zero: Value
+    m: Module,
+    name: str,
+    window: Value,
+    rest: Value,
+    over: Value,
+    sign: Value,
+    zero: Value,
+    *,
+    ties_odd: Value | None = None,
+    inverts: Value | None = None,
 ) -> Signal:
     """Round a window to 24 significant bits, then to an integer, add the zero point, and clamp.
 
@@ -190,7 +206,7 @@ def _to_int8(
         tail.eq(Cat(fraction[always:])),
         behind.eq(Cat(Cat(sizes[: n + 1]).any() for n in range(len(sizes)))),
         is_half.eq(half),
-        is_odd.eq(whole[0]),
+        is_odd.eq(whole[0] if ties_odd is None else whole[0] ^ ties_odd),
         has_rest.eq(rest),
         base.eq(whole + zero),
     ]
@@ -207,7 +223,7 @@ def _to_int8(
     result = register("result", signed(8))
     negative = Mux(late_over, late_sign, total[-1])
     clamps = late_over | _differs(total[7:-1], total[-1])
-    m.d.comb += total.eq(total_base + up)
+    m.d.comb += total.eq(total_base + (up if inverts is None else up ^ inverts))
     m.d.sync += result.eq(Mux(clamps, Cat((~negative).replicate(7), negative), total[:8]).as_signed())
     return result
 

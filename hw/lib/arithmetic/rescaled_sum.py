@@ -1,6 +1,6 @@
 """The sum of two int8 with scales of their own, in integers: onnxruntime's QLinearAdd.
 
-``clamp(((a - a_zero) * first + (b - b_zero) * second) / 2^24 + zero)``, rounded to even.
+``clamp(((a - a_zero) * first + (b - b_zero) * second) / 2^24 + zero)``, rounded to even with the zero point.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 
 from hw.lib.arithmetic.dsp import WEIGHTED_SUM_LATENCY, weighted_sum
+from hw.lib.arithmetic.sum_exceptions import matched
 
 #: Bits of a factor, unsigned, and its fraction bits.
 FACTOR_BITS, FRACTION_BITS = 26, 24
@@ -27,6 +28,7 @@ def rescaled_sum(
     operands: tuple[Value, Value],
     zeros: tuple[Value, Value],
     factors: tuple[Value, Value],
+    exceptions: Any,
     zero: Value,
     low: Value,
     high: Value,
@@ -37,6 +39,7 @@ def rescaled_sum(
     * ``name``: of the registers.
     * ``operands``, ``zeros``: two int8 and their zero points.
     * ``factors``: `FACTOR_BITS` bits each.  They stay from 2 cycles before the first operands on.
+    * ``exceptions``: a view of `SumExceptions`: operands whose rounding is inverted; they stay like factors.
     * ``zero``, ``low``, ``high``: zero point and bounds of the result; they stay while results leave.
     """
 
@@ -63,11 +66,15 @@ def rescaled_sum(
     base = register("base", signed(len(whole) + 1))
     up = register("up")
     rest = total[: FRACTION_BITS - 1].any()
-    m.d.sync += [base.eq(whole + zero), up.eq(total[FRACTION_BITS - 1] & (rest | whole[0]))]
+    odd = whole[0] ^ zero[0]
+    m.d.sync += [base.eq(whole + zero), up.eq(total[FRACTION_BITS - 1] & (rest | odd))]
+    # Beside ``up``: the adder's lowest bit has room for it.
+    latency = 1 + WEIGHTED_SUM_LATENCY + 1
+    inverts = matched(m, f"{name}_exception", operands, exceptions, latency=latency)
     rounded = register("rounded", signed(len(base) + 1))
     result = register("result", signed(8))
     m.d.sync += [
-        rounded.eq(base + up),
+        rounded.eq(base + (up ^ inverts)),
         result.eq(Mux(rounded < low, low, Mux(rounded > high, high, rounded[:8].as_signed()))),
     ]
     return result

@@ -13,7 +13,9 @@ from hw.network.compile.form import GRANULE, WORD_BYTES
 from hw.network.compile.lower import Band, Lowered, Lowering
 from hw.network.compile.planning import planner_graph
 from hw.network.compile.steps import Steps, steps_of
-from hw.network.graph.network import Network
+from hw.network.graph.network import Network, Product, Sum
+from hw.network.graph.products import product_rule
+from hw.network.graph.sums import sum_rule
 from hw.scheduler.plan.options import When
 from hw.scheduler.plan.plan import Plan
 
@@ -26,6 +28,20 @@ class Compiled:
     steps: Steps
     plan: Plan
     lowered: Lowered  #: Commands of each step of the plan.
+
+    @property
+    def unequal_pairs(self) -> dict[str, int]:
+        """Pairs of bytes, of 65,536, whose result is not onnxruntime's, by the sum or product with any."""
+        values, found = self.network.values, {}
+        for operator in self.network.operators:
+            if isinstance(operator, (Sum, Product)):
+                first, second, result = (values[name] for name in (*operator.inputs, operator.output))
+                found[operator.name] = (
+                    sum_rule(first, second, result, last=operator.last).unequal
+                    if isinstance(operator, Sum)
+                    else product_rule(first, second, result).unequal
+                )
+        return {name: pairs for name, pairs in found.items() if pairs}
 
 
 def compile_network(

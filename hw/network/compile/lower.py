@@ -36,8 +36,11 @@ from hw.network.graph.network import (
     Softmax,
     Sum,
     Table,
+    Value,
     Window,
 )
+from hw.network.graph.products import product_rule
+from hw.network.graph.sums import sum_rule
 
 Command = MatrixCommand | VectorCommand
 
@@ -176,9 +179,9 @@ class Lowering:
         if work.sum is not None:
             after = steps.values[work.sum.output]
             residual, _ = self._source(work.residual, Window(), bands[-1], rows.start)
-            scales = [steps.values[each].scale for each in (convolution.output, work.residual)]
-            (first, second), shift = integers.add_factors(scales, after.scale)
-            addition = Addition(first=first, second=second, shift=shift)
+            position = work.sum.inputs.index(convolution.output)
+            operands = [steps.values[each] for each in (convolution.output, work.residual)]
+            addition = _addition(operands, after, last=work.sum.last ^ position)
         for part in columns_of(convolution, form, self._columns):
             first_granule, granules = part.first // GRANULE, -(-part.count // GRANULE)
             # Commands of one pixel share the packets of the others.
@@ -257,9 +260,7 @@ class Lowering:
             granule = TapGranule(row=tap, column=0, granule=0)
             tiles.append(_tile((granule,) * 4, form, window, shifts, rows.start))
         first_tap, taps = self._taps_of(tiles)
-        kind, parts = self._parts(
-            operator, [steps.values[each].scale for each in operator.inputs], after.scale
-        )
+        kind, parts = self._parts(operator, [steps.values[each] for each in operator.inputs], after)
         if isinstance(operator, Softmax):
             parts["channels"] = before.shape[2]
         return VectorCommand(
@@ -279,20 +280,21 @@ class Lowering:
             **parts,
         )
 
-    def _parts(self, operator: Operator, scales: list[float], scale: float) -> tuple[VectorKind, dict]:
+    def _parts(self, operator: Operator, before: list[Value], after: Value) -> tuple[VectorKind, dict]:
         """Return the kind of an element-wise operator or pool, and the numbers it needs."""
+        scales, scale = [value.scale for value in before], after.scale
         if isinstance(operator, Sum):
-            (first, second), shift = integers.add_factors(scales, scale)
-            return VectorKind.ADD, {"addition": Addition(first=first, second=second, shift=shift)}
+            return VectorKind.ADD, {"addition": _addition(before, after, last=operator.last)}
         if isinstance(operator, Product):
-            factor = integers.product_scale(scales[0], scales[1], scale)
-            return VectorKind.MULTIPLY, {"scales": (float(factor),)}
+            rule = product_rule(before[0], before[1], after)
+            parts = {"scales": (rule.scale,), "exceptions": rule.exceptions, "zero_first": True}
+            return VectorKind.MULTIPLY, parts
         if isinstance(operator, AveragePool):
             most = operator.window.kernel[0] * operator.window.kernel[1]
             padded = any(operator.window.pads) and not operator.counts_pads
             counts = np.arange(1 if padded else most, most + 1)
             factors = integers.mean_scale(scales[0], counts, scale)
-            return VectorKind.MEAN, {"scales": tuple(map(float, factors))}
+            return VectorKind.MEAN, {"scales": tuple(map(float, factors)), "zero_first": operator.zero_first}
         if isinstance(operator, Softmax):
             index = self._exponentials.setdefault(scales[0], len(self._exponentials))
             return VectorKind.SOFTMAX, {"table": index, "steps": integers.softmax_units(scale)}
@@ -300,6 +302,12 @@ class Lowering:
             return VectorKind.TABLE, {"table": self._table(operator)}
         assert isinstance(operator, MaxPool)
         return VectorKind.MAX, {}
+
+
+def _addition(operands: Sequence[Value], result: Value, *, last: int) -> Addition:
+    """Return a sum of two values; ``last``: the operand that onnxruntime adds last."""
+    rule = sum_rule(operands[0], operands[1], result, last=last)
+    return Addition(first=rule.first, second=rule.second, shift=rule.shift, exceptions=rule.exceptions)
 
 
 def _holding(bands: Bands, row: int) -> Band:

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from hw.errors import InputError
 from hw.network.compile.form import GRANULE, Form, fold_of
-from hw.network.graph.integers import SUM_FRACTION_BITS, add_factors
 from hw.network.graph.network import (
     Concat,
     Convolution,
@@ -30,6 +29,7 @@ from hw.network.graph.network import (
     Table,
     Value,
 )
+from hw.network.graph.sums import SUM_FRACTION_BITS, sum_shift
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -169,7 +169,7 @@ class _Joiner:
         ]
         scales = [self._values[name].scale for name in operator.inputs]
         # The drain has factors of 26 bits, 24 of them a fraction; the vector unit shifts others.
-        _, shift = add_factors(scales, self._values[operator.output].scale)
+        shift = sum_shift(scales[0], scales[1], self._values[operator.output].scale)
         if found and shift == SUM_FRACTION_BITS:
             self._sums[max(found, key=self._order.__getitem__)] = operator
 

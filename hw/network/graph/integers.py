@@ -5,15 +5,8 @@ The hardware reaches the same results in integers (`hw.lib.arithmetic.float_scal
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-
 import numpy as np
 
-#: Fraction bits of the factors of a sum of two values.
-SUM_FRACTION_BITS = 24
-#: Bits of a multiplier of an addend.
-ADD_BITS = 26
 #: Bits of an exponential, and fraction bits of the steps of a result of softmax.
 EXPONENTIAL_BITS = 20
 SOFTMAX_FRACTION_BITS = 8
@@ -26,24 +19,9 @@ def output_scales(input_scale: float, weight_scales: np.ndarray, scale: float) -
     return np.float32(input_scale) * weight_scales.astype(np.float32) / np.float32(scale)
 
 
-def product_scale(first: float, second: float, scale: float) -> np.float32:
-    """Return the float32 factor from products of two values to results."""
-    return np.float32(np.float32(first) * np.float32(second) / np.float32(scale))
-
-
 def mean_scale(input_scale: float, counts: np.ndarray, scale: float) -> np.ndarray:
     """Return the float32 factors from sums of ``counts`` elements to results."""
     return np.float32(input_scale) / (counts.astype(np.float32) * np.float32(scale))
-
-
-def add_factors(scales: Sequence[float], scale: float) -> tuple[list[int], int]:
-    """Return the multipliers of the addends of a sum, and the shift to its result.
-
-    The shift is 24, less where a multiplier would exceed `ADD_BITS` bits.
-    """
-    ratios = [float(np.float32(each) / np.float32(scale)) for each in scales]
-    shift = min(SUM_FRACTION_BITS, ADD_BITS - math.frexp(max(ratios))[1])
-    return [round(ratio * 2**shift) for ratio in ratios], shift
 
 
 def rounded_shift(value: np.ndarray, shift: int) -> np.ndarray:

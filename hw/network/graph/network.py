@@ -102,6 +102,7 @@ class Sum(Operator):
     """The sum of two values; the second may have one pixel for all, either one channel."""
 
     kind = "add"
+    last: int = 0  #: The operand, 0 or 1, that onnxruntime adds last.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +127,8 @@ class AveragePool(Operator):
     kind = "average_pool"
     window: Window
     counts_pads: bool = False  #: Whether a pad counts as an element of value 0.
+    #: Whether onnxruntime adds the zero point before it rounds, so that ties are even with it.
+    zero_first: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

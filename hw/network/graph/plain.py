@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -245,8 +246,9 @@ def _pair(kind: str) -> Callable[[Call], Pending]:
         if not reals or len(call.operands) != 2:
             raise UnsupportedError("no operand is a quantized tensor")
         order = reals[0].order
-        names = []
-        for operand in sorted(call.operands, key=lambda each: not isinstance(each, Real)):
+        names: list[str] = []
+        places = sorted(range(2), key=lambda place: not isinstance(call.operands[place], Real))
+        for operand in (call.operands[place] for place in places):
             if isinstance(operand, Real):
                 if operand.order != order:
                     raise UnsupportedError("operands of different orders of dimensions")
@@ -257,15 +259,38 @@ def _pair(kind: str) -> Callable[[Call], Pending]:
             else:
                 raise UnsupportedError("an operand is not quantized")
         # The second may have one pixel for all.
-        names.sort(key=lambda name: -np.prod(call.values[name].shape[:2]))
+        pixels = [int(np.prod(call.values[name].shape[:2])) for name in names]
+        if pixels[0] < pixels[1]:
+            names.reverse()
+            places.reverse()
         first, second = (call.values[name].shape for name in names)
         if second[:2] not in (first[:2], (1, 1)) or (
             first[2] != second[2] and 1 not in (first[2], second[2])
         ):
             raise UnsupportedError(f"shapes {first} and {second}: equal, or one pixel or one channel for all")
-        return call.pending(kind, tuple(names), order)
+        fields = {"last": places.index(_added_last(call))} if kind == Sum.kind else {}
+        return call.pending(kind, tuple(names), order, **fields)
 
     return rule
+
+
+def _added_last(call: Call) -> int:
+    """Return the place of the operand that onnxruntime's QLinearAdd adds last.
+
+    It is the first one.  Where that is the same along the innermost dimension, the kernel swaps them.
+    """
+    shapes = []
+    for operand in call.operands:
+        if isinstance(operand, Real):
+            height, width, channels = call.values[operand.value].shape
+            sizes = {"N": 1, "C": channels, "H": height, "W": width}
+            shapes.append([sizes[name] for name in operand.order])
+        else:
+            assert isinstance(operand, Constant)
+            shapes.append(list(operand.stored.shape))
+    sides = itertools.zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1)
+    first, second = next((side for side in sides if side != (1, 1)), (1, 1))
+    return int(first == 1 and second != 1)
 
 
 def _constant_shape(shape: Shape, order: str, channels: int) -> tuple[int, int, int]:
@@ -291,6 +316,7 @@ def _pool(kind: str) -> Callable[[Call], Pending]:
         fields: dict[str, Any] = {"window": window}
         if kind == AveragePool.kind:
             fields["counts_pads"] = bool(found.get("count_include_pad", 0))
+            fields["zero_first"] = True  # the kernels of other means round before
             if fields["counts_pads"] and found.get("ceil_mode", 0):
                 raise UnsupportedError("ceil_mode with count_include_pad")
         if found.get("storage_order", 0) or len(call.node.output) > 1:

@@ -8,6 +8,7 @@ from amaranth.hdl import signed
 from amaranth.lib import data
 
 from hw.lib.arithmetic.rescaled_sum import FACTOR_BITS, FRACTION_BITS
+from hw.lib.arithmetic.sum_exceptions import SumExceptions, exception_fields
 from hw.network.commands import MatrixCommand
 from hw.network.matrix.feed_command import MOST_STEPS
 from hw.network.matrix.result_walk import ResultOrder
@@ -25,6 +26,7 @@ class DrainSettings(data.StructLayout):
                 "sums": 1,  #: A residual is added.
                 "zeros": data.ArrayLayout(signed(8), 2),  #: Zero points of result and residual.
                 "factors": data.ArrayLayout(FACTOR_BITS, 2),  #: Of result and residual.
+                "exceptions": SumExceptions(),  #: Of result and residual.
                 "zero": signed(8),  #: Zero point of the sum.
                 "sum_low": signed(8),  #: ``sum_low``, ``sum_high``: bounds of the sum.
                 "sum_high": signed(8),
@@ -69,6 +71,7 @@ def drain_command(command: MatrixCommand, *, tile_granules: int) -> dict[str, An
         "sums": 0,
         "zeros": [target.zero, 0],
         "factors": [0, 0],
+        "exceptions": exception_fields(()),
         "zero": command.sum_target[0],
         "sum_low": command.sum_target[1],
         "sum_high": command.sum_target[2],
@@ -82,6 +85,7 @@ def drain_command(command: MatrixCommand, *, tile_granules: int) -> dict[str, An
             "sums": 1,
             "zeros": [target.zero, command.residual.zero],
             "factors": [addition.first, addition.second],
+            "exceptions": exception_fields(addition.exceptions),
         }
         residual = {
             "residual_base": command.residual.base,

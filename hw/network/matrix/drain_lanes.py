@@ -56,6 +56,7 @@ class DrainLanes(wiring.Component):
                 operands=(bounded, delay(m, f"residual_{n}", self.residual[n], 1, reset=False)),
                 zeros=(settings.zeros[0], settings.zeros[1]),
                 factors=(settings.factors[0], settings.factors[1]),
+                exceptions=settings.exceptions,
                 zero=settings.zero,
                 low=settings.sum_low,
                 high=settings.sum_high,

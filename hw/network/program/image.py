@@ -35,7 +35,7 @@ from hw.network.tables.layouts import table_words
 from hw.network.vector.fields import Places, scale_row, tap_row, vector_fields
 from hw.scheduler.program.program import TransferWord
 
-VERSION = 1
+VERSION = 2
 #: ``"LWNI"``, little-endian.
 MAGIC = 0x494E574C
 #: Bits of the digest of a program's weights.

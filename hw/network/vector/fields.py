@@ -7,6 +7,7 @@ from typing import Any
 
 from hw.errors import InputError, check_range
 from hw.lib.arithmetic.float_scale import float_scale_fields
+from hw.lib.arithmetic.sum_exceptions import exception_fields
 from hw.network.commands import TapTile, VectorCommand, VectorKind
 from hw.network.vector.config import VectorConfig
 from hw.network.vector.layouts import (
@@ -181,6 +182,8 @@ def vector_fields(config: VectorConfig, command: VectorCommand, places: Places) 
         "factor_first": factors[0],
         "factor_second": factors[1],
         "shift": addition.shift - LEAST_SHIFT if addition else 0,
+        "exceptions": exception_fields(addition.exceptions if addition else command.exceptions),
+        "ties_odd": int(command.zero_first and target.zero % 2),
         "scale": scale,
         "counted": int(kind is VectorKind.MEAN and len(command.scales) > 1),
         "table": places.table,

@@ -13,18 +13,20 @@ from hw.lib.arithmetic.float_scale import (
     EXPONENT_AT,
     FACTOR_AT,
     FLOAT_SCALE_LATENCY,
+    SCALE_INVERTS_AT,
     float_scale,
 )
+from hw.lib.arithmetic.sum_exceptions import SumExceptions, matched
 from hw.lib.delay import delay
 from hw.lib.loads import copies
 from hw.network.tables.layouts import TableWrite
 from hw.network.tables.lookup import looked_up
 from hw.network.vector.config import GRANULE_LANES
 from hw.network.vector.layouts import FACTOR_BITS, SHIFT_BITS, ScaleRow
-from hw.network.vector.rounding import ROUNDING_LATENCY, rounded_to_int8
+from hw.network.vector.rounding import INVERTS_AT, ROUNDING_LATENCY, rounded_to_int8
 
 #: Stages: cycles from a step's words at the ports to each register.
-_OPERANDS_AT, _WINDOW_AT = 2, 3
+_WORDS_AT, _OPERANDS_AT, _WINDOW_AT = 1, 2, 3
 _TOTAL_AT = _OPERANDS_AT + WEIGHTED_SUM_LATENCY
 #: Stages of the results; of the port of factors, and of the one of exponents.
 WINDOW_RESULT_AT = _WINDOW_AT + 1
@@ -65,6 +67,8 @@ class LaneSettings(data.StructLayout):
                 "factor_first": FACTOR_BITS,
                 "factor_second": FACTOR_BITS,
                 "shift": SHIFT_BITS,
+                "exceptions": SumExceptions(),
+                "ties_odd": 1,
             }
         )
 
@@ -176,9 +180,22 @@ class VectorGranule(wiring.Component):
             keep=keep,
         )
         sum_bits = total[:_TOTAL_BITS].as_signed()
-        added = rounded_to_int8(m, f"added_{n}", sum_bits, settings.shift, settings.zero)
+        latency = _TOTAL_AT + INVERTS_AT - _WORDS_AT
+        pair = operands[0], operands[1]
+        inverts = matched(m, f"exception_{n}", pair, settings.exceptions, latency=latency)
+        late_inverts = delay(m, f"inverts_{n}", inverts, SCALE_INVERTS_AT - INVERTS_AT, reset=False)
+        added = rounded_to_int8(m, f"added_{n}", sum_bits, settings.shift, settings.zero, inverts)
         value = total[:_SUM_BITS].as_signed()
-        scaled = float_scale(m, platform, f"scaled_{n}", value, zero=settings.zero, **scale)
+        scaled = float_scale(
+            m,
+            platform,
+            f"scaled_{n}",
+            value,
+            zero=settings.zero,
+            ties_odd=settings.ties_odd,
+            inverts=late_inverts,
+            **scale,
+        )
 
         pick = settings.pick
         found = Signal(signed(8), name=f"found_{n}")

@@ -6,6 +6,7 @@ from amaranth.hdl import ShapeLike, signed
 from amaranth.lib import data
 
 from hw.lib.arithmetic.float_scale import EXPONENT_BITS, MULTIPLIER_BITS
+from hw.lib.arithmetic.sum_exceptions import SumExceptions
 from hw.network.vector.config import VectorConfig
 
 #: Bits of counts of rows, columns and words; of taps of a window, down or across; of a softmax's channels.
@@ -85,6 +86,8 @@ class VectorFields(data.StructLayout):
                 "factor_first": FACTOR_BITS,
                 "factor_second": FACTOR_BITS,
                 "shift": SHIFT_BITS,
+                "exceptions": SumExceptions(),  #: Of an addition or a product.
+                "ties_odd": 1,  #: Of a mean or a product, see `hw.lib.arithmetic.float_scale`.
                 "scale": range(config.scales),
                 "counted": 1,  #: The scale's row depends on the elements of the window in the image.
                 "table": range(config.tables),

@@ -9,16 +9,18 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from hw.lib.delay import delay
 from hw.network.vector.layouts import LEAST_SHIFT
 
-#: Cycles from a sum to its result.
-ROUNDING_LATENCY = 4
+#: Cycles from a sum to whether its rounding is inverted, and to its result.
+INVERTS_AT, ROUNDING_LATENCY = 2, 4
 #: Bits of the integer that decide the result: a larger one is beyond int8 with any zero point.
 _INTEGER_BITS = 10
 
 
-def rounded_to_int8(m: Module, name: str, total: Value, shift: Value, zero: Value) -> Signal:
-    """Return ``clamp(rint(total / 2^(shift + LEAST_SHIFT)) + zero, -128, 127)``, ties to even.
+def rounded_to_int8(m: Module, name: str, total: Value, shift: Value, zero: Value, inverts: Value) -> Signal:
+    """Return ``clamp(rint(total / 2^(shift + LEAST_SHIFT) + zero), -128, 127)``, ties to even.
 
-    ``name``: of the registers. ``total``: signed. ``shift``: 4 bits; it stays. ``zero``: int8; it stays.
+    * ``name``: of the registers.
+    * ``total``: signed. ``shift``: 4 bits; it stays. ``zero``: int8; it stays.
+    * ``inverts``: `INVERTS_AT` cycles after ``total``: the rounding is inverted.
 
     The result, int8, is that of the ``total`` of `ROUNDING_LATENCY` cycles ago.
     """
@@ -49,7 +51,8 @@ def rounded_to_int8(m: Module, name: str, total: Value, shift: Value, zero: Valu
         value, rest, over, sign = window, kept_rest, kept_over, kept_sign
     base = Signal(signed(_INTEGER_BITS + 1), name=f"{name}_base", reset_less=True)
     up = Signal(name=f"{name}_up", reset_less=True)
-    m.d.sync += [base.eq(value[1:].as_signed() + zero), up.eq(value[0] & (rest | value[1]))]
+    odd = value[1] ^ zero[0]
+    m.d.sync += [base.eq(value[1:].as_signed() + zero), up.eq(value[0] & (rest | odd) ^ inverts)]
     late_over = delay(m, f"{name}_late_over", over, 1, reset=False)
     late_sign = delay(m, f"{name}_late_sign", sign, 1, reset=False)
     whole = Signal(base.shape(), name=f"{name}_whole")

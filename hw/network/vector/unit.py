@@ -183,7 +183,10 @@ class VectorUnit(wiring.Component):
         settings = Signal(LaneSettings())
         multiplies = kinds[VectorKind.MULTIPLY]
         scales = kinds[VectorKind.MEAN] | multiplies
-        same = ("zero_first", "zero_second", "zero", "low", "high", "factor_first", "factor_second", "shift")
+        same = (
+            "zero_first", "zero_second", "zero", "low", "high", "factor_first", "factor_second", "shift",
+            "exceptions", "ties_odd",
+        )  # fmt: skip
         m.d.comb += [
             settings.pick.second.eq(kinds[VectorKind.TABLE] | scales),
             settings.pick.last_two.eq(kinds[VectorKind.ADD] | scales),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -81,6 +82,9 @@ class Costs:
         whole_rows = [(name, f"{value:,}") for name, value in figures.items()]
         whole_rows.append(("moved_of_compulsory", f"{self.moved_of_compulsory:.3f}"))
         print_table("Figures", ("figure", "value"), whole_rows)
+        for name, pairs in build.compiled.unequal_pairs.items():
+            what = f"{pairs:,} of 65,536 pairs of operands are rounded otherwise than by onnxruntime"
+            print(f"loomwork: warning: operator {name!r}: {what}", file=sys.stderr)
 
     def write(self, path: Path) -> None:
         """Write the same as JSON."""
@@ -93,6 +97,7 @@ class Costs:
             **self.figures,
             "moved_of_compulsory": round(self.moved_of_compulsory, 4),
             "claim": build.compiled.plan.certificate.claim,
+            "unequal_pairs": build.compiled.unequal_pairs,
             "operators": [
                 {
                     "name": layer.name,

@@ -1,6 +1,7 @@
 """Compiled networks on the golden model of programs: bytes as of the golden model of operators."""
 
 import contextlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from sim.golden.network import execute
 from sim.golden.program import run
 from tests.support.networks.builder import Builder
 from tests.support.networks.integer_models import NETWORKS, integer_model
+from tests.support.networks.pairs import Scales
 from tests.support.networks.plans import QUICK
 from tests.support.networks.quantized import quantized, random_network
 
@@ -73,6 +75,51 @@ def test_published_networks_of_small_images(name, side):
 def test_published_networks(name):
     network = read_network(integer_model(name))
     check(network, compile_network(network, scratchpad_bytes=4 << 20))
+
+
+#: Scales of two operands and their sum, with an exception that differs in the other order.
+_SCALES = Scales(
+    scales=(2.509516477584839, 1.9802117347717285, 5.544975280761719), zeros=(54, 33, 123), unsigned=True
+)
+
+
+@pytest.mark.parametrize("joins", [True, False])
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("last", [0, 1])
+def test_sums_of_all_bytes_in_either_order(joins, first, last):
+    """In the drain and in the vector unit.  Operand 0 is a convolution's result, by the unit matrix."""
+    size = (64, 64, 16)
+    left, right, total = (replace(value, shape=size) for value in _SCALES.values)
+    copied = replace(left, name="copied")
+    convolution = Convolution(
+        name="copy",
+        inputs=("v0",),
+        output="copied",
+        weights=np.eye(16, dtype=np.int8)[None, None],
+        bias=np.zeros(16, np.int32),
+        weight_scales=np.ones(16, np.float32),
+    )
+    names = ["copied" if joins else "v0", "v1"]
+    inputs = names[first], names[1 - first]
+    added = Sum(name="sum", inputs=inputs, output="v2", last=last)
+    network = Network(
+        name="sum",
+        values={value.name: value for value in (left, copied, right, total)},
+        operators=(convolution, added) if joins else (added,),
+        inputs=("v0", "v1"),
+        outputs=("v2",),
+        constants={},
+    )
+    made = compile_network(network, scratchpad_bytes=1 << 19, techniques=QUICK)
+    additions = {each.addition for commands in made.lowered.commands for each in commands}
+    assert len(additions) == 1
+    # Only where operand 0 is added last is there an exception.
+    assert len(additions.pop().exceptions) == int(first == last)
+    stored = np.meshgrid(np.arange(-128, 128), np.arange(-128, 128), indexing="ij")
+    inputs = {
+        name: side.astype(np.int8).reshape(size) for name, side in zip(("v0", "v1"), stored, strict=True)
+    }
+    assert (run(made, inputs)["v2"] == execute(network, inputs)["v2"]).all()
 
 
 def image(*shape):

@@ -67,7 +67,7 @@ def example():
     numbers = np.random.default_rng(0)
     residual = {
         "residual": Source(base=90, across=1, zero=9),
-        "addition": Addition(first=3 << 20, second=5 << 19, shift=24),
+        "addition": Addition(first=3 << 20, second=5 << 19, shift=24, exceptions=((-7, 99),)),
         "sum_target": (4, -50, 60),
     }
     half = {"target": Target(base=500, pitch=1, granules=1), "halves": True, "weights": 1, "taps": 1}

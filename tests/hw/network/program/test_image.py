@@ -10,7 +10,16 @@ from amaranth.lib import data
 from hw.errors import InputError
 from hw.network.commands import MatrixCommand, VectorCommand
 from hw.network.matrix.unit_command import unit_command, unit_entries, unit_weights
-from hw.network.program.image import bits_of, check, encode, first_words, limits, needs, weights_digest
+from hw.network.program.image import (
+    VERSION,
+    bits_of,
+    check,
+    encode,
+    first_words,
+    limits,
+    needs,
+    weights_digest,
+)
 from hw.network.program.records import TableNumber, row_layout
 from hw.network.vector.fields import Places, scale_row, tap_row, vector_fields
 from tests.hw.network.program.example import CONFIG, example, vector
@@ -76,7 +85,7 @@ def test_the_header_names_the_kernel_and_the_weights(tables):
     found = split(header, 32, 12, 32, 64, 32, 16, 8, 8, 8, 16, 16, 40, 20, 16, 16, 16, 16)
     assert found == [
         int.from_bytes(b"LWNI", "little"),
-        1,
+        VERSION,
         len(image) // RECORD,
         weights_digest(example()),
         *shape,

@@ -134,6 +134,7 @@ class Drawn:
             column_step=dilation,
             column_granules=dilation * pitch,
             scales=scales,
+            zero_first=rng.random() < 0.5,
         )
 
     def _plain(self, kind: VectorKind) -> VectorCommand | None:
@@ -164,9 +165,13 @@ class Drawn:
             factors = [1 << shift - 1, 1 << shift - 2] if ties else [rng.getrandbits(26) for _ in range(2)]
             if rng.random() < 0.2:
                 factors[rng.randrange(2)] = rng.choice([0, (1 << 26) - 1])
-            parts["addition"] = Addition(first=factors[0], second=factors[1], shift=shift)
+            pairs = [(self._byte(), self._byte()) for _ in range(rng.randrange(3))]
+            parts["addition"] = Addition(
+                first=factors[0], second=factors[1], shift=shift, exceptions=tuple(pairs)
+            )
         elif kind is VectorKind.MULTIPLY:
             parts["scales"] = (self._scale(10_000.0),)
+            parts["zero_first"] = rng.random() < 0.7
         elif kind is VectorKind.TABLE:
             parts["table"] = rng.randrange(len(self.tables))
         else:

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.network.graph.integers import rounded_shift
 from hw.network.vector.layouts import FACTOR_BITS, LEAST_SHIFT, SHIFT_BITS
-from hw.network.vector.rounding import ROUNDING_LATENCY, rounded_to_int8
+from hw.network.vector.rounding import INVERTS_AT, ROUNDING_LATENCY, rounded_to_int8
 from tests.support.gateware.streams import set_all, simulate
 
 #: Bits of a sum of two products of 9 bits.
@@ -21,11 +21,12 @@ class Rounding(wiring.Component):
 
     def __init__(self):
         ports = {"total": In(signed(TOTAL_BITS)), "shift": In(SHIFT_BITS), "zero": In(signed(8))}
-        super().__init__(ports | {"o": Out(signed(8))})
+        super().__init__(ports | {"inverts": In(1), "o": Out(signed(8))})
 
     def elaborate(self, platform):
         m = Module()
-        m.d.comb += self.o.eq(rounded_to_int8(m, "result", self.total, self.shift, self.zero))
+        found = rounded_to_int8(m, "result", self.total, self.shift, self.zero, self.inverts)
+        m.d.comb += self.o.eq(found)
         return m
 
 
@@ -46,12 +47,21 @@ def test_rounds_ties_to_even_for_every_shift():
             shift = LEAST_SHIFT + code
             zero = rng.randint(-128, 127)
             totals = drawn_totals(rng, shift)
+            inverts = [rng.random() < 0.2 for _ in totals]
+            late = [0] * INVERTS_AT + inverts + [0] * ROUNDING_LATENCY
             found = []
-            for total in [*totals, *[0] * ROUNDING_LATENCY]:
-                set_all(ctx, [(dut.shift, code), (dut.zero, zero), (dut.total, total)])
+            for total, invert in zip([*totals, *[0] * ROUNDING_LATENCY], late, strict=False):
+                inputs = [(dut.shift, code), (dut.zero, zero), (dut.total, total), (dut.inverts, invert)]
+                set_all(ctx, inputs)
                 await ctx.tick()
                 found.append(ctx.get(dut.o))
-            wanted = [max(-128, min(127, int(rounded_shift(total, shift)) + zero)) for total in totals]
+            wanted = []
+            for total, invert in zip(totals, inverts, strict=True):
+                # Ties become even with the zero point.
+                exact = total + (zero << shift)
+                rounded = int(rounded_shift(exact, shift))
+                rounded = 2 * (exact >> shift) + 1 - rounded if invert else rounded
+                wanted.append(max(-128, min(127, rounded)))
             assert found[ROUNDING_LATENCY - 1 :][: len(totals)] == wanted, shift
 
     simulate(dut, bench)

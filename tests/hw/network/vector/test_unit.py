@@ -7,11 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hw.network.commands import Bounds, TapTile, VectorKind
+from hw.network.commands import Addition, Bounds, Source, TapTile, Target, VectorCommand, VectorKind
+from hw.network.graph.network import Product, Sum
+from hw.network.graph.products import product_rule
+from hw.network.graph.sums import ALL_PAIRS, sum_rule
+from sim.golden.network import result
 from tests.hw.network.vector.bench import GRANULES, execute, run, unit_of
 from tests.hw.network.vector.drawn import Drawn
 from tests.hw.network.vector.memory import NaiveScratchpad
 from tests.support.gateware.streams import hash_seed, simulate
+from tests.support.networks.pairs import EXCEPTIONAL, EXCEPTIONAL_PRODUCT, Scales, pairs_next_to_ties
 
 #: Compiled once: runs of one unit share its simulator.
 unit_of = functools.cache(unit_of)
@@ -88,6 +93,62 @@ def test_ties_of_softmax_round_up():
     found = run(unit_of(16), program, memory)
     assert found.memory[target.base % GRANULES].tolist() == [0, 0, *[-128] * 14]
     assert (found.memory == program.expected(memory)).all()
+
+
+SUMS = [given for count, given in EXCEPTIONAL if count == 2]
+
+
+@pytest.mark.parametrize("given", SUMS)
+def test_sums_next_to_ties_equal_float32(given):
+    """With two exceptions, and a shift of 24 and of less."""
+    rule = sum_rule(*given.values)
+    pairs = pairs_next_to_ties(rule, given, 800)
+    addition = Addition(first=rule.first, second=rule.second, shift=rule.shift, exceptions=rule.exceptions)
+    operator = Sum(name="sum", inputs=("v0", "v1"), output="v2")
+    check_pairs(given, operator, pairs, kind=VectorKind.ADD, addition=addition)
+
+
+def test_products_next_to_ties_equal_float32():
+    """With exceptions, and with exact ties beside an odd zero point."""
+    ties = Scales(scales=(0.7, 0.125, 0.7), zeros=(-4, 9, 3))
+    for given in (EXCEPTIONAL_PRODUCT, ties):
+        rule = product_rule(*given.values)
+        first, second = (each - zero for each, zero in zip(ALL_PAIRS, given.zeros, strict=False))
+        exact = first * second * rule.scale
+        near = np.argwhere((np.abs(exact % 1 - 0.5) < 1e-4) & (np.abs(exact) < 256)) - 128
+        np.random.default_rng(0).shuffle(near)
+        pairs = [*rule.exceptions, *near[:800].tolist()]
+        fields = {"scales": (rule.scale,), "exceptions": rule.exceptions, "zero_first": True}
+        operator = Product(name="product", inputs=("v0", "v1"), output="v2")
+        check_pairs(given, operator, pairs, kind=VectorKind.MULTIPLY, **fields)
+
+
+def check_pairs(given, operator, pairs, **fields):
+    """Compare a command on pairs of bytes with an operator of the golden model."""
+    columns = -(-len(pairs) // 16)
+    stored = np.zeros((2, columns, 16), np.int8)
+    for side, elements in zip(stored, zip(*pairs, strict=True), strict=True):
+        side.reshape(-1)[: len(pairs)] = elements
+    zeros = given.zeros
+    command = VectorCommand(
+        rows=1,
+        columns=columns,
+        sources=tuple(Source(base=64 * n, across=1, zero=zeros[n]) for n in range(2)),
+        target=Target(base=128, pitch=1, granules=1, zero=zeros[2]),
+        bounds=Bounds(height=1, width=columns),
+        column_granules=1,
+        **fields,
+    )
+    drawn = Drawn(0)
+    drawn.taps = [TapTile(offset=0, row=0, columns=(0,) * 4, valid=(True,) * 4)]
+    memory = drawn.memory()
+    memory[:columns], memory[64 : 64 + columns] = stored
+    program = drawn.program([command])
+    found = run(unit_of(16), program, memory).memory
+    assert (found == program.expected(memory)).all()
+    values = {value.name: value for value in given.values}
+    wanted = result(operator, [each[None] for each in stored], values)[0]
+    assert (found[128 : 128 + columns] == wanted).all()
 
 
 @pytest.mark.soak

@@ -10,6 +10,7 @@ from hw.network.graph.network import Convolution
 from sim.engines.network.build_folder import read_build
 from tests.support.command_line import call, refused
 from tests.support.networks.builder import Builder
+from tests.support.networks.pairs import Scales, operator_model
 from tests.support.networks.quantized import drawn, quantized
 
 #: A kernel that is small enough for a plan with bands.
@@ -72,6 +73,15 @@ def test_a_folder_and_a_report_of_the_costs(model):
             sum(each[key] for key in each if key.startswith("cycles_") and key != "cycles_total")
             == (each["cycles_total"])
         )
+
+
+def test_sums_that_gates_cannot_make_equal_are_named(model):
+    """One operand's steps are 40,000 times the other's."""
+    given = Scales(scales=(1.0, 39909.7421875, 1.442865014076233), zeros=(108, 85, 21), unsigned=True)
+    model.write_bytes(operator_model("QLinearAdd", given, [(1, 16, 4, 4)] * 2))
+    said = call("compile", model, "--report", "r.json")
+    assert json.loads(Path("r.json").read_text())["unequal_pairs"] == {"node": 21}
+    assert "warning: operator 'node': 21 of 65,536 pairs" in said.stderr
 
 
 def test_a_small_scratchpad_needs_commands_of_bands(model):

@@ -39,7 +39,6 @@ def test_photographs_are_of_the_networks_size_and_differ():
 
 @pytest.mark.soak
 def test_operators_equal_the_integer_kernels_of_onnxruntime():
-    """Sums apart: onnxruntime adds in float32, whose error moves results that are next to a tie."""
     content, network = model()
     differ, compared = Counter(), Counter()
     for name in PHOTOGRAPHS:
@@ -47,12 +46,11 @@ def test_operators_equal_the_integer_kernels_of_onnxruntime():
         for operator in network.operators:
             mine = result(operator, [known[each] for each in operator.inputs], network.values)
             apart = np.abs(mine.astype(int) - known[operator.output])
-            assert apart.max() <= 1, operator.name
             differ[operator.kind] += int(apart.sum())
             compared[operator.kind] += apart.size
     assert compared.total() > 40_000_000
-    assert differ.pop("add") <= 2e-6 * compared["add"]
-    assert not differ.total()
+    assert compared["add"] > 13_000_000
+    assert not differ.total(), differ
 
 
 @pytest.fixture(scope="module")
