@@ -11,6 +11,7 @@ class OramWorkload:
 
     operations: int  #: Number of operations.
     initialize: bool = True  #: The launch first writes the empty map.
+    finish: bool = False  #: The launch erases the board's memory at its end.
     #: Page of the host's memory of every touch, in order; None for a touch without one. An operation has
     #: `OramConfig.items` touches. Without ``pages`` they are drawn at random, as labels are.
     pages: tuple[int | None, ...] | None = None

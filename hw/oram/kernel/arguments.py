@@ -16,7 +16,7 @@ LOCK = "lock"
 CAUSES = ("page", "host", "credit", "deadline")
 _CYCLE_DOCS = {
     "cycles_total": "Cycles from start to done",
-    "cycles_busy": "Cycles of touches and of initialization",
+    "cycles_busy": "Cycles of touches, of initialization and of the erasure",
     "cycles_stall_page": "Cycles in which the next touch waited for its page to be written back",
     "cycles_stall_host": "Cycles in which a touch waited for the host to read or write",
     "cycles_stall_credit": "Cycles in which the next touch waited for the limit of operations in flight",
@@ -28,6 +28,7 @@ _OTHER_DOCS = {
     "answered_count": "Responses since reset",
     "rejected_count": "Commands whose tag was wrong, since reset",
     "initialization_cycles": "Cycles of this launch until the map was initialized",
+    "erased": "1: all buffers on the card are erased, and no launch is taken until reset; else 0",
 }
 
 
@@ -43,7 +44,7 @@ class Fault(enum.IntFlag):
     OVERFLOW = 8  #: An item found its list and all overflow entries in use.
     PAGE = 16  #: A page is not the one written: its tag is wrong.
     BUS = 32  #: Memory answered with an error.
-    EMPTY = 64  #: A launch before the map was initialized.
+    EMPTY = 64  #: A launch before the map was initialized, or after it was finished.
     AGAIN = 128  #: A second launch that initializes: keys and nonces serve once.
     UNKEYED = 256  #: A launch that initializes before all words of keys and epoch were written.
 
@@ -82,6 +83,7 @@ def argument_table(config: OramConfig) -> ArgumentTable:
     return ArgumentTable(
         (
             scalar("initialize", "1: write the empty map first, under new keys; once after reset. Else 0"),
+            scalar("finish", "1: erase all buffers on the card and the keys after the last response. Else 0"),
             scalar("operation_count", "Commands of this launch, or 0: until a stop record"),
             scalar("ring_slots", "Records of either ring: a power of two"),
             scalar("poll_cycles", "Cycles from the read of an unwritten command to the next, below 65536"),

@@ -36,6 +36,7 @@ from hw.oram.kernel.arguments import (
 from hw.oram.kernel.sequencer import Sequencer
 from hw.oram.movers.blocks.reader import BlockReader
 from hw.oram.movers.blocks.writer import BlockWriter
+from hw.oram.movers.erase import Erase
 from hw.oram.movers.init import Init
 from hw.oram.movers.outstanding import Outstanding
 from hw.oram.movers.ring.command_reader import CommandReader
@@ -93,6 +94,7 @@ class OramBody(wiring.Component):
         answers = part("answers", lambda: ResponseSealer(config, placer))
         m.submodules.responses = responses = ResponseWriter(config)
         m.submodules.init = init = Init(config)
+        m.submodules.erase = erase = Erase(config)
         m.submodules.sequencer = sequencer = Sequencer(quiet_cycles=timing.quiet)
 
         connect(m, commands.o, touch.command_i)
@@ -130,8 +132,8 @@ class OramBody(wiring.Component):
             stage.touch.payload.eq(delay(m, "turned", turn.payload, cycles, reset=False)),
         ]
         self._write_pages(m, init, touch, stage, sealer, page_writer)
-        connect(m, init.record, records.empty)
         self._launch(m, keys, commands, responses, init, position, sequencer)
+        self._erase(m, erase, buckets, records, sequencer)
         for unit in (opener, sealer):
             m.d.comb += [unit.power.eq(keys.page_power), unit.round_keys.eq(keys.page_keys)]
         m.d.comb += [
@@ -149,10 +151,10 @@ class OramBody(wiring.Component):
             responses.halt.eq(sequencer.halt),
             page_reader.base.eq(self._place(m, sequencer, "pages")),
             page_writer.base.eq(page_reader.base),
-            sequencer.init_busy.eq(init.busy | position.clearing | buckets.busy | records.busy),
+            sequencer.init_busy.eq(init.busy | erase.busy | position.clearing),
             sequencer.fault.late_operation.eq(touch.late.operation),
             sequencer.fault.late_touch.eq(touch.late.touch | stage.late | opener.starved),
-            sequencer.fault.late_write.eq(buckets.late | records.late),
+            sequencer.fault.late_write.eq(buckets.late | records.late | erase.late),
             sequencer.fault.overflow.eq(stage.overflow),
             sequencer.fault.page.eq(opener.verdict.valid & ~opener.verdict.payload),
         ]
@@ -233,7 +235,7 @@ class OramBody(wiring.Component):
         args = self.args
 
         def secret(name: str) -> Value:
-            return Cat(args[f"{name}{n}"] for n in range(SECRET_WORDS[name]))
+            return Mux(sequencer.forget, 0, Cat(args[f"{name}{n}"] for n in range(SECRET_WORDS[name])))
 
         mask = Signal.like(commands.mask)
         m.d.sync += mask.eq(args.ring_slots - 1)
@@ -256,11 +258,25 @@ class OramBody(wiring.Component):
             sequencer.start.eq(self.start),
             sequencer.initialize.eq(args.initialize[0]),
             sequencer.keyed.eq(self.keyed),
+            sequencer.finish.eq(args.finish[0]),
             sequencer.keys_done.eq(keys.done),
             sequencer.commands_busy.eq(commands.busy),
             sequencer.operations_busy.eq(under_way.any()),
             self.done.eq(sequencer.done),
         ]
+
+    def _erase(self, m: Module, erase: Any, buckets: Any, records: Any, sequencer: Any) -> None:
+        """Erase both tables before their first use, and at the end."""
+        tables = (buckets, records)
+        m.d.comb += [
+            erase.start.eq(sequencer.init_start | sequencer.erase_start),
+            erase.last.eq(sequencer.erase_start),
+            *(table.erase.eq(erase.erase) for table in tables),
+            sequencer.erase_busy.eq(erase.busy),
+            # An error of HBM may leave bytes as they were.
+            self.counters.erased.eq(sequencer.erased & ~Cat(table.error for table in tables).any()),
+        ]
+        m.d.sync += erase.erased.eq(Cat(table.erased for table in tables).all())
 
     def _count(
         self, m: Module, commands: Any, responses: Any, queries: Any, touch: Any, sequencer: Any
@@ -268,7 +284,8 @@ class OramBody(wiring.Component):
         """Count cycles, bytes at the host's ports, answers and rejected commands."""
         stall = {cause: touch.activity[cause] for cause in CAUSES if cause != "deadline"}
         stall["deadline"] = sequencer.operations_busy
-        count_cycles(m, self, busy=sequencer.initializing | touch.activity.busy, stall=stall)
+        busy = sequencer.initializing | sequencer.erasing | touch.activity.busy
+        count_cycles(m, self, busy=busy, stall=stall)
         m.d.comb += self.counters.status.eq(sequencer.status)
 
         def count(name: str, event: Value) -> Value:

@@ -13,7 +13,7 @@ LASTING = tuple(fault for fault in Fault if fault not in (Fault.EMPTY, Fault.AGA
 
 
 class Sequencer(wiring.Component):
-    """Keys, empty map, operations, end.
+    """Keys, empty map, operations, erasure, end.
 
     ``quiet_cycles``: cycles without a burst after which none can follow: `PathTiming.quiet`.
 
@@ -21,24 +21,43 @@ class Sequencer(wiring.Component):
     ---------
     A launch ends when all commands are answered and no burst was in flight for ``quiet_cycles``. After a
     fault the quiet time alone ends it. A launch in the wrong order ends at once: see `Fault`.
+
+    After a fault, and with ``finish``, HBM is erased before ``done``, then the keys. A further launch ends at
+    once.
     """
 
     def __init__(self, *, quiet_cycles: int) -> None:
         self._quiet_cycles = quiet_cycles
-        #: ``keys_start``, ``init_start``, ``run_start``: pulses: expand the keys; write the empty map; read
-        #: commands. ``enable``: the keys are valid. ``halt``: a fault occurred. ``initializing``: from
-        #: ``start`` until the map is initialized.
-        pulses = ("keys_start", "init_start", "run_start", "enable", "halt", "initializing", "done")
-        #: ``start``, ``initialize``: pulse, and the launch's argument. ``keyed``: all words of keys and epoch
-        #: were written. ``keys_done``, ``init_busy``: pulse; and the empty map is not written yet.
-        #: ``commands_busy``: further commands may arrive. ``operations_busy``: commands are unanswered.
-        #: ``bus_busy``: a burst is in flight at a port.
+        #: ``keys_start``, ``init_start``, ``run_start``, ``erase_start``: pulses: expand the keys; write the
+        #: empty map; read commands; erase HBM. ``enable``: the keys are valid. ``forget``: expand keys of
+        #: zeros instead. ``halt``: a fault occurred. ``initializing``: from ``start`` until the map is
+        #: initialized. ``erasing``: HBM and keys are being erased. ``erased``: they are, until reset.
+        pulses = (
+            "keys_start",
+            "init_start",
+            "run_start",
+            "erase_start",
+            "enable",
+            "forget",
+            "halt",
+            "initializing",
+            "erasing",
+            "erased",
+            "done",
+        )
+        #: ``start``, ``initialize``, ``finish``: pulse, and the launch's arguments. ``keyed``: all words of
+        #: keys and epoch were written. ``keys_done``, ``init_busy``: pulse; and the empty map is not written
+        #: yet. ``erase_busy``: HBM is not erased yet, from ``erase_start`` on. ``commands_busy``: further
+        #: commands may arrive. ``operations_busy``: commands are unanswered. ``bus_busy``: a burst is in
+        #: flight at a port.
         levels = (
             "start",
             "initialize",
+            "finish",
             "keyed",
             "keys_done",
             "init_busy",
+            "erase_busy",
             "commands_busy",
             "operations_busy",
             "bus_busy",
@@ -71,17 +90,21 @@ class Sequencer(wiring.Component):
         with m.Elif(quiet != self._quiet_cycles):
             m.d.sync += quiet.eq(quiet + 1)
 
-        pulses = (self.keys_start, self.init_start, self.run_start, self.done)
+        pulses = (self.keys_start, self.init_start, self.run_start, self.erase_start, self.done)
         m.d.sync += [pulse.eq(0) for pulse in pulses]
-        empty, again = ~self.enable & ~self.initialize, self.enable & self.initialize
-        unkeyed = ~self.enable & self.initialize & ~self.keyed
+        used = Signal()
+        last = Signal()
+        empty, again = ~self.enable & ~self.initialize, used & self.initialize
+        unkeyed = ~used & self.initialize & ~self.keyed
         with m.FSM():
             with m.State("IDLE"), m.If(self.start):
-                m.d.sync += [refused.eq(Cat(empty, again, unkeyed)), quiet.eq(0)]
-                with m.If(self.halt | empty | again | unkeyed):
+                m.d.sync += [refused.eq(Cat(empty, again, unkeyed)), last.eq(self.finish), quiet.eq(0)]
+                with m.If(self.halt & ~self.erased):
+                    self._erase(m)
+                with m.Elif(self.halt | empty | again | unkeyed):
                     m.d.sync += self.done.eq(1)
                 with m.Elif(self.initialize):
-                    m.d.sync += [self.keys_start.eq(1), self.initializing.eq(1)]
+                    m.d.sync += [self.keys_start.eq(1), self.initializing.eq(1), used.eq(1)]
                     m.next = "KEYS"
                 with m.Else():
                     m.d.sync += self.run_start.eq(1)
@@ -96,6 +119,19 @@ class Sequencer(wiring.Component):
                 m.d.sync += quiet.eq(0)
                 m.next = "RUN"
             with m.State("RUN"), m.If(ended):
-                m.d.sync += self.done.eq(1)
+                with m.If(self.halt | last):
+                    self._erase(m)
+                with m.Else():
+                    m.d.sync += self.done.eq(1)
+                    m.next = "IDLE"
+            with m.State("ERASE"), m.If(~self.erase_busy):
+                m.d.sync += [self.enable.eq(0), self.forget.eq(1), self.keys_start.eq(1)]
+                m.next = "FORGET"
+            with m.State("FORGET"), m.If(self.keys_done):
+                m.d.sync += [self.erasing.eq(0), self.erased.eq(1), self.done.eq(1)]
                 m.next = "IDLE"
         return m
+
+    def _erase(self, m: Module) -> None:
+        m.d.sync += [self.erase_start.eq(1), self.erasing.eq(1)]
+        m.next = "ERASE"

@@ -9,6 +9,7 @@ from hw.oram.driver.capacity import hbm_bytes, host_structures
 from hw.oram.driver.workload import OramWorkload
 from hw.oram.model.launch import LaunchTimes, launch_times, random_pages
 from hw.oram.model.link import Link, block_bursts
+from hw.oram.movers.erase import erase_cycles
 from hw.oram.movers.timing import PathTiming
 from hw.oram.sizing.failures import check_overflow, failures
 from hw.prediction import Prediction
@@ -42,6 +43,7 @@ def predict(workload: OramWorkload, config: OramConfig, board: Board) -> Predict
     link = Link(board, used_bytes=used)
     times = _times(config, board, used, workload)
     before = round(initialization_cycles(config, link)) if workload.initialize else 0
+    after = finish_cycles(config) if workload.finish else 0
     waits = {name: round(getattr(times, name)) for name in ("page", "host", "credit")}
     busy = min(operations * config.items * config.item_cycles, round(times.total) - sum(waits.values()))
     read = {"pages": touched * config.page_bytes, "commands": operations * config.command_bytes}
@@ -49,7 +51,7 @@ def predict(workload: OramWorkload, config: OramConfig, board: Board) -> Predict
     write = {"pages": written, "responses": operations * config.command_bytes}
     return Prediction(
         cycles={
-            "cycles_busy": before + busy,
+            "cycles_busy": before + busy + after,
             **{f"cycles_stall_{name}": cycles for name, cycles in waits.items()},
             "cycles_stall_deadline": round(times.total) - busy - sum(waits.values()),
             "cycles_idle": 0,
@@ -75,8 +77,7 @@ def predict(workload: OramWorkload, config: OramConfig, board: Board) -> Predict
 def initialization_cycles(config: OramConfig, link: Link) -> float:
     """Return the cycles until the map is empty: keys, then the slower of two.
 
-    One is the pages, in their interval or at the link's rate. The other is the beats of records and buckets
-    at their ports.
+    One is the pages, in their interval or at the link's rate. The other is the erasure of HBM.
     """
     pages = link.least_cycles(
         read_bytes=0,
@@ -84,9 +85,13 @@ def initialization_cycles(config: OramConfig, link: Link) -> float:
         write_bursts=config.host_pages * block_bursts(config.page_bytes),
     )
     pages = max(pages, config.host_pages * config.page_cycles) + link.write_cycles
-    beats = max(config.records / config.record_ports, 2 * config.buckets / config.position_ports)
     timing = PathTiming(config)
-    return timing.keys + max(pages, beats) + timing.quiet
+    return timing.keys + max(pages, erase_cycles(config)) + timing.quiet
+
+
+def finish_cycles(config: OramConfig) -> int:
+    """Return the cycles of the erasure at the end: of HBM, then of the keys."""
+    return erase_cycles(config) + PathTiming(config).keys
 
 
 def _times(config: OramConfig, board: Board, used_bytes: int, workload: OramWorkload) -> LaunchTimes:

@@ -36,7 +36,7 @@ _FAULTS = {
     Fault.OVERFLOW: "an item found no room, with overflow_entries {config.overflow_entries}",
     Fault.PAGE: "a page is not the one that was written",
     Fault.BUS: "memory answered with an error",
-    Fault.EMPTY: "the map was not initialized",
+    Fault.EMPTY: "the map was not initialized, or is finished",
     Fault.AGAIN: "the map was initialized before",
     Fault.UNKEYED: "not all words of keys and epoch were written",
 }
@@ -88,6 +88,7 @@ class OramAdapter(EngineAdapter):
         count = len(job.operations)
         scalars = {
             "initialize": 1,
+            "finish": int(job.finish),
             "operation_count": count,
             "ring_slots": job.ring_slots,
             "poll_cycles": _POLL_CYCLES,
@@ -151,6 +152,7 @@ class OramAdapter(EngineAdapter):
             operations=len(outcomes),
             pages=tuple(page for outcome in outcomes for page, _ in outcome.touches),
             ring_slots=len(outcomes),
+            finish=job.finish,
         )
 
     def label(self, job: OramJob, config: OramConfig) -> str:

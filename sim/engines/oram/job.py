@@ -23,8 +23,8 @@ from sim.run.adapter import Tamper
 
 #: Tensors of a job; all but the first three are optional.
 CODES, KEYS, VALUES = "codes", "keys", "values"
-SEED, REJECTED, STATE, TAMPERS = "seed", "rejected", "state", "tampers"
-NAMES = (CODES, KEYS, VALUES, SEED, REJECTED, STATE, TAMPERS)
+SEED, REJECTED, STATE, FINISH, TAMPERS = "seed", "rejected", "state", "finish", "tampers"
+NAMES = (CODES, KEYS, VALUES, SEED, REJECTED, STATE, FINISH, TAMPERS)
 #: Distance of the epochs of simulations with consecutive seeds: both words change.
 _EPOCH_STEP = 0x9E3779B97F4A7C15
 
@@ -45,6 +45,7 @@ class OramJob:
     rejected: NDArray[np.bool_]  #: [n]: commands whose record is tampered with.
     secrets: Secrets
     state: bool  #: Pages, records and position map are compared after the launch too.
+    finish: bool  #: The launch erases HBM at its end.
     tampers: tuple[Tamper, ...]  #: Tampering of the host with pages.
 
     @functools.cached_property
@@ -110,7 +111,7 @@ def read_job(tensors: Tensors, config: OramConfig) -> OramJob:
 
     ``tensors``: ``codes`` [n], ``keys`` [n] and ``values`` [n, V], see `Operations`. Optional are ``seed`` of
     `simulation_secrets`, default 0; ``rejected`` [n], tampered commands; ``state``, to compare the final map
-    too; ``tampers`` [m, 6], the fields of each `Tamper` of the pages.
+    too; ``finish``, to erase HBM at the end; ``tampers`` [m, 6], the fields of each `Tamper` of the pages.
 
     Raises `InputError` for a tensor that is missing, unknown, of another shape, or out of range.
     """
@@ -134,6 +135,7 @@ def read_job(tensors: Tensors, config: OramConfig) -> OramJob:
         rejected=_whole(tensors, REJECTED, (count,), bits=1, default=np.zeros(count, bool)) > 0,
         secrets=simulation_secrets(int(_whole(tensors, SEED, (), bits=32, default=0))),
         state=bool(_whole(tensors, STATE, (), bits=1, default=0)),
+        finish=bool(_whole(tensors, FINISH, (), bits=1, default=0)),
         tampers=tuple(Tamper(PAGES, *row) for row in rows.tolist()),
     )
 

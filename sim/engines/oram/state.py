@@ -6,18 +6,21 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hw.oram.config import OramConfig
+from hw.oram.config import BUCKET_BYTES, OramConfig
 from hw.oram.driver.buffers import PAGES, gather_lines
 from hw.oram.driver.capacity import hbm_structures
 from hw.oram.kernel.arguments import position_names, record_names
 from sim.engines.oram.job import OramJob
-from sim.golden.oram.image import bucket_images, record_images, sealed_pages
+from sim.golden.oram.image import bucket_images, erased_images, record_images, sealed_pages
 
 Bytes = NDArray[np.uint8]
 
 
 def golden_state(job: OramJob) -> dict[str, Bytes]:
-    """Return pages [H, P], records, and two tables of buckets [B, 128]; undefined bytes of HBM are zeros."""
+    """Return pages [H, P], records, and two tables of buckets [B, 128]; undefined bytes of HBM are zeros.
+
+    After the end with ``finish`` no byte of HBM is undefined.
+    """
     config, state = job.config, job.played.state
     images = {name: np.where(care, image, 0) for name, (image, care) in _hbm_images(job).items()}
     return {"pages": sealed_pages(state, job.page_gcm, range(config.host_pages))} | images
@@ -33,6 +36,10 @@ def state_of(job: OramJob, buffers: Mapping[str, Bytes]) -> dict[str, Bytes]:
 
 def _hbm_images(job: OramJob) -> dict[str, tuple[Bytes, NDArray[np.bool_]]]:
     config, state = job.config, job.played.state
+    if job.finish:
+        lines = {"records": (config.records, config.record_bytes, 1)}
+        lines |= {f"table{table}": (config.buckets, BUCKET_BYTES, 0) for table in range(2)}
+        return {name: erased_images(*shape) for name, shape in lines.items()}
     return {"records": record_images(state, range(config.records))} | {
         f"table{table}": bucket_images(state, table, range(config.buckets)) for table in range(2)
     }

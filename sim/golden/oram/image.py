@@ -79,6 +79,12 @@ def bucket_images(state: ObliviousMap, table: int, buckets: Iterable[int]) -> tu
     return _rows(rows, BUCKET_BYTES), _rows(cares, BUCKET_BYTES) > 0
 
 
+def erased_images(lines: int, line_bytes: int, version: int) -> tuple[Bytes, NDArray[np.bool_]]:
+    """Return erased lines of a table, [lines, line_bytes], and a mask of their defined bytes: all of them."""
+    row = bytearray(version.to_bytes(line_bytes, "little"))
+    return _rows([row] * lines, line_bytes), np.ones((lines, line_bytes), bool)
+
+
 def _bitmap(slots: Sequence[object | None]) -> bytes:
     return sum((item is not None) << at for at, item in enumerate(slots)).to_bytes(_NUMBER, "little")
 

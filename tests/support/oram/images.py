@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
 from hw.oram.config import BLOCK_BYTES, RECORD_HEADER_BYTES, OramConfig
+from hw.oram.driver.buffers import board_arguments
 from sim.golden.oram.gcm import Gcm, page_ivs
 from sim.golden.oram.image import Bytes
 
@@ -46,6 +49,18 @@ def open_page(config: OramConfig, gcm: Gcm, page: int, version: int, sealed: Byt
     row = bytes(BLOCK_BYTES) + content.tobytes()
     bitmap = _number(row, BLOCK_BYTES)
     return _take_slots(config, row, bitmap, config.slots, BLOCK_BYTES + _NUMBER, config.page_values_offset)
+
+
+def is_erased(config: OramConfig, buffers: Mapping[str, Bytes]) -> bool:
+    """Return whether every byte of HBM's buffers is that of an erased table."""
+    right = []
+    for name, structure in board_arguments(config).items():
+        lines = buffers[name].reshape(-1, structure.line_bytes)
+        line = np.zeros(structure.line_bytes, np.uint8)
+        line[0] = name.startswith("records")  # version 1
+        right.append(bool((lines == line).all()))
+    assert len(right) == config.position_ports + config.record_ports
+    return all(right)
 
 
 def parse_record(config: OramConfig, image: Bytes) -> tuple[int, int, Slots]:

@@ -1,8 +1,8 @@
-"""Writes beats of lines over all ports."""
+"""Writes beats of lines over all ports, and erases them."""
 
 from typing import Any, ClassVar
 
-from amaranth.hdl import Cat, Module
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -14,7 +14,7 @@ from hw.oram.movers.hbm.write_port import LineWritePort
 
 
 class LineWriter(wiring.Component):
-    """Random writes of single beats of lines, with strobes.
+    """Random writes of single beats of lines, with strobes; or erasure of all lines.
 
     ``deadline``: cycles from ``i`` to the response of a beat. ``depth``: maximum number of beats in the queue
     or unanswered at a port. ``cell``: name of the port's cell, unique in the design. ``placer``: places the
@@ -22,7 +22,8 @@ class LineWriter(wiring.Component):
 
     Behaviour
     ---------
-    One beat a cycle; `LATENCY` cycles from ``i`` to ``awvalid`` and ``wvalid`` at an idle port.
+    One beat a cycle; `LATENCY` cycles from ``i`` to ``awvalid`` and ``wvalid`` at an idle port. Ports erase
+    their slices in parallel, a beat a cycle each; see `LineWritePort`.
     """
 
     LATENCY: ClassVar = Skid.LATENCY + LineWritePort.LATENCY
@@ -53,6 +54,8 @@ class LineWriter(wiring.Component):
                 "busy": Out(1),
                 "late": Out(1),  #: A beat missed its deadline, since reset.
                 "error": Out(1),  #: A response other than OKAY arrived since reset.
+                "erase": In(1),  #: Level: beats are dropped, and every slice is erased once.
+                "erased": Out(1),  #: Every slice is erased, since ``erase`` rose.
             }
         )
 
@@ -68,6 +71,8 @@ class LineWriter(wiring.Component):
         payload = beat.o.payload
         number = payload.line[: lines.port_bits]
         first = payload.line[lines.port_bits :] * lines.beats
+        erase = Signal()
+        m.d.sync += erase.eq(self.erase)
         ports = []
         for p in range(lines.ports):
             port = self._placer.place(m, f"port_{p}", self._cell, self._port)
@@ -79,6 +84,7 @@ class LineWriter(wiring.Component):
                 port.i.payload.data.eq(payload.data),
                 port.i.payload.strobe.eq(payload.strobe),
                 port.i.valid.eq(beat.o.valid & here),
+                port.erase.eq(erase),
             ]
             with m.If(here):
                 m.d.comb += beat.o.ready.eq(port.i.ready)
@@ -87,5 +93,6 @@ class LineWriter(wiring.Component):
             self.busy.eq(self.i.valid | beat.o.valid | Cat(port.busy for port in ports).any()),
             self.late.eq(Cat(port.late for port in ports).any()),
             self.error.eq(Cat(port.error for port in ports).any()),
+            self.erased.eq(Cat(port.erased for port in ports).all()),
         ]
         return m

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from amaranth.lib import data
+from amaranth.utils import exact_log2
 
 from hw.errors import InputError, check_power_of_two
 from hw.lib import axi
@@ -19,6 +20,8 @@ class Lines:
     port_bytes: int  #: Bytes of a beat: 16, 32 or 64.
     line_bytes: int  #: A multiple of 64.
     line_bits: int  #: Bits of a line's number.
+    slice_lines: int = 0  #: Lines behind each port, or 0 for all that the number can tell.
+    head: int = 0  #: First beat of an empty line; its other bytes are zeros.
 
     def __post_init__(self) -> None:
         check_power_of_two("ports", self.ports, 1, 32)
@@ -27,6 +30,9 @@ class Lines:
             raise InputError("line_bytes", self.line_bytes, "a multiple of 64")
         if self.line_bits <= self.port_bits:
             raise InputError("line_bits", self.line_bits, f"more than {self.port_bits}, those of the ports")
+        most = 1 << self.line_bits - self.port_bits
+        if not 0 <= self.slice_lines <= most:
+            raise InputError("slice_lines", self.slice_lines, f"at most {most}, as the bits of a line")
 
     @property
     def port_bits(self) -> int:
@@ -37,6 +43,16 @@ class Lines:
     def beats(self) -> int:
         """Beats of a line."""
         return self.line_bytes // self.port_bytes
+
+    @property
+    def slice_beats(self) -> int:
+        """Beats of the lines behind a port."""
+        return (self.slice_lines or 1 << self.line_bits - self.port_bits) * self.beats
+
+    @property
+    def beat_bits(self) -> int:
+        """Bits of the number of a beat behind its port."""
+        return self.offset_bits - exact_log2(self.port_bytes)
 
     @property
     def beat_write(self) -> data.StructLayout:

@@ -11,6 +11,7 @@ from hw.lib.place import Placer
 from hw.oram.config import BUCKET_BYTES, OramConfig
 from hw.oram.core.layouts import ADDRESS_BITS, HBM_BEAT_BYTES, bucket_layout, bucket_write_layout
 from hw.oram.core.position.lookahead import TABLES
+from hw.oram.movers.erase import bucket_lines
 from hw.oram.movers.hbm.line_cutter import LineCutter
 from hw.oram.movers.hbm.line_reader import LineReader
 from hw.oram.movers.hbm.line_writer import LineWriter
@@ -41,6 +42,9 @@ class Buckets(wiring.Component):
                 "busy": Out(1),
                 "late": Out(1),
                 "error": Out(1),
+                #: ``erase``, ``erased``: as in `LineWriter`: every byte becomes zero.
+                "erase": In(1),
+                "erased": Out(1),
             }
         )
 
@@ -54,6 +58,7 @@ class Buckets(wiring.Component):
             port_bytes=HBM_BEAT_BYTES,
             line_bytes=BUCKET_BYTES,
             line_bits=config.bucket_bits,
+            slice_lines=bucket_lines(config),
         )
         readers, writers = [], []
         for n in range(TABLES):
@@ -81,6 +86,7 @@ class Buckets(wiring.Component):
                 cutter.i.payload.data.eq(write.payload.data.as_value()),
                 cutter.i.payload.strobe.eq(write.payload.strobe),
                 write.ready.eq(cutter.i.ready),
+                writer.erase.eq(self.erase),
             ]
             for p in range(ports):
                 at = n * ports + p
@@ -95,6 +101,7 @@ class Buckets(wiring.Component):
         m.d.comb += [
             self.busy.eq(Cat(writer.busy for writer in writers).any() | waiting),
             self.late.eq(Cat(writer.late for writer in writers).any()),
+            self.erased.eq(Cat(writer.erased for writer in writers).all()),
             self.error.eq(
                 Cat(reader.error for reader in readers).any() | Cat(w.error for w in writers).any()
             ),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -12,6 +12,7 @@ from hw.lib.place import Placer
 from hw.oram.config import RECORD_HEADER_BYTES, OramConfig
 from hw.oram.core.layouts import ADDRESS_BITS, BEAT_BITS, HBM_BEAT_BYTES, record_layout, seal_layout
 from hw.oram.core.stage.writer import record_write_layout
+from hw.oram.movers.erase import record_lines
 from hw.oram.movers.hbm.line_reader import LineReader
 from hw.oram.movers.hbm.line_writer import LineWriter
 from hw.oram.movers.hbm.lines import LineRead, Lines
@@ -43,8 +44,6 @@ class Records(wiring.Component):
                 "record_arrived": Out(1),
                 "header_arrived": Out(1),
                 "write": In(stream.Signature(record_write_layout(config))),
-                #: Records to write empty, with version 1; not during a ``write``.
-                "empty": In(stream.Signature(index)),
                 "axi": Out(axi.Signature(data_width=8 * HBM_BEAT_BYTES, addr_width=ADDRESS_BITS)).array(
                     ports
                 ),
@@ -52,6 +51,10 @@ class Records(wiring.Component):
                 "busy": Out(1),
                 "late": Out(1),
                 "error": Out(1),
+                #: ``erase``, ``erased``: as in `LineWriter`: every record becomes empty, with version 1; its
+                #: other bytes become zeros.
+                "erase": In(1),
+                "erased": Out(1),
             }
         )
         lines = config.inflight * config.items
@@ -68,6 +71,8 @@ class Records(wiring.Component):
             port_bytes=HBM_BEAT_BYTES,
             line_bytes=config.record_bytes,
             line_bits=config.record_index_bits,
+            slice_lines=record_lines(config),
+            head=1,
         )
         whole = LineRead(
             name="record",
@@ -127,17 +132,10 @@ class Records(wiring.Component):
             pages.o.ready.eq(reader.record_head.valid & (self.version.ready | ~in_host)),
         ]
 
-        with m.If(self.empty.valid):
-            m.d.comb += [
-                writer.i.valid.eq(1),
-                writer.i.payload.line.eq(self.empty.payload.index),
-                writer.i.payload.data.eq(Const(1, 8 * HBM_BEAT_BYTES)),
-                writer.i.payload.strobe.eq(-1),
-                self.empty.ready.eq(writer.i.ready),
-            ]
-        with m.Else():
-            connect(m, flipped(self.write), writer.i)
+        connect(m, flipped(self.write), writer.i)
         m.d.comb += [
+            writer.erase.eq(self.erase),
+            self.erased.eq(writer.erased),
             self.busy.eq(writer.busy),
             self.late.eq(writer.late),
             self.error.eq(Cat(reader.error, writer.error).any()),

@@ -11,8 +11,17 @@ from tests.support.gateware.streams import set_all, simulate
 #: Cycles without a burst that end a phase.
 QUIET = 128
 UNIT = Sequencer(quiet_cycles=QUIET)
-LEVELS = ("initialize", "keyed", "init_busy", "commands_busy", "operations_busy", "bus_busy")
-PULSES = ("keys_start", "init_start", "run_start", "done")
+LEVELS = (
+    "initialize",
+    "finish",
+    "keyed",
+    "init_busy",
+    "erase_busy",
+    "commands_busy",
+    "operations_busy",
+    "bus_busy",
+)
+PULSES = ("keys_start", "init_start", "run_start", "erase_start", "done")
 
 
 class World:
@@ -158,29 +167,90 @@ def test_refused_until_all_secrets_are_written():
     play(scenario)
 
 
+async def erased(world):
+    """Follow the erasure to its end: HBM, then the keys, which are forgotten."""
+    assert world.pulses["erase_start"] == [world.cycle]
+    assert world.get("enable")
+    await world.step(77)
+    assert not world.get("forget")
+    await world.step(erase_busy=0)
+    assert world.pulses["keys_start"][1:] == [world.cycle]
+    assert world.get("forget")
+    assert not world.get("enable")
+    await world.step(33)
+    assert not world.get("erased")
+    assert not world.pulses["done"]
+    await world.step(keys_done=1)
+    assert world.pulses["done"] == [world.cycle]
+    assert world.get("erased")
+
+
+async def refused_from_now_on(world, fault):
+    """Nothing begins any more."""
+    begun = {name: list(seen) for name, seen in world.pulses.items() if name != "done"}
+    for initialize, refused in ((0, Fault.EMPTY), (1, Fault.AGAIN)):
+        await world.step(5)
+        await world.step(start=1, initialize=initialize)
+        assert world.pulses["done"][-1] == world.cycle
+        assert world.get("status") == fault | refused
+    await world.step(3 * QUIET)
+    assert {name: seen for name, seen in world.pulses.items() if name != "done"} == begun
+    assert len(world.pulses["done"]) == 3
+    assert world.get("erased")
+
+
 @pytest.mark.parametrize("fault", LASTING)
 def test_faults_last(fault):
-    """A launch with a fault ends when the ports are quiet, whatever is unanswered; the next ends at once."""
+    """A launch with a fault ends when the ports are quiet, whatever is unanswered, and HBM is erased."""
 
     async def scenario(world):
         await world.initialized()
-        await world.step(200, commands_busy=1, operations_busy=1)
-        assert not world.pulses["done"]
+        await world.step(200, commands_busy=1, operations_busy=1, erase_busy=1)
         await world.step(fault=fault, bus_busy=1)
         assert world.get("status") == fault
         assert world.get("halt")
         await world.step(QUIET)
-        assert not world.pulses["done"]
+        assert not world.pulses["erase_start"]
         await world.step(QUIET + 1, bus_busy=0)
-        assert world.pulses["done"] == [world.cycle]
-        for initialize, refused in ((0, 0), (1, Fault.AGAIN)):
-            await world.step(5)
-            await world.step(start=1, initialize=initialize)
-            assert world.pulses["done"][-1] == world.cycle
-            assert world.get("status") == fault | refused
-        await world.step(3 * QUIET)
+        await erased(world)
+        assert world.get("status") == fault
+        await refused_from_now_on(world, fault)
+
+    play(scenario)
+
+
+def test_finished():
+    """As of its start, a launch erases HBM when all is answered; later arguments do not count."""
+
+    async def scenario(world):
+        await world.initialized()
+        await world.step(QUIET + 2)
+        assert world.pulses.pop("done")
+        world.pulses["done"] = []
+        await world.step(start=1, initialize=0, finish=1)
+        await world.step(200, commands_busy=1, erase_busy=1, finish=0)
+        assert not world.pulses["erase_start"]
+        await world.step(commands_busy=0)
+        await erased(world)
+        assert not world.get("halt")
+        await refused_from_now_on(world, 0)
+
+    play(scenario)
+
+
+def test_a_fault_between_launches():
+    """The next launch erases HBM and does nothing else."""
+
+    async def scenario(world):
+        await world.initialized()
+        await world.step(QUIET + 2)
+        assert world.pulses.pop("done")
+        world.pulses["done"] = []
+        await world.step(fault=Fault.LATE_WRITE)
+        await world.step(QUIET, erase_busy=1)
+        await world.step(start=1, initialize=0)
+        await erased(world)
         assert len(world.pulses["run_start"]) == 1
-        assert len(world.pulses["done"]) == 3
 
     play(scenario)
 
@@ -195,7 +265,7 @@ def test_a_fault_while_the_empty_map_is_written():
         assert not world.pulses["run_start"]
         await world.step(fault=Fault.LATE_WRITE)
         await world.step(2 * QUIET)
-        assert len(world.pulses["run_start"]) == len(world.pulses["done"]) == 1
+        assert len(world.pulses["run_start"]) == len(world.pulses["erase_start"]) == 1
         assert world.get("status") == Fault.LATE_WRITE
 
     play(scenario)

@@ -11,7 +11,7 @@ from hw.oram.config import OramConfig
 from hw.oram.driver.workload import OramWorkload
 from hw.oram.model.launch import launch_times, random_pages
 from hw.oram.model.link import Link
-from hw.oram.model.predict import initialization_cycles, predict
+from hw.oram.model.predict import finish_cycles, initialization_cycles, predict
 from hw.oram.movers.timing import PathTiming
 from sim.golden.oram import trace
 from tests.support.oram.hosts import SteadyHost
@@ -80,6 +80,8 @@ def test_bytes(config):
         assert found.cycles_total >= found.bound_cycles
     before = predict(first, config, BOARD).cycles_total - found.cycles_total
     assert before == round(initialization_cycles(config, Link(BOARD, used_bytes=0)))
+    after = predict(replace(first, finish=True), config, BOARD).cycles_total - before - found.cycles_total
+    assert after == finish_cycles(config)
 
 
 def test_pages_that_are_not_known_are_as_likely_as_labels():

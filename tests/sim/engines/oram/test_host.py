@@ -1,5 +1,5 @@
 """A host that changes pages in the simulator's memory: detected at the first touch; no response until
-reset.
+reset, and HBM is erased.
 """
 
 from dataclasses import replace
@@ -15,6 +15,7 @@ from sim.engines.oram.adapter import ADAPTER
 from sim.memory.trace import Channel
 from sim.run.run import run
 from tests.support.oram.bus import BOARD, Bus, simulated
+from tests.support.oram.images import is_erased
 from tests.support.oram.tampers import flip, replay, swap, truncate
 
 #: The first configuration of the regression, whose simulator is built anyway.
@@ -44,14 +45,16 @@ def operations():
 def test_changed_pages_are_found_at_their_first_touch(deed, tmp_path, monkeypatch):
     monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")  # as the regression does
     rows, touch = DEEDS[deed]
-    job = ADAPTER.job(operations() | {"tampers": rows}, CONFIG)
+    job = ADAPTER.job(operations() | {"tampers": rows, "state": np.array(True)}, CONFIG)
     pages = ADAPTER.workload(job, CONFIG).pages
     found = [n for n, page in enumerate(pages) if page == PAGE][touch]
     assert found < OPERATIONS - 20
     launch = replace(ADAPTER.launch(job, CONFIG, BOARD), then=({"initialize": 0}, {"initialize": 1}))
     done, trace = simulated(CONFIG, launch, tmp_path, memory_mode="fast")
     statuses = [call.counters["status"] for call in done.answer.calls]
-    assert statuses == [Fault.PAGE, Fault.PAGE, Fault.PAGE | Fault.AGAIN]
+    assert statuses == [Fault.PAGE, Fault.PAGE | Fault.EMPTY, Fault.PAGE | Fault.AGAIN]
+    assert [call.counters["erased"] for call in done.answer.calls] == [1, 1, 1]
+    assert is_erased(CONFIG, done.buffers)
     for later in done.answer.calls[1:]:
         assert not any(count for name, count in later.counters.items() if name.endswith("_bytes"))
     own = trace["address"] == Bus(CONFIG, launch, trace).addresses[PAGES] + PAGE * CONFIG.page_bytes

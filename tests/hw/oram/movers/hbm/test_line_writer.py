@@ -4,11 +4,15 @@ import random
 
 import pytest
 
+from hw.oram.movers.hbm import line_writer, write_port
+from hw.oram.movers.hbm.eraser import Eraser
 from hw.oram.movers.hbm.line_cutter import LineCutter
 from hw.oram.movers.hbm.line_writer import LineWriter
 from hw.oram.movers.hbm.lines import Lines
+from hw.oram.movers.hbm.write_port import LineWritePort
 from tests.support.gateware.axi_memory import AxiMemory
 from tests.support.gateware.streams import STALLS, Side, exchange, grid, put, simulate
+from tests.support.proofs.mutants import mutant
 
 
 def base_of(port):
@@ -159,6 +163,119 @@ def test_bad_answer_is_told():
             assert ctx.get(unit.error) == wrong
 
     simulate(unit, drive, background=background)
+
+
+#: Bytes of a beat and of a line, lines behind a port, and the first beat of an empty one. The slices have
+#: whole bursts, bursts with a short one at the end, or a beat alone.
+SLICES = [(32, 128, 12, 0), (32, 256, 13, 1), (32, 320, 5, 1), (16, 64, 3, 0xA5 << 40), (64, 64, 1, 3)]
+
+
+def erased(lines):
+    """Return the bytes of each port after the erasure, by address."""
+    line = lines.head.to_bytes(lines.line_bytes, "little")
+    return [dict(enumerate(line * lines.slice_lines, base_of(port))) for port in range(lines.ports)]
+
+
+def erase_between_writes(shape, stall):
+    """Write beats before, during and after an erasure; return the memories."""
+    port_bytes, line_bytes, count, head = shape
+    lines = Lines(
+        ports=2, port_bytes=port_bytes, line_bytes=line_bytes, line_bits=6, slice_lines=count, head=head
+    )
+    rng = random.Random(f"{shape} {stall}")
+    unit, memories, background = bench(lines, stall=stall, latency=(30, 40))
+    expected = erased(lines)
+
+    def beats(number):
+        return [one | {"line": one["line"] % (2 * count)} for one in random_beats(rng, lines, number)]
+
+    async def write(ctx):
+        await put(ctx, unit.i, beats(20))
+        assert not ctx.get(unit.erased)
+        ctx.set(unit.erase, 1)
+        await put(ctx, unit.i, beats(30 + lines.slice_beats), stall=stall)
+
+    async def watch(ctx):
+        cycles = 0
+        while not ctx.get(unit.erased):
+            await ctx.tick()
+            cycles += 1
+            assert cycles < 20 * lines.slice_beats + 2000
+        assert [memory.bytes for memory in memories] == expected
+        assert not any(memory.under_way for memory in memories)
+        await ctx.tick().repeat(300)
+        assert [memory.bytes for memory in memories] == expected, "later beats are dropped"
+        ctx.set(unit.erase, 0)
+        await ctx.tick().repeat(4)
+        assert not ctx.get(unit.erased)
+        await put(ctx, unit.i, [{"line": 1, "beat": 0, "data": 9, "strobe": 1}])
+        await answered(ctx, unit)
+        assert memories[1].bytes[base_of(1)] == 9
+        assert not ctx.get(unit.late)
+        assert not ctx.get(unit.error)
+
+    simulate(unit, write, watch, background=background)
+    return lines, memories
+
+
+@pytest.mark.parametrize("shape", SLICES)
+@pytest.mark.parametrize("stall", [0.0, 0.7])
+def test_slices_are_erased(shape, stall):
+    lines, memories = erase_between_writes(shape, stall)
+    if not stall:  # a beat a cycle
+        for memory in memories:
+            beats = [n for n, (_, count) in enumerate(memory.writes) for _ in range(count)]
+            long = [
+                cycle for cycle, n in zip(memory.cycles["w"], beats, strict=True) if memory.writes[n][1] > 1
+            ]
+            if lines.slice_beats % 16 != 1 and lines.slice_beats > 1:
+                assert long == [*range(long[0], long[0] + lines.slice_beats)]
+
+
+#: Seeded bugs.
+BUGS = {
+    "a beat too few": (Eraser, "final.eq(out.beat == beats - 2)", "final.eq(out.beat == beats - 3)"),
+    "an answer too few": (Eraser, "unanswered.eq(bursts)", "unanswered.eq(bursts - 1)"),
+    "a wrong head": (Eraser, "out.head.eq(place == line_beats - 1)", "out.head.eq(place == line_beats - 2)"),
+    "answers of earlier beats count": (LineWritePort, "eraser.idle.eq(times.empty)", "eraser.idle.eq(1)"),
+    "beats are not dropped": (LineWritePort, "times.i.ready & ~drops", "times.i.ready"),
+    "bytes are not zeros": (LineWritePort, "[zeros.eq(0), strobe.eq(-1)]", "strobe.eq(-1)"),
+    "bytes are not written": (LineWritePort, "[zeros.eq(0), strobe.eq(-1)]", "zeros.eq(0)"),
+    "a port is not erased": (LineWriter, "port.erase.eq(erase)", "port.erase.eq(erase & (p != 1))"),
+    "a port is not awaited": (
+        LineWriter,
+        "port.erased for port in ports).all()",
+        "port.erased for port in ports).any()",
+    ),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_bugs_are_found(bug, monkeypatch):
+    original, old, new = BUGS[bug]
+    changed = mutant(original, old, new)
+    if original is Eraser:
+        monkeypatch.setattr(write_port, "Eraser", changed)
+    elif original is LineWritePort:
+        monkeypatch.setattr(line_writer, "LineWritePort", changed)
+    else:
+        monkeypatch.setitem(globals(), "LineWriter", changed)
+    with pytest.raises(AssertionError):
+        erase_between_writes(SLICES[1], 0.7)
+
+
+def test_an_error_while_it_erases():
+    lines = Lines(ports=1, port_bytes=32, line_bytes=128, line_bits=3)
+    for address, wrong in ((base_of(0) + 1024, 0), (base_of(0) + 1023, 1)):
+        unit, _, background = bench(lines, faulty=frozenset([address]))
+
+        async def drive(ctx, unit=unit, wrong=wrong):
+            ctx.set(unit.erase, 1)
+            while not ctx.get(unit.erased):
+                await ctx.tick()
+            assert ctx.get(unit.error) == wrong
+
+        simulate(unit, drive, background=background)
 
 
 @pytest.mark.parametrize(("port_bytes", "stall", "away", "seed"), grid((16, 32, 64), (0.0, 0.7), STALLS))

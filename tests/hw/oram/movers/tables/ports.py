@@ -74,6 +74,13 @@ def check(**told):
     return then
 
 
+async def erase(ctx, unit):
+    """Erase, and wait until it is told."""
+    ctx.set(unit.erase, 1)
+    while not ctx.get(unit.erased):
+        await ctx.tick()
+
+
 def run(unit, puts, gets, *, background=(), then=quiet, seed=0):
     """Put (stream, items, stall) and get (stream, count, stall), all in parallel; return the items of
     each.

@@ -1,4 +1,4 @@
-"""Buckets of both tables read and written over their ports, against tables of bytes."""
+"""Buckets of both tables read, written and erased over their ports, against tables of bytes."""
 
 import random
 
@@ -14,6 +14,7 @@ from tests.hw.oram.movers.tables.ports import (
     Table,
     base_of,
     check,
+    erase,
     memories_of,
     raw,
     run,
@@ -61,6 +62,17 @@ def test_read_and_write(stall, away, seed):
     assert run(UNIT, puts, gets, background=[*background, watch.watch], seed=seed) == expected
     assert written_bytes(memories) == written
     watch.check(memories)
+
+
+def test_erased():
+    """Every bucket becomes zeros."""
+    written = {}
+    memories, background = memories_of(UNIT, stall=0.3, latency=(1, 40))
+    for table in tables_of(memories):
+        for line in range(CONFIG.buckets):
+            table.write(written, line, 0, 0, (1 << BUCKET_BYTES) - 1)
+    run(UNIT, [], [], background=background, then=erase)
+    assert written_bytes(memories) == written
 
 
 #: Cycles from a write to the bus, without those of the cutter; and the deadline.

@@ -1,4 +1,4 @@
-"""Records read whole and by their header, written and made empty, against a table of bytes."""
+"""Records read whole and by their header, written and erased, against a table of bytes."""
 
 import random
 
@@ -6,6 +6,7 @@ import pytest
 
 from hw.lib.place import InlinePlacer
 from hw.oram.config import OramConfig
+from hw.oram.movers.erase import record_lines
 from hw.oram.movers.hbm.line_writer import LineWriter
 from hw.oram.movers.tables.records import Records
 from tests.hw.oram.movers.tables.ports import (
@@ -13,6 +14,7 @@ from tests.hw.oram.movers.tables.ports import (
     Table,
     base_of,
     check,
+    erase,
     memories_of,
     raw,
     run,
@@ -87,17 +89,16 @@ def test_read_and_write(stall, away, seed):
     watch.check(memories)
 
 
-def test_empty():
-    """Every record in turn: version 1, and the rest of the header zeros."""
+def test_erased():
+    """Every record, and the rest of the slices: version 1, and zeros."""
+    lines = range(CONFIG.record_ports * record_lines(CONFIG))
+    assert len(lines) > CONFIG.records
     written = {}
     memories, background = memories_of(UNIT, stall=0.3, latency=(1, 40))
-    table, lines = table_of(memories), range(CONFIG.records)
     for line in lines:
-        table.write(written, line, 0, 1, (1 << HEADER) - 1)
-    watch = BusyWatch(UNIT, [UNIT.empty], lambda _: 1)
-    run(UNIT, [(raw(UNIT.empty), lines, 0.3)], [], background=[*background, watch.watch])
+        table_of(memories).write(written, line, 0, 1, (1 << SIZE) - 1)
+    run(UNIT, [], [], background=background, then=erase)
     assert written_bytes(memories) == written
-    watch.check(memories)
 
 
 @pytest.mark.parametrize("inflight", [4, 128])
@@ -164,7 +165,7 @@ def test_late(latency, late):
     run(SHORT, puts, [], background=background, then=check(late=late, error=0))
 
 
-@pytest.mark.parametrize("name", ["touch", "fresh", "write", "empty"])
+@pytest.mark.parametrize("name", ["touch", "fresh", "write"])
 def test_error(name):
     at = base_of(1) + 2 * CONFIG.record_bytes + (32 if name == "write" else 0)
     _, background = memories_of(SHORT, faulty=frozenset([at]))
