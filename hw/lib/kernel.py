@@ -70,7 +70,7 @@ class BodySignature(wiring.Signature):
             "done": Out(1),  #: One-cycle pulse: the launch has ended, every write has its response.
             "args": In(arguments_layout(table)),  #: Constant from ``start`` to ``done``.
             #: With secret arguments alone: as in `hw.lib.registers.RegisterFile`.
-            **({"keyed": In(1)} if table.secrets else {}),
+            **({"keyed": In(1), "forget": Out(1)} if table.secrets else {}),
             #: Read by the host at any time; the shell drives `hw.lib.arguments.STATUS`.
             "counters": Out(counters_layout(ArgumentTable(own))),
         }
@@ -158,7 +158,7 @@ class Kernel(wiring.Component):
             self.interrupt.eq(registers.interrupt),
         ]
         if self.table.secrets:
-            m.d.comb += body.keyed.eq(registers.keyed)
+            m.d.comb += [body.keyed.eq(registers.keyed), registers.forget.eq(body.forget)]
         if body.signature.guarded:
             recovery, guards = self._guards(m, ports)
             m.d.comb += [

@@ -97,8 +97,9 @@ class RegisterFile(wiring.Component):
                 #: The arguments at ``start``, constant until ``done``; then they follow the host's writes.
                 "args": Out(arguments_layout(table)),
                 "counters": In(counters_layout(table)),
-                #: With secret arguments alone: all their words are written.  Constant as ``args`` are.
-                **({"keyed": Out(1)} if table.secrets else {}),
+                #: With secret arguments alone.  ``keyed``: all their words are written.  Constant as ``args``
+                #: are.  ``forget``: sets them to zero, at once, while it is high.
+                **({"keyed": Out(1), "forget": In(1)} if table.secrets else {}),
                 #: Level: the global enable and a bit of the interrupt status are set.
                 "interrupt": Out(1),
             }
@@ -256,7 +257,7 @@ class RegisterFile(wiring.Component):
         return ~(self.written[offset] | self.locked) if offset in self.written else Const(1)
 
     def _protect(self, m: Module) -> None:
-        """Record written secret words, and the lock."""
+        """Record written secret words, and the lock; forget secrets."""
         for offset, written in self.written.items():
             with m.If(self.enables[offset].any()):
                 m.d.sync += written.eq(1)
@@ -267,6 +268,9 @@ class RegisterFile(wiring.Component):
         if self.table.secrets:
             with m.If(self.follows[self.table.secrets[-1].name]):
                 m.d.sync += self.keyed.eq(Cat(self.written.values()).all())
+            with m.If(self.forget):
+                for secret in self.table.secrets:
+                    m.d.sync += [self.state.args[secret.name].eq(0), self.args[secret.name].eq(0)]
 
     def _sample(self, m: Module, name: str, words: Mapping[int, Any]) -> Value:
         """Sample the addressed word in each block of ``words``, by offset, or 0 outside the block; return the

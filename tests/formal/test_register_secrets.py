@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal
 from hw.lib.arguments import Argument, ArgumentKind, ArgumentTable
 from hw.lib.registers import RegisterFile
 from tests.formal.register_requests import Requests, free_inputs
-from tests.support.proofs.formal import PropertyFailure, bounded, check, cover, prove, reach
+from tests.support.proofs.formal import PropertyFailure, bounded, check, cover, free, prove, reach
 from tests.support.proofs.mutants import mutant
 
 #: A secret word and its lock.
@@ -30,6 +30,7 @@ class SecretSpec(Elaboratable):
         m = Module()
         m.submodules.dut = dut = self.dut
         free_inputs(m, dut)
+        free(m, dut.forget)
         requests = Requests(m, dut.bus, dut.state)
         taken, locked, keyed = Signal(), Signal(), Signal()
         acted, place, word = Signal(), Signal(10), Signal(32)
@@ -54,6 +55,11 @@ class SecretSpec(Elaboratable):
             ]
         with m.If(~dut.state.running):
             m.d.sync += keyed.eq(taken)
+        forgotten = Signal()
+        m.d.sync += forgotten.eq(dut.forget)
+        with m.If(dut.forget):
+            m.d.sync += word.eq(0)
+        check(m, ~forgotten | ((dut.state.args.k == 0) & (dut.args.k == 0)), "a forgotten secret is zero")
         check(m, taken | (word == 0), "a word that is not written is zero")
         check(m, dut.written[SECRET_WORD] == taken, "a word is written by its first strobe")
         check(m, dut.locked == locked, "a write of the lock with any strobe locks")
@@ -96,6 +102,11 @@ SECRET_BUGS = {
         "self.enables[register.offset].any()",
         "self.enables[register.offset][0]",
         "a write of the lock with any strobe locks",
+    ),
+    "the copy is not forgotten": (
+        "[self.state.args[secret.name].eq(0), self.args[secret.name].eq(0)]",
+        "self.state.args[secret.name].eq(0)",
+        "a forgotten secret is zero",
     ),
     "keyed while it runs": (
         "with m.If(self.follows[self.table.secrets[-1].name]):",

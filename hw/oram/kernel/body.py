@@ -235,7 +235,7 @@ class OramBody(wiring.Component):
         args = self.args
 
         def secret(name: str) -> Value:
-            return Mux(sequencer.forget, 0, Cat(args[f"{name}{n}"] for n in range(SECRET_WORDS[name])))
+            return Cat(args[f"{name}{n}"] for n in range(SECRET_WORDS[name]))
 
         mask = Signal.like(commands.mask)
         m.d.sync += mask.eq(args.ring_slots - 1)
@@ -273,6 +273,7 @@ class OramBody(wiring.Component):
             erase.last.eq(sequencer.erase_start),
             *(table.erase.eq(erase.erase) for table in tables),
             sequencer.erase_busy.eq(erase.busy),
+            self.forget.eq(sequencer.forget),
             # An error of HBM may leave bytes as they were.
             self.counters.erased.eq(sequencer.erased & ~Cat(table.error for table in tables).any()),
         ]

@@ -29,8 +29,8 @@ class Sequencer(wiring.Component):
     def __init__(self, *, quiet_cycles: int) -> None:
         self._quiet_cycles = quiet_cycles
         #: ``keys_start``, ``init_start``, ``run_start``, ``erase_start``: pulses: expand the keys; write the
-        #: empty map; read commands; erase HBM. ``enable``: the keys are valid. ``forget``: expand keys of
-        #: zeros instead. ``halt``: a fault occurred. ``initializing``: from ``start`` until the map is
+        #: empty map; read commands; erase HBM. ``enable``: the keys are valid. ``forget``: keys are given as
+        #: zeros from now on. ``halt``: a fault occurred. ``initializing``: from ``start`` until the map is
         #: initialized. ``erasing``: HBM and keys are being erased. ``erased``: they are, until reset.
         pulses = (
             "keys_start",
@@ -125,7 +125,7 @@ class Sequencer(wiring.Component):
                     m.d.sync += self.done.eq(1)
                     m.next = "IDLE"
             with m.State("ERASE"), m.If(~self.erase_busy):
-                m.d.sync += [self.enable.eq(0), self.forget.eq(1), self.keys_start.eq(1)]
+                m.d.sync += self.keys_start.eq(1)
                 m.next = "FORGET"
             with m.State("FORGET"), m.If(self.keys_done):
                 m.d.sync += [self.erasing.eq(0), self.erased.eq(1), self.done.eq(1)]
@@ -133,5 +133,5 @@ class Sequencer(wiring.Component):
         return m
 
     def _erase(self, m: Module) -> None:
-        m.d.sync += [self.erase_start.eq(1), self.erasing.eq(1)]
+        m.d.sync += [self.erase_start.eq(1), self.erasing.eq(1), self.enable.eq(0), self.forget.eq(1)]
         m.next = "ERASE"

@@ -389,6 +389,33 @@ def test_secret_words_are_written_once_until_the_lock(locked):
     run(dut, host)
 
 
+def test_secrets_are_forgotten_at_once():
+    """While the kernel runs; neither its end nor a further write returns them."""
+    dut = RegisterFile(TABLE)
+    manager = LiteManager(dut.bus)
+
+    async def host(ctx):
+        for offset in SECRET_WORDS:
+            await manager.write(ctx, offset, 0xFFFFFFFF)
+        await manager.write(ctx, CONTROL, START)
+        await ctx.tick().repeat(3)
+        assert ctx.get(dut.args.k) == 0xFFFFFFFF
+        ctx.set(dut.forget, 1)
+        await ctx.tick()
+        assert (ctx.get(dut.args.k), ctx.get(dut.args.q)) == (0, 0)
+        ctx.set(dut.forget, 0)
+        ctx.set(dut.done, 1)
+        await ctx.tick()
+        ctx.set(dut.done, 0)
+        for offset in SECRET_WORDS:
+            await manager.write(ctx, offset, 0xFFFFFFFF)
+        await manager.write(ctx, CONTROL, START)
+        await ctx.tick().repeat(3)
+        assert (ctx.get(dut.args.k), ctx.get(dut.args.q)) == (0, 0)
+
+    run(dut, host)
+
+
 def test_a_word_that_was_written_in_part_is_written():
     dut = RegisterFile(TABLE)
     manager = LiteManager(dut.bus)

@@ -170,13 +170,12 @@ def test_refused_until_all_secrets_are_written():
 async def erased(world):
     """Follow the erasure to its end: HBM, then the keys, which are forgotten."""
     assert world.pulses["erase_start"] == [world.cycle]
-    assert world.get("enable")
-    await world.step(77)
-    assert not world.get("forget")
-    await world.step(erase_busy=0)
-    assert world.pulses["keys_start"][1:] == [world.cycle]
     assert world.get("forget")
     assert not world.get("enable")
+    await world.step(77)
+    assert not world.pulses["keys_start"][1:]
+    await world.step(erase_busy=0)
+    assert world.pulses["keys_start"][1:] == [world.cycle]
     await world.step(33)
     assert not world.get("erased")
     assert not world.pulses["done"]
