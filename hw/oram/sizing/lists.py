@@ -94,24 +94,28 @@ def list_tail(shape: ListShape) -> Float:
     return np.minimum(_tail(total), _two_choice_loads(shape)[0]) if labels == 2 else _tail(total)
 
 
-@functools.cache
 def _two_choice_loads(shape: ListShape) -> tuple[Float, Float]:
     """Return P(load >= k) of a page with its list and of an HBM bin, with two labels."""
-    in_hbm = 1 - shape.host_pages / shape.labels
+    return _fluid_loads(shape.items_per_label, shape.labels, shape.host_pages, shape.bin_split)
+
+
+@functools.cache
+def _fluid_loads(items_per_label: int, labels: int, host_pages: int, bin_split: int) -> tuple[Float, Float]:
+    in_hbm = 1 - host_pages / labels
     #: Of a page and of a bin: the rate of its draws, and the share of all draws.
-    rates = np.array([[1.0], [1 / shape.bin_split]])
+    rates = np.array([[1.0], [1 / bin_split]])
     parts = np.array([1 - in_hbm, in_hbm])
     shares = np.zeros((2, _MOST_LOAD))
     shares[:, 0] = 1
-    counts = np.arange(_MOST_LOAD) / shape.items_per_label
+    counts = np.arange(_MOST_LOAD) / items_per_label
 
     def change(shares: Float, leaving: bool) -> Float:
-        drawn = parts @ shares + 1 / shape.labels  # sometimes both draws are the same
+        drawn = parts @ shares + 1 / labels  # sometimes both draws are the same
         out = np.zeros_like(shares)
         out[:, 1:] = rates * (shares[:, :-1] - shares[:, 1:]) * (drawn[:-1] + drawn[1:])
         return out + leaving * np.diff(shares, axis=1, append=0) * counts
 
-    until_full = shape.items_per_label * _LOAD_STEPS
+    until_full = items_per_label * _LOAD_STEPS
     for step in range(_LIVES * until_full):
         middle = shares + change(shares, step >= until_full) / (2 * _LOAD_STEPS)
         shares = shares + change(middle, step >= until_full) / _LOAD_STEPS
