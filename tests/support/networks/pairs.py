@@ -121,9 +121,9 @@ def both(
 
 def swapped(given: Scales) -> Scales:
     """Return the scales with the operands in the other order."""
-    first, second, result = zip(given.scales, given.zeros, strict=True)
-    scales, zeros = zip(second, first, result, strict=True)
-    return replace(given, scales=scales, zeros=zeros)
+    order = (1, 0, 2)
+    scales = tuple(given.scales[n] for n in order)
+    return replace(given, scales=scales, zeros=tuple(given.zeros[n] for n in order))
 
 
 def pairs_next_to_ties(rule: SumRule, given: Scales, most: int) -> list[Sequence[int]]:
