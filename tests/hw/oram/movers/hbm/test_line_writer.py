@@ -200,7 +200,7 @@ def erase_between_writes(shape, stall):
         while not ctx.get(unit.erased):
             await ctx.tick()
             cycles += 1
-            assert cycles < 20 * lines.slice_beats + 2000
+            assert cycles < 8 * lines.slice_beats + 500
         assert [memory.bytes for memory in memories] == expected
         assert not any(memory.under_way for memory in memories)
         await ctx.tick().repeat(300)
