@@ -27,8 +27,10 @@ position map takes four, the stage's loop four, and a page of 256 bytes four thr
 else is fixed latency behind a control. So the host sees labels and its own timing, and nothing of keys, codes
 or HBM. HBM has until the deadline of a control; a late answer stops the map.
 
-Counters name the cause of a wait: the touch's page is in flight (``page``), the host's bus (``host``), the
-limit of operations in flight (``credit``), or a deadline to come (``deadline``).
+A page in flight is read all the same, but the stage takes it from `PageBuffer`, as the earlier touch left it.
+
+Counters name the cause of a wait: an earlier touch of the page is under way (``page``), the host's bus
+(``host``), the limit of operations in flight (``credit``), or a deadline to come (``deadline``).
 
 Timing has one home for each kind. A part's latency is a constant of its class. The steps of the stage are in
 `hw.oram.core.stage.schedule`. `hw.oram.movers.timing` adds both up along an operation's path, for the

@@ -43,6 +43,8 @@ CODE_BITS = STATUS_BITS = 3
 PAGE_BITS = 48
 #: Bits of a byte address.
 ADDRESS_BITS = 64
+#: Maximum number of insertions that `touch_layout` counts in ``near``.
+NEAREST = 7
 #: Bytes of a beat of the ports to HBM: the header of a record.
 HBM_BEAT_BYTES = RECORD_HEADER_BYTES
 
@@ -160,6 +162,12 @@ def touch_layout(config: OramConfig) -> data.StructLayout:
             "record_valid": 1,
             "record": index,
             "fresh": data.ArrayLayout(unsigned(index), config.label_count),
+            #: ``forward``, ``place``: an earlier touch of the page is in flight; its place among the touched
+            #: pages, modulo ``scoreboard_pages``. ``near``: touched pages from it on, or 0 if more than
+            #: `NEAREST`.
+            "forward": 1,
+            "place": range(config.scoreboard_pages),
+            "near": range(NEAREST + 1),
         }
     )
 

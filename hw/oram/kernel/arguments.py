@@ -17,7 +17,7 @@ CAUSES = ("page", "host", "credit", "deadline")
 _CYCLE_DOCS = {
     "cycles_total": "Cycles from start to done",
     "cycles_busy": "Cycles of touches, of initialization and of the erasure",
-    "cycles_stall_page": "Cycles in which the next touch waited for its page to be written back",
+    "cycles_stall_page": "Cycles in which a touch waited for the earlier touch of its page to end",
     "cycles_stall_host": "Cycles in which a touch waited for the host to read or write",
     "cycles_stall_credit": "Cycles in which the next touch waited for the limit of operations in flight",
     "cycles_stall_deadline": "Cycles in which operations waited for their deadlines",

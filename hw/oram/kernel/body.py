@@ -14,6 +14,7 @@ from hw.lib.kernel import BodySignature
 from hw.lib.place import Placer
 from hw.oram.config import BEAT_BYTES, OramConfig
 from hw.oram.core.layouts import HBM_BEAT_BYTES
+from hw.oram.core.pages.buffer import PageBuffer
 from hw.oram.core.pages.opener import PageOpener, page_shape
 from hw.oram.core.pages.sealer import PageSealer
 from hw.oram.core.position.lookahead import TABLES
@@ -80,12 +81,11 @@ class OramBody(wiring.Component):
         queries = part("queries", lambda: Queries(config, placer))
         position = part("position", lambda: Position(config))
         buckets = part("buckets", lambda: Buckets(config, placer))
-        touch = part(
-            "touch", lambda: Touch(config, position_cycles=timing.position, touch_cycles=timing.touch)
-        )
+        touch = part("touch", lambda: _touch(config, timing))
         records = part("records", lambda: Records(config, placer))
         m.submodules.page_reader = page_reader = BlockReader(**pages, blocks=config.read_pages)
         opener = part("opener", lambda: PageOpener(config, placer))
+        page_buffer = part("page_buffer", lambda: PageBuffer(config))
         stage = part("stage", lambda: Stage(config))
         sealer = part("sealer", lambda: PageSealer(config, placer))
         m.submodules.page_writer = page_writer = BlockWriter(
@@ -112,13 +112,11 @@ class OramBody(wiring.Component):
         connect(m, page_reader.o, touch.page_i)
         connect(m, records.version, opener.request)
         connect(m, touch.beat, opener.i)
-        connect(m, opener.o, stage.page)
         connect(m, records.record, stage.record)
         connect(m, records.header, stage.header)
         connect(m, stage.write, records.write)
         connect(m, stage.response, answers.i)
         connect(m, answers.o, responses.beat)
-        turn, cycles = touch.turn, PageOpener.latency(config)
         m.d.comb += [
             touch.command_arrived.eq(commands.arrived),
             touch.page_arrived.eq(page_reader.arrived),
@@ -128,9 +126,8 @@ class OramBody(wiring.Component):
             touch.response_written.eq(responses.written),
             responses.arrived.eq(commands.arrived),
             touch.stop.eq(sequencer.halt),
-            stage.touch.valid.eq(delay(m, "turn", turn.valid, cycles)),
-            stage.touch.payload.eq(delay(m, "turned", turn.payload, cycles, reset=False)),
         ]
+        self._send_pages(m, touch, opener, page_buffer, stage)
         self._write_pages(m, init, touch, stage, sealer, page_writer)
         self._launch(m, keys, commands, responses, init, position, sequencer)
         self._erase(m, erase, buckets, records, sequencer)
@@ -156,7 +153,7 @@ class OramBody(wiring.Component):
             sequencer.fault.late_touch.eq(touch.late.touch | stage.late | opener.starved),
             sequencer.fault.late_write.eq(buckets.late | records.late | erase.late),
             sequencer.fault.overflow.eq(stage.overflow),
-            sequencer.fault.page.eq(opener.verdict.valid & ~opener.verdict.payload),
+            sequencer.fault.page.eq(page_buffer.forged),
         ]
         failing = (commands, responses, page_reader, page_writer, buckets, records)
         m.d.sync += sequencer.fault.bus.eq(Cat(part.error for part in failing).any())
@@ -190,6 +187,24 @@ class OramBody(wiring.Component):
         with m.If(sequencer.keys_start):
             m.d.sync += place.eq(self.args[name])
         return place
+
+    def _send_pages(self, m: Module, touch: Any, opener: Any, page_buffer: Any, stage: Any) -> None:
+        """Send touches and opened pages to the stage, or pages it composed for an earlier touch in flight."""
+        turn, cycles = touch.turn, PageOpener.latency(self._config)
+        m.d.comb += [
+            stage.touch.valid.eq(delay(m, "turn", turn.valid, cycles)),
+            stage.touch.payload.eq(delay(m, "turned", turn.payload, cycles, reset=False)),
+        ]
+        connect(m, opener.o, page_buffer.opened)
+        connect(m, opener.verdict, page_buffer.verdict)
+        connect(m, page_buffer.page, stage.page)
+        m.d.comb += [page_buffer.place.eq(touch.place), page_buffer.beat.eq(touch.beat.valid)]
+        for taken, given in (
+            (page_buffer.turn, touch.turn),
+            (page_buffer.seal, stage.seal),
+            (page_buffer.composed, stage.sealed),
+        ):
+            m.d.comb += [taken.valid.eq(given.valid), taken.payload.eq(given.payload)]
 
     def _write_pages(
         self, m: Module, init: Any, touch: Any, stage: Any, sealer: Any, page_writer: Any
@@ -308,3 +323,12 @@ class OramBody(wiring.Component):
             self.counters.rejected_count.eq(count("rejected", queries.rejected)),
             self.counters.initialization_cycles.eq(count_since(m, self.start, cycles)),
         ]
+
+
+def _touch(config: OramConfig, timing: PathTiming) -> Touch:
+    return Touch(
+        config,
+        position_cycles=timing.position,
+        touch_cycles=timing.touch,
+        forward_cycles=timing.forward,
+    )

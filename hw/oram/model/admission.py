@@ -18,12 +18,15 @@ class Admission:
     action that it depends on is not yet known.
 
     ``position_cycles``, ``touch_cycles``: deadlines of `hw.oram.core.touch.touch.Touch`: from acceptance to
-    issue, and from issue to admission. ``free``: cycles from a page's release to its next issue.
+    issue, and from issue to admission. ``forward_cycles``: minimum cycles from an admission of a page to its
+    next one.
     """
 
-    def __init__(self, config: OramConfig, *, position_cycles: int, touch_cycles: int, free: int = 3) -> None:
+    def __init__(
+        self, config: OramConfig, *, position_cycles: int, touch_cycles: int, forward_cycles: int
+    ) -> None:
         self.config = config
-        self._position, self._touch, self._free = position_cycles, touch_cycles, free
+        self._position, self._touch, self._forward = position_cycles, touch_cycles, forward_cycles
         self._items, self._interval, self._item_cycles = config.items, config.interval, config.item_cycles
         self._ahead, self._inflight, self._board = config.accepted, config.inflight, config.scoreboard_pages
         self._write_pages, self._response_records = config.write_pages, config.response_records
@@ -41,13 +44,13 @@ class Admission:
         self.issued: list[int] = []
         self.admitted: list[int] = []
         self.released: list[int] = []
-        #: Cycles in which issue waited: for a page in flight, for the host, for late admissions.
+        #: Cycles in which issue waited for admissions: delayed by a page, by the host, or by earlier ones.
         self.waits = {"page": 0, "host": 0, "credit": 0}
         self._pages: list[int | None] = []  # by touch
         self._page_admitted: list[int] = []  # by touch with a page
-        self._by_host: list[bool] = []  # by touch: the host delayed its admission
+        self._causes: list[str] = []  # by touch: the cause of its admission's delay
         self._last_touch: dict[int, int] = {}  # by page: its last touch, among touches with a page
-        self._pages_issued = 0
+        self._before: list[int] = []  # by touch with a page: the page's touch before, or -1
 
     def accept(self) -> int | None:
         """Accept the next operation: a(n)."""
@@ -69,28 +72,25 @@ class Admission:
         n, item = divmod(j, self._items)
         if n >= len(self.accepted):
             return None
-        board = self._pages_issued - self._board
-        before = self._last_touch.get(page, -1) if page is not None else -1
+        board = len(self._before) - self._board
         holder = (n - self._inflight + 1) * self._items - 1 if item == 0 else -1
-        if board >= len(self.released) or before >= len(self.released) or holder >= len(self.admitted):
+        if board >= len(self.released) or holder >= len(self.admitted):
             return None
         due = self.issued[-1] + self._item_cycles if j else 0
         if item == 0:
             due = max(due, self.accepted[n] + self._position)
-        credit, cause = due, "credit"
+        cycle, cause = due, "credit"
         if holder >= 0:
-            credit = max(credit, self.admitted[holder] + _ACTION_COUNTED)
-            cause = "host" if self._by_host[holder] else "credit"
+            cycle = max(cycle, self.admitted[holder] + _ACTION_COUNTED)
+            cause = self._causes[holder]
         if board >= 0:
-            credit = max(credit, self.released[board] + _COUNTED)
-        cycle = max(credit, self.released[before] + self._free) if before >= 0 else credit
-        self.waits[cause] += credit - due
-        self.waits["page"] += cycle - credit
+            cycle = max(cycle, self.released[board] + _COUNTED)
+        self.waits[cause] += cycle - due
         self.issued.append(cycle)
         self._pages.append(page)
         if page is not None:
-            self._last_touch[page] = self._pages_issued
-            self._pages_issued += 1
+            self._before.append(self._last_touch.get(page, -1))
+            self._last_touch[page] = len(self._before) - 1
         return cycle
 
     def admit(self) -> int | None:
@@ -109,7 +109,12 @@ class Admission:
         due = self.issued[j] + self._touch
         if j:
             due = max(due, self.admitted[-1] + self._item_cycles)
-        cycle = due
+        cycle, cause = due, "credit"
+        if page is not None and (before := self._before[k]) >= 0:
+            clear = self._page_admitted[before] + self._forward
+            if clear > cycle:
+                cycle, cause = clear, "page"
+        own = cycle
         if leaving >= 0:
             cycle = max(cycle, self.page_left[leaving] + _COUNTED)
         if response >= 0:
@@ -118,7 +123,7 @@ class Admission:
             cycle = max(cycle, self.page_arrived[k] + _COUNTED)
             self._page_admitted.append(cycle)
         self.admitted.append(cycle)
-        self._by_host.append(cycle > due)
+        self._causes.append("host" if cycle > own else cause)
         return cycle
 
     def release(self) -> int | None:

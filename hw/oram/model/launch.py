@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hw.oram.config import BEAT_BYTES, OramConfig
-from hw.oram.core.touch.scoreboard import Scoreboard
 from hw.oram.model.admission import Admission
 from hw.oram.model.host import Done, HostMemory, HostPort
 from hw.oram.model.link import Link
@@ -22,7 +21,7 @@ _ROOM_COUNTED = 2
 
 class LaunchTimes(NamedTuple):
     """Cycles from the first command's request to the end of a launch: all, and those in which touches
-    waited for a page in flight, for the host, and for earlier admissions.
+    waited for admissions that a page, the host, or earlier ones delayed.
     """
 
     total: float
@@ -75,7 +74,7 @@ class _Launch:
             config,
             position_cycles=timing.position,
             touch_cycles=timing.touch,
-            free=1 + Scoreboard.LATENCY,
+            forward_cycles=timing.forward,
         )
         self._items, self._group, self._records = config.items, config.ring_group, config.command_records
         self._command_bytes, self._page_bytes = config.command_bytes, config.page_bytes

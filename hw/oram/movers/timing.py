@@ -7,6 +7,7 @@ from hw.oram.core.crypto.front import Front
 from hw.oram.core.crypto.key_schedule import KeySchedule
 from hw.oram.core.crypto.keystream import Keystream
 from hw.oram.core.crypto.power_table import PowerTable
+from hw.oram.core.pages.buffer import PageBuffer
 from hw.oram.core.pages.opener import PageOpener, page_shape
 from hw.oram.core.pages.sealer import PageSealer
 from hw.oram.core.position.position import Position
@@ -70,6 +71,11 @@ class PathTiming:
     def stage(self) -> int:
         """From a touch's admission to the stage: its pulse, and its page's first opened beat."""
         return 1 + PageOpener.latency(self._config)
+
+    @property
+    def forward(self) -> int:
+        """From a touch's admission to the next one of its page, at least."""
+        return self._schedule.page + PageBuffer.LATENCY
 
     @property
     def page_sealed(self) -> int:

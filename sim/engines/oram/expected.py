@@ -45,6 +45,7 @@ def expected_accesses(
     timing = golden.Latencies(
         position_cycles=times.position,
         touch_cycles=times.touch,
+        forward_cycles=times.forward,
         seal=times.page_sealed,
         response=times.response_sealed,
     )

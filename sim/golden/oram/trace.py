@@ -36,6 +36,7 @@ class Latencies:
     #: other parts on the path.
     position_cycles: int
     touch_cycles: int
+    forward_cycles: int  #: From a page's admission to its next: until its composed beats may be read.
     #: ``command_arrived`` to ``response_written``: cycles from an event on the bus to its pulse. The events
     #: are the last beat of a command, of a page read and of a page written, and the answers to a page's and a
     #: response's write.
@@ -272,7 +273,12 @@ def simulate(
     Every operation has `OramConfig.items` touches.
     """
     accesses: list[Burst] = []
-    times = Admission(config, position_cycles=timing.position_cycles, touch_cycles=timing.touch_cycles)
+    times = Admission(
+        config,
+        position_cycles=timing.position_cycles,
+        touch_cycles=timing.touch_cycles,
+        forward_cycles=timing.forward_cycles,
+    )
     commands = _CommandRing(timing, launch, host, _BurstReader(host, RING, accesses), times, len(touched))
     reader = _BurstReader(host, PAGES, accesses)
     writer = _BurstWriter(host, PAGES, accesses)

@@ -52,8 +52,8 @@ class Stage(wiring.Component):
                 #: At least `OramConfig.item_cycles` apart, all `OramConfig.items` touches of an operation in
                 #: order.
                 "touch": In(stream.Signature(touch_layout(config), always_ready=True)),
-                #: Opened pages: the first beat with its touch, the others `OramConfig.page_beat_cycles`
-                #: apart.
+                #: Pages: the first beat with its touch, the others `OramConfig.page_beat_cycles` apart. One
+                #: that is forwarded has its version in the place of its tag, and its record another one.
                 "page": In(stream.Signature(BEAT_BITS, always_ready=True)),
                 #: Records in the order of their touches.
                 "record": In(stream.Signature(BEAT_BITS)),
@@ -192,12 +192,13 @@ class Stage(wiring.Component):
         with m.Elif(asks):
             m.d.sync += left.eq(left - 1)
 
-        # The page's next version.
+        # The page's next version. Its record in HBM may lack the write of an earlier touch in flight.
+        known = delay(m, "known", self.page.payload[:VERSION_BITS], schedule.record, reset=False)
         version = Signal(VERSION_BITS, reset_less=True)
         seal = Signal(seal_layout(), reset_less=True)
         page = Signal.like(touch.record, name="page_begun", reset_less=True)
         with m.If(begins):
-            m.d.sync += [version.eq(self.record.payload), page.eq(touch.record)]
+            m.d.sync += [version.eq(Mux(touch.forward, known, self.record.payload)), page.eq(touch.record)]
         with m.If(begun := delay(m, "begun", begins, 1)):
             m.d.sync += [seal.version.eq(version + 1), seal.page.eq(page)]
         m.d.comb += [

@@ -6,10 +6,12 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect
 
+from hw.errors import check_range
+from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
 from hw.lib.skid import Skid
 from hw.oram.config import OramConfig
-from hw.oram.core.layouts import BEAT_BITS, touch_layout
+from hw.oram.core.layouts import BEAT_BITS, NEAREST, touch_layout
 from hw.oram.core.touch.credits import Credits
 from hw.oram.core.touch.timer import Timer
 
@@ -17,20 +19,24 @@ from hw.oram.core.touch.timer import Timer
 class Admit(wiring.Component):
     """Admits touches to the stage, which never stalls.
 
-    ``deadline``: D, least cycles from a touch's issue to its admission, at least 5.
+    ``deadline``: D, least cycles from a touch's issue to its admission, at least 6. ``forward_cycles``: F,
+    least cycles from a page's admission to its next.
 
     Behaviour
     ---------
-    q(j) is the first cycle, at least D after i(j) and ``item_cycles`` after q(j - 1), in which its page has
-    arrived and fewer than ``write_pages`` pages are admitted and not sent. For an operation's last touch,
-    also fewer than ``response_records`` responses are unwritten. All counts are those of the previous cycle.
+    q(j) is the first cycle, at least D after i(j), ``item_cycles`` after q(j - 1), and F after the page's
+    earlier admission, in which its page has arrived and fewer than ``write_pages`` pages are admitted and not
+    sent. For an operation's last touch, also fewer than ``response_records`` responses are unwritten. All
+    counts are those of the previous cycle.
     """
 
     #: Cycles of the deadline outside of the timer: from i(j) to its pulse, and to the count.
     _AROUND: ClassVar = 2
 
-    def __init__(self, config: OramConfig, *, deadline: int) -> None:
+    def __init__(self, config: OramConfig, *, deadline: int, forward_cycles: int) -> None:
+        check_range("forward_cycles", forward_cycles, 3, (NEAREST + 1) * config.item_cycles)
         self._config = config
+        self._forward_cycles = forward_cycles
         super().__init__(
             {
                 #: In the cycle after i(j).
@@ -53,9 +59,12 @@ class Admit(wiring.Component):
                 "turn": Out(stream.Signature(touch_layout(config), always_ready=True)),
                 #: The page of the touch, if any: beat b in cycle q(j) + 1 + b * (4 / aes_lanes).
                 "beat": Out(stream.Signature(BEAT_BITS, always_ready=True)),
-                #: The host delays the next admission: its page has not arrived, or pages or responses are not
-                #: written.
+                #: ``near``: the next admission waits for an earlier one of its page. ``waiting``: the host
+                #: delays it: its page has not arrived, or pages or responses are not written.
+                "near": Out(1),
                 "waiting": Out(1),
+                #: Place of the next touch, also in the cycle of its admission.
+                "place": Out(range(config.scoreboard_pages)),
                 #: A keystream, record or header missed its deadline: from this cycle on nothing may be
                 #: admitted (``halt``).
                 "late": Out(1),
@@ -93,14 +102,17 @@ class Admit(wiring.Component):
         turn = Signal()
         timely = Signal()
         public = Signal()
+        clear = Signal()
         m.d.comb += [
             self.touches.i.valid.eq(self.touch.valid),
             self.touches.i.payload.eq(self.touch.payload),
             self.timer.i.eq(self.touch.valid),
             timely.eq(self.due.some & spaced & ~self.halt),
+            self.near.eq(timely & ~clear),
+            self.place.eq(touch.place),
             public.eq((self.pages.some | ~paged) & self.writes.some & (self.responses.some | ~ending)),
-            due.eq(timely & public),
-            self.waiting.eq(timely & ~public),
+            due.eq(timely & clear & public),
+            self.waiting.eq(timely & clear & ~public),
             ready.eq(
                 (self.keystreams.some | ~paged)
                 & (self.records.some | ~touch.record_valid)
@@ -115,6 +127,14 @@ class Admit(wiring.Component):
             m.d.sync += [wait.eq(config.item_cycles - 1), spaced.eq(0)]
         with m.Elif(~spaced):
             m.d.sync += [wait.eq(wait - 1), spaced.eq(wait == 1)]
+
+        # Pages admitted less than F cycles ago: the oldest of ``near`` pages is not among them.
+        recent = Signal(range(NEAREST + 2))
+        old = delay(m, "recent_page", turn & paged, self._forward_cycles - 2)
+        m.d.sync += [
+            recent.eq(recent + (turn & paged) - old),
+            clear.eq(~touch.near.any() | (touch.near > recent)),
+        ]
 
         # Headers of all labels of an operation count as one.
         label = Signal(range(config.label_count))

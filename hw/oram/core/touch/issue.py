@@ -22,11 +22,13 @@ class Issue(wiring.Component):
 
     Behaviour
     ---------
-    i(j) is the first cycle, at least ``item_cycles`` after i(j - 1), in which the page of the touch was not
-    in flight `Scoreboard.LATENCY` cycles before, and the scoreboard has room. For an operation's first touch,
-    it is also at least D after a(n), and fewer than ``inflight`` operations are issued and not admitted. All
-    counts are those of the previous cycle. An operation must have arrived `LOOKUP` cycles before its earliest
-    issue, whatever its page and the counts.
+    i(j) is the first cycle, at least ``item_cycles`` after i(j - 1), in which the scoreboard has room. For an
+    operation's first touch, it is also at least D after a(n), and fewer than ``inflight`` operations are
+    issued and not admitted. All counts are those of the previous cycle. An operation must have arrived
+    `LOOKUP` cycles before its earliest issue, whatever its page and the counts.
+
+    A page that is in flight is read all the same, and the touch has the place of the earlier one
+    (``forward``).
 
     Why
     ---
@@ -57,9 +59,9 @@ class Issue(wiring.Component):
                 "fresh": Out(stream.Signature(index)),
                 #: In the cycle after the issue, i(j).
                 "touch": Out(stream.Signature(touch_layout(config), always_ready=True)),
-                #: ``busy``: one of the ``item_cycles`` after an issue. ``page``, ``credit``: the next touch
-                #: waits for its page, or for credits.
-                "activity": Out(data.StructLayout({"busy": 1, "page": 1, "credit": 1})),
+                #: ``busy``: one of the ``item_cycles`` after an issue. ``credit``: the next touch waits for
+                #: credits.
+                "activity": Out(data.StructLayout({"busy": 1, "credit": 1})),
                 #: An operation missed its deadline: from this cycle on nothing may be issued (``halt``).
                 "late": Out(1),
             }
@@ -74,7 +76,7 @@ class Issue(wiring.Component):
         self.heads = Fifo(data.ArrayLayout(index, config.label_count), depth=config.inflight)
 
     def elaborate(self, platform: Any) -> Module:
-        """A slot holds one touch until its page and its credits are free."""
+        """A slot holds one touch until its page is looked up and its credits are free."""
         m = Module()
         config = self._config
         m.submodules.timer, m.submodules.due = timer, due = self.timer, self.due
@@ -114,9 +116,8 @@ class Issue(wiring.Component):
         with m.If(issue):
             m.d.sync += full.eq(0)
 
-        blocked = scoreboard.blocked & slot.page_valid
         m.d.comb += [
-            issue.eq(checked & ~blocked & scoreboard.room & (turns.some | ~slot.first) & ~self.halt),
+            issue.eq(checked & scoreboard.room & (turns.some | ~slot.first) & ~self.halt),
             scoreboard.page.eq(slot.record),
             scoreboard.insert.eq(issued & slot.page_valid),
             scoreboard.release.eq(self.released),
@@ -140,8 +141,7 @@ class Issue(wiring.Component):
             m.d.sync += owned.eq(owned - 1)
         m.d.comb += [
             self.activity.busy.eq(issue | (owned != 0)),
-            self.activity.page.eq(checked & blocked),
-            self.activity.credit.eq(checked & ~blocked),
+            self.activity.credit.eq(checked),
         ]
 
         # The slot keeps its touch in the cycle after the issue.
@@ -150,6 +150,9 @@ class Issue(wiring.Component):
             self.page.payload.eq(slot.record),
             self.touch.valid.eq(issued),
             self.touch.payload.eq(slot),
+            self.touch.payload.forward.eq(scoreboard.found & slot.page_valid),
+            self.touch.payload.place.eq(scoreboard.place),
+            self.touch.payload.near.eq(scoreboard.near),
             records.i.valid.eq(issued & slot.record_valid),
             records.i.payload.index.eq(slot.record),
             heads.i.valid.eq(issued & slot.last & slot.keep),

@@ -30,7 +30,7 @@ class Touch(wiring.Component):
 
     ``position_cycles``, ``touch_cycles``: deadlines: cycles from a command's acceptance to its first touch's
     issue, and from a touch's issue to its admission. They include HBM and the latency of all parts on the
-    path.
+    path. ``forward_cycles``: minimum cycles from a page's admission to its next.
 
     Behaviour
     ---------
@@ -46,11 +46,13 @@ class Touch(wiring.Component):
     #: Cycles of the settling time outside of the timer: from q(j) to its pulse, and to the count.
     _AROUND: ClassVar = 2
 
-    def __init__(self, config: OramConfig, *, position_cycles: int, touch_cycles: int) -> None:
+    def __init__(
+        self, config: OramConfig, *, position_cycles: int, touch_cycles: int, forward_cycles: int
+    ) -> None:
         self._config = config
         self.accept = Accept(config)
         self.issue = Issue(config, deadline=position_cycles)
-        self.release = Admit(config, deadline=touch_cycles)
+        self.release = Admit(config, deadline=touch_cycles, forward_cycles=forward_cycles)
         self.settled = Credits(config.scoreboard_pages, full=False)
         self.written = Credits(config.scoreboard_pages, full=False)
         super().__init__(
@@ -65,10 +67,12 @@ class Touch(wiring.Component):
                 "page": Out(stream.Signature(config.record_index_bits, always_ready=True)),
                 "record": Out(stream.Signature(record_layout(config))),
                 "fresh": Out(stream.Signature(record_layout(config))),
-                #: ``page_i``, ``turn``, ``beat``: as ``page``, ``turn``, ``beat`` of `Admit`.
+                #: ``page_i``, ``turn``, ``beat``, ``place``: as ``page``, ``turn``, ``beat``, ``place`` of
+                #: `Admit`.
                 "page_i": In(stream.Signature(BEAT_BITS)),
                 "turn": Out(stream.Signature(touch_layout(config), always_ready=True)),
                 "beat": Out(stream.Signature(BEAT_BITS, always_ready=True)),
+                "place": Out(range(config.scoreboard_pages)),
                 #: Pulse: the write of the oldest admitted page was answered.
                 "page_written": In(1),
                 **{name: In(1) for name in _RELEASE_PULSES},  #: As in `Admit`.
@@ -121,7 +125,8 @@ class Touch(wiring.Component):
             written.give.eq(self.page_written),
             written.take.eq(ended),
             self.activity.busy.eq(issue.activity.busy),
-            self.activity.page.eq(issue.activity.page),
+            self.activity.page.eq(release.near),
+            self.place.eq(release.place),
             self.activity.host.eq(release.waiting),
             self.activity.credit.eq(issue.activity.credit),
             self.late.operation.eq(issue.late),

@@ -53,6 +53,7 @@ def test_cycles_are_those_of_the_gates(config):
         trace.Latencies(
             position_cycles=timing.position,
             touch_cycles=timing.touch,
+            forward_cycles=timing.forward,
             seal=timing.page_sealed,
             response=timing.response_sealed,
         ),

@@ -11,7 +11,7 @@ from sim.golden.oram.hosts import RecordedHost
 from sim.golden.oram.trace import PAGES, RING, Burst, BusLaunch, Latencies, bursts, simulate
 from tests.support.oram.hosts import SteadyHost
 
-TIMING = Latencies(position_cycles=24, touch_cycles=40, seal=31, response=17)
+TIMING = Latencies(position_cycles=24, touch_cycles=40, forward_cycles=25, seal=31, response=17)
 LAUNCH = BusLaunch(pages=1 << 20, commands=1 << 12, responses=1 << 14, slots=64, first=50, start=5, poll=40)
 CONFIG = OramConfig(
     log_n=8, inflight=16, alpha=0.2, position_cycles=20, touch_cycles=32, settle_cycles=30, position_ports=2
@@ -78,7 +78,7 @@ class Machine:
         self.accepts, self.issues, self.turns = deque(), deque(), deque()
         self.accept_from = self.issue_from = self.turn_from = 0
         self.accepted = self.issued = self.turned = 0
-        self.board, self.pages_arrived, self.unreleased = Counter(), 0, deque()
+        self.clear_from, self.pages_arrived, self.unreleased = Counter(), 0, deque()  # by page
         # Requests of commands.
         self.held, self.next, self.known, self.alone = 0, 0, 0, False
         self.resume_from, self.outstanding = 0, 0
@@ -211,7 +211,7 @@ class Machine:
             may = not first or (
                 t >= self.accepts[0] + timing.position_cycles and self.inflight < config.inflight
             )
-            if may and self.on_board < config.scoreboard_pages and not self.board[page]:
+            if may and self.on_board < config.scoreboard_pages:
                 if first:
                     self.accepts.popleft()
                     self.inflight += 1
@@ -220,21 +220,21 @@ class Machine:
                 self.issue_from = t + config.item_cycles
                 self.issues.append((t, page, last))
                 if page is not None:
-                    self.board[page] += 1
                     self.on_board += 1
                     block = None, self.launch.pages + page * config.page_bytes, config.page_bytes
                     self.reads[PAGES].extend(self.split(t + timing.read_address, block))
         if self.issues and t >= self.turn_from:
             issued, page, last = self.issues[0]
             may = t >= issued + timing.touch_cycles and self.writing < config.write_pages
-            may = may and (page is None or self.pages_arrived)
+            may = may and (page is None or (self.pages_arrived and t >= self.clear_from[page]))
             if may and not (last and self.answering >= config.response_records):
                 self.issues.popleft()
                 self.turn_from = t + config.item_cycles
                 if page is not None:
                     self.pages_arrived -= 1
+                    self.clear_from[page] = t + timing.forward_cycles
                     self.writing += 1
-                    self.unreleased.append([page, t + config.settle_deadline, False])
+                    self.unreleased.append([None, t + config.settle_deadline, False])
                     block = (
                         self.unreleased[-1],
                         self.launch.pages + page * config.page_bytes,
@@ -247,9 +247,8 @@ class Machine:
                     self.at(t + timing.response, self.whole.append, (t + timing.response, self.turned))
                     self.turned += 1
         if self.unreleased and self.unreleased[0][2] and t >= self.unreleased[0][1]:
-            page, _, _ = self.unreleased.popleft()
+            self.unreleased.popleft()
             self.at(t + 1, self.add, "on_board", -1)
-            self.later[t + 3].append((self.board.subtract, ([page],)))
 
     # Responses.
     def respond(self):
@@ -400,11 +399,14 @@ def test_steady_trace_by_hand():
     assert set(np.diff(trace.times.admitted).tolist()) == {roomy.interval}
 
 
-def test_same_page_waits_for_its_release():
+def test_a_page_waits_for_its_composed_beats_alone():
     config = replace(CONFIG, alpha=0)
-    times = simulate(config, TIMING, LAUNCH, SteadyHost(), [[3], [4], [3]]).times
-    assert times.issued[1] == times.issued[0] + config.interval
-    assert times.issued[2] == times.released[0] + 3
+    times = simulate(config, TIMING, LAUNCH, SteadyHost(), [[3], [4], [3], [5], [4]]).times
+    assert np.diff(times.issued).tolist() == [config.interval] * 4
+    first, second, *others = times.admitted
+    assert second == first + config.interval
+    assert others == [first + TIMING.forward_cycles + gap for gap in (0, 4, 8)]
+    assert times.released[0] > others[-1]
 
 
 def test_touches_must_be_as_many_as_the_engine_has():

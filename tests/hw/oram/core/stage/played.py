@@ -47,7 +47,7 @@ class PlayedMap(ObliviousMap):
     def __init__(self, config, seed, *, keys, records, weights):
         super().__init__(config, lambda _: self._words, lambda keys: keys)
         assert config.bin_split == 1, "a draw is of a label"
-        self.rng = random.Random(seed)
+        self.rng, self._forwards = random.Random(seed), random.Random(f"forwards {seed}")
         self.keys, self._choices, self._weights = keys, records, weights
         self._few_pages = [record for record in records if record < config.host_pages]
         self._last = keys[0]
@@ -56,7 +56,8 @@ class PlayedMap(ObliviousMap):
         self.no_room = 0.1
         self._shown, self._pending = {}, defaultdict(list)
         self.played = []
-        self.found = dict.fromkeys(("flush", "move", "store", "page", "list", "log", "entry", "moved"), 0)
+        places = ("flush", "move", "store", "page", "list", "log", "entry", "moved", "forward")
+        self.found = dict.fromkeys(places, 0)
 
     def draw(self):
         """Return a fresh record for each label."""
@@ -106,7 +107,7 @@ class PlayedMap(ObliviousMap):
             "operation": number % (1 << config.operation_bits), "code": code, "key": self._command.key,
             "status": self._status, "first": not self.played, "last": last, "keep": keep,
             "page_valid": page is not None, "record_valid": record is not None, "record": record or 0,
-            "fresh": self._fresh,
+            "fresh": self._fresh, "forward": 0, "place": 0, "near": 0,
         }  # fmt: skip
         touch = Touch(fields, self._command.value)
         self.played.append(touch)
@@ -115,13 +116,22 @@ class PlayedMap(ObliviousMap):
         touch.record_in = self._read(record)
         if page is not None:
             touch.page_in = self._page(page)
+            if self.writes[page] and self._forwards.random() < 0.5:
+                # An earlier touch is in flight, and HBM may have any version.
+                fields["forward"] = 1
+                version = 1 + self.writes[page]
+                touch.page_in = version.to_bytes(8, "little") + touch.page_in[8:]
+                touch.record_in = self._forwards.randbytes(8) + touch.record_in[8:]
+                self.found["forward"] += 1
         self._count(number, page, record, key)
         before = list(self.records[record])
         own = super()._touch(number, page, record, key)
         moved = _new_slot(before, self.records[record])
         if page is not None:
             self._write(touch, record, 0, 24)
-            touch.page_out, touch.seal = self._page(page), (page, 1 + self.writes[page])
+            tag = touch.page_in[:BLOCK_BYTES]  # unchanged
+            touch.page_out = tag + self._page(page)[BLOCK_BYTES:]
+            touch.seal = page, 1 + self.writes[page]
         else:
             self._write(touch, record, 8, 16)
         if moved is not None:
@@ -180,7 +190,7 @@ class PlayedMap(ObliviousMap):
         for _, offset, new in pending:
             if self.rng.random() < 0.5:
                 read[offset : offset + len(new)] = new
-        read[:8] = self._image(record)[:8]  # no other operation touches the page before it has settled
+        read[:8] = self._image(record)[:8]  # unless it is forwarded
         return bytes(read)
 
     def _write(self, touch, record, start, stop):

@@ -21,7 +21,7 @@ SHAPES = {
     "both": OramConfig(**SMALL, touch="both", interval_cycles=11),
     "slow": OramConfig(**SMALL, touch="both", pad="always", aes_lanes=2),
 }
-DEADLINES = (40, 24)
+DEADLINES = (40, 24, 26)
 #: With one of these, each limit of the controls delays an action.
 HOSTS = {
     "fast": {"host": 12, "cycles": 1100},
@@ -34,7 +34,8 @@ HOSTS = {
 
 @functools.cache
 def gates(shape):
-    return Touch(SHAPES[shape], position_cycles=DEADLINES[0], touch_cycles=DEADLINES[1])
+    position, touch, forward = DEADLINES
+    return Touch(SHAPES[shape], position_cycles=position, touch_cycles=touch, forward_cycles=forward)
 
 
 def play(shape, *, cycles, **options):
@@ -49,6 +50,20 @@ def play(shape, *, cycles, **options):
 
 def cycles_of(world, at):
     return [t for t, row in enumerate(world.bus) if row[at] not in (None, 0)]
+
+
+def expected_places(config, pages, times):
+    """Return the newest place of each touch's page that was in flight at the issue."""
+    newest, places, found = {}, 0, []
+    for page, issued in zip(pages, times.issued, strict=True):
+        before = newest.get(page) if page is not None else None
+        in_flight = before is not None and issued < times.released[before] + 2
+        found.append(before % config.scoreboard_pages if in_flight else None)
+        if page is not None:
+            newest[page] = places
+            places += 1
+    assert {place is None for place in found} == {True, False}
+    return found
 
 
 @pytest.mark.parametrize(
@@ -69,6 +84,7 @@ def test_every_event_comes_when_the_golden_gates_say(shape, host):
         (times.issued[n] + 1, pages[n]) for n in paged
     ]
     assert cycles_of(world, 2) == [t + 1 for t in times.admitted]
+    assert world.forwarded == expected_places(config, pages, times)
     beats = range(config.page_beats)
     assert [(t, row[3]) for t, row in enumerate(world.bus) if row[3] is not None] == [
         (times.admitted[n] + 1 + b * config.page_beat_cycles, x * len(beats) + b)

@@ -112,6 +112,8 @@ class World:
     -------
     pages : list
         Page of every touch, or None.
+    forwarded : list
+        For every touch: the place that it is forwarded from, or None.
     times : Admission
         The host's recorded pulses; `expect` adds the expected actions.
     bus : list
@@ -126,7 +128,7 @@ class World:
         config: OramConfig,
         dut: Any,
         *,
-        deadlines: tuple[int, int],
+        deadlines: tuple[int, int, int],
         host: int,
         response: int = 0,
         count: int = 25,
@@ -142,7 +144,8 @@ class World:
         self.operations = draw_operations(config, labels, values, count, pages)
         self.touches = touches_of(config, self.operations)
         self.pages = [touch["record"] if touch["page_valid"] else None for touch in self.touches]
-        self.times = Admission(config, position_cycles=deadlines[0], touch_cycles=deadlines[1])
+        names = ("position_cycles", "touch_cycles", "forward_cycles")
+        self.times = Admission(config, **dict(zip(names, deadlines, strict=True)))
         self.host = {
             name: Answers(
                 f"{public} {name}", 4, response if response and name == "response_written" else host
@@ -161,6 +164,7 @@ class World:
         }
         self.bus: list[tuple[Any, ...]] = []
         self.turns: list[Any] = []
+        self.forwarded: list[int | None] = []
         self.records: list[int] = []
         self.fresh: list[int] = []
         self.halted: list[int] = []
@@ -219,6 +223,8 @@ class World:
                 self.fresh.append(fresh["index"])
                 self.hidden["fresh"].ask(t)
             if turn is not None:
+                place, forward, _ = (turn.pop(name) for name in ("place", "forward", "near"))
+                self.forwarded.append(place if forward else None)
                 self.turns.append(turn)
                 if turn["page_valid"]:
                     self.host["page_left"].ask(t)
