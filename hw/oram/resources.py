@@ -3,10 +3,11 @@
 import functools
 import operator
 
-from hw.board.resources import Gates, Resources
+from hw.board.resources import ULTRA_WORDS, Gates, Resources, rams
 from hw.lib.fifo import SHALLOW_DEPTH
 from hw.oram.config import BEAT_BYTES, RECORD_HEADER_BYTES, OramConfig
 from hw.oram.core.layouts import bucket_layout, query_layout
+from hw.oram.core.pages.buffer import PageBuffer
 from hw.oram.core.position.lookahead import TABLES, turn_layout
 
 # LUT and FF are fitted to `loomwork resources --engine oram` for values of 8 and 64 bytes. Some 7 % are added
@@ -23,6 +24,7 @@ _POSITION, _POSITION_OPERATION = Gates(6400, 4800), Gates(31, 43)
 #: The stage, an operation of its window, and an item of its overflow store.
 _STAGE, _STAGE_OPERATION, _STAGE_ITEM = Gates(19500, 16000), Gates(82, 132), Gates(110, 119)
 _ADMISSION = Gates(5800, 7400)
+_PAGE_BUFFER = Gates(700, 1150)
 #: Ports to HBM of the position map and of records, and the logic around them.
 _BUCKETS, _BUCKET_PORT = Gates(6700, 9000), Gates(1140, 2200)
 _RECORDS, _RECORD_PORT = Gates(6500, 4400), Gates(1480, 2820)
@@ -60,6 +62,7 @@ def blocks(config: OramConfig) -> dict[str, Resources]:
             ram=stage_ram,
         ),
         "admission of touches": _block(labels * _ADMISSION, ram=labels * _SMALL),
+        "pages in flight": _page_buffer(config),
         "buckets in HBM": _block(_BUCKETS + config.position_ports * _BUCKET_PORT),
         "records in HBM": _block(
             _RECORDS + config.record_ports * _RECORD_PORT + _multiplies(config.record_bytes) * _RECORD_DSP,
@@ -83,6 +86,14 @@ def estimate(config: OramConfig) -> Resources:
 def _block(gates: Gates, *, ram: float = 0) -> Resources:
     """Round the block RAMs of a block."""
     return gates.with_rams(bram36=int(ram + 0.5))
+
+
+def _page_buffer(config: OramConfig) -> Resources:
+    """Count the memory of `PageBuffer`, and estimate the logic around it."""
+    bits, words = 8 * BEAT_BYTES, PageBuffer.depth(config)
+    if PageBuffer.ram_style(config) == "ultra":
+        return _PAGE_BUFFER.with_rams(uram=rams(bits, words, ULTRA_WORDS))
+    return _block(_PAGE_BUFFER, ram=_ram(bits, words))
 
 
 def _ram(bits: int, words: int) -> float:

@@ -20,6 +20,7 @@ COUNTED = {
         "bucket_write_port": (8, 240, 760, 0),
         "keys": (1, 4_886, 8_929, 0),
         "opener": (1, 3_034, 2_893, 0),
+        "page_buffer": (1, 644, 1_081, 15),
         "position": (1, 10_008, 10_197, 31),
         "queries": (1, 3_278, 2_811, 4),
         "records": (1, 5_406, 4_111, 12),
@@ -27,7 +28,7 @@ COUNTED = {
         "record_write_port": (8, 241, 760, 0),
         "sealer": (1, 3_617, 3_562, 0),
         "stage": (1, 45_027, 50_437, 4),
-        "touch": (1, 5_319, 6_839, 4),
+        "touch": (1, 5_438, 6_940, 4),
     },
     64: {
         "loomwork_oram": (1, 7_921, 14_883, 72),
@@ -41,6 +42,7 @@ COUNTED = {
         "bucket_write_port": (8, 240, 760, 0),
         "keys": (1, 4_905, 8_932, 0),
         "opener": (1, 3_045, 2_899, 0),
+        "page_buffer": (1, 649, 1_087, 0),
         "position": (1, 7_006, 5_989, 27),
         "queries": (1, 4_826, 3_161, 4),
         "records": (1, 6_101, 4_135, 41),
@@ -48,7 +50,7 @@ COUNTED = {
         "record_write_port": (8, 252, 760, 0),
         "sealer": (1, 3_630, 3_572, 0),
         "stage": (1, 40_001, 47_968, 30),
-        "touch": (1, 4_897, 6_754, 3),
+        "touch": (1, 5_090, 6_868, 3),
     },
 }
 #: Multipliers of all.
@@ -62,6 +64,7 @@ PARTS = {
     "position map": {"position": 1},
     "stage": {"stage": 1},
     "admission of touches": {"touch": 1},
+    "pages in flight": {"page_buffer": 1},
     "buckets in HBM": {"buckets": 1, "bucket_read_port": 8, "bucket_write_port": 8},
     "records in HBM": {"records": 1, "record_read_port": 8, "record_write_port": 8},
     "ports to the host": {"loomwork_oram": 1},

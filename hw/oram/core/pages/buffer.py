@@ -55,17 +55,32 @@ class PageBuffer(wiring.Component):
             }
         )
 
+    @classmethod
+    def depth(cls, config: OramConfig) -> int:
+        """Return the rows of its memory: a power of two for each page."""
+        return cls._stride(config) * config.scoreboard_pages
+
+    @classmethod
+    def ram_style(cls, config: OramConfig) -> RamStyle:
+        """Return the kind of its memory."""
+        depth = cls.depth(config)
+        if depth > _BLOCK_DEPTH:
+            return "ultra"
+        return "distributed" if depth <= SHALLOW_DEPTH else "block"
+
+    @staticmethod
+    def _stride(config: OramConfig) -> int:
+        return 1 << (config.page_beats - 1).bit_length()
+
     def elaborate(self, platform: Any) -> Module:
         """Beats are written as they come, and read ahead of the opened ones."""
         m = Module()
         config = self._config
         beats, pace = config.page_beats, config.page_beat_cycles
-        stride = 1 << (beats - 1).bit_length()
-        depth = stride * config.scoreboard_pages
-        style: RamStyle = "ultra"
-        if depth <= _BLOCK_DEPTH:
-            style = "distributed" if depth <= SHALLOW_DEPTH else "block"
-        m.submodules.pages = pages = uninitialised(width=BEAT_BITS, depth=depth, ram_style=style)
+        stride, depth = self._stride(config), self.depth(config)
+        m.submodules.pages = pages = uninitialised(
+            width=BEAT_BITS, depth=depth, ram_style=self.ram_style(config)
+        )
         write, read = pages.write_port(), pages.read_port()
 
         m.submodules.versions = versions = Fifo(VERSION_BITS, depth=NEAREST + 1)
