@@ -105,7 +105,9 @@ class CardRings:
 
     def ended(self) -> str:
         """See `Transport`."""
-        ended = self._call is not None and str(self._call.state()).endswith("COMPLETED")
+        if self._call is None:
+            return "no launch in this process"
+        ended = str(self._call.state()).endswith("COMPLETED")
         return "the kernel ended; its status says why" if ended else ""
 
     def stop(self) -> None:

@@ -2,8 +2,8 @@
 
     python3 -m hw.oram.client.carry kernel.xclbin --package kernel --rings FILE
 
-It reads keys and epoch from its input, one JSON object, begins the map, and carries records between the
-shared rings and those of the card. It needs no other secret, and never sees an operation.
+It reads keys and epoch from its input, one JSON object, and begins the map. Then it carries records between
+the shared rings and those of the card, without their keys.
 """
 
 import argparse

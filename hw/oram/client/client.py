@@ -72,6 +72,7 @@ class Client(MapMethods):
         Raises `MapFullError` when a key finds no room, `InputError` for a key that occurs twice.
         """
         self.session.begin()
+        self._wait(lambda: not self.session.state.is_busy(LOADING))
         for chunk in _chunks(items):
             operations = [self._operation(Code.LOAD, key, value) for key, value in chunk]
             call = self.session.request(LOADING, operations)

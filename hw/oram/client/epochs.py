@@ -41,8 +41,10 @@ class EpochFile:
             epoch = max(now, above + 1, *(number + 1 for number in taken))
             body = epoch.to_bytes(_BYTES, "little")
             if file is None:
-                file = FrameFile.create(self._path, [body])
-            else:
+                FrameFile.create(self._path, [body]).close()
+                return epoch
+            try:
                 file.append([body], sync=True)
-            file.close()
+            finally:
+                file.close()
             return epoch

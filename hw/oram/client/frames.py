@@ -1,7 +1,7 @@
 """A file of frames that only grows, and that a crash at any point leaves readable.
 
-A frame is a header and a body. The header has a mark, the length of the body, the bytes of the file that
-were on the disk before the frame was written, and a checksum of all three parts behind the mark.
+A frame is a header and a body. The header has a mark, the length of the body, and the bytes of the file that
+were on the disk before the frame was written. Its last field is a checksum of all other parts but the mark.
 """
 
 import os
@@ -39,10 +39,14 @@ class FrameFile:
         draft = path.with_name(path.name + ".new")
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         content = b"".join(_frame(body, 0) for body in bodies)
-        _write(descriptor, content)
-        os.fsync(descriptor)
-        os.replace(draft, path)
-        _sync_folder(path)
+        try:
+            _write(descriptor, content)
+            os.fsync(descriptor)
+            os.replace(draft, path)
+            _sync_folder(path)
+        except BaseException:
+            os.close(descriptor)
+            raise
         return cls(path, descriptor, len(content))
 
     @classmethod
@@ -81,8 +85,10 @@ class FrameFile:
             self._synced = self.size_bytes
 
     def close(self) -> None:
-        """Close the file."""
-        os.close(self._descriptor)
+        """Close the file, if it is open."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
 
 def _frame(body: bytes, synced: int) -> bytes:

@@ -76,11 +76,14 @@ class Journal:
         kept += [events.loaded()] * state.loaded
         kept += [events.remembered(origin, finished) for origin, finished in state.last.items()]
         kept += map(events.requested, state.calls)
+        self.retire()
+        return self._write(self._file.path, kept)
+
+    def retire(self) -> None:
+        """Write no more: another journal takes the place of this one."""
         self.check()
         self._broken = True
-        written = self._write(self._file.path, kept)
         self._file.close()
-        return written
 
     def close(self) -> None:
         """Close the file."""

@@ -1,7 +1,6 @@
 """A session with a map: sequence numbers, records, responses, epochs."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -13,11 +12,13 @@ from hw.oram.client.journal import Journal
 from hw.oram.client.lock import FileLock
 from hw.oram.client.operation import LOADING, Call, Finished, Operation
 from hw.oram.client.sealer import Sealer, number_of
-from hw.oram.client.state import Header, SessionState, mark_of
+from hw.oram.client.state import Header, SessionState, mark_of, secrets_of
 from hw.oram.client.transport import Transport
 from hw.oram.config import OramConfig
-from hw.oram.driver.keys import Secrets
+from hw.oram.core.layouts import Code
 
+#: Least bytes of a master key.
+MASTER_BYTES = 16
 #: Commands of an operation that may be rejected before the operation is.
 ATTEMPTS = 8
 #: Most operations of a call.
@@ -29,13 +30,15 @@ _BATCH = 256
 class Session:
     """The one owner of the numbers of a map, and all that the journal in its folder says.
 
+    ``master``: the client's key, secret and random, at least 16 bytes; all keys of a map follow from it.
     ``folder``: of the journal; a file system of this machine. ``epochs``: the file of epochs, shared by all
     maps under these keys. ``journal_bytes``: size from which an idle journal is written anew.
 
     Behaviour
     ---------
     A command leaves in this order: its number is on the disk, it is sealed, it is written into the ring. So
-    no number has two texts, whenever the process ends. A command without an answer is written again as it
+    no number has two texts, whenever the process ends. Each epoch has keys of its own, derived from
+    ``master``. A command without an answer is written again as it
     was. A response is noted before the next command takes its slot, so it is still there if the note is
     lost.
     """
@@ -45,14 +48,15 @@ class Session:
         folder: Path,
         config: OramConfig,
         *,
-        session_key: bytes,
-        seed: bytes,
+        master: bytes,
         transport: Transport,
         epochs: Path | None = None,
         journal_bytes: int = 1 << 26,
     ) -> None:
         self.config = config
-        self._secrets = Secrets(session_key=session_key, seed=seed, epoch=0)
+        if len(master) < MASTER_BYTES:
+            raise InputError("bytes of the master key", len(master), f"at least {MASTER_BYTES}")
+        self._master = master
         self._transport = transport
         self._epochs = EpochFile(epochs or folder / "epochs")
         self._path = folder / "journal"
@@ -103,24 +107,29 @@ class Session:
         )
 
     def begin(self) -> None:
-        """Begin a new epoch with an empty map. Unfinished calls wait for its load."""
-        above, carried = 0, list[Call]()
-        if self._journal is not None:
-            state = self._journal.state
-            above = state.header.epoch
-            carried = [call for call in state.calls if call.origin != LOADING]
-        secrets = replace(self._secrets, epoch=self._epochs.take(above=above))
+        """Begin a new epoch with an empty map, and ask for its confirmation by a NOP.
+
+        Unfinished calls wait for the map's load.
+        """
+        old, above, carried = self._journal, 0, list[Call]()
+        if old is not None:
+            old.check()
+            above = old.state.header.epoch
+            carried = [call for call in old.state.calls if call.origin != LOADING]
+        epoch = self._epochs.take(above=above)
+        secrets = secrets_of(self._master, epoch)
         header = Header(
-            epoch=secrets.epoch,
-            mark=mark_of(secrets),
+            epoch=epoch,
+            mark=mark_of(self._master, epoch),
             slots=self._transport.slots,
             value_bytes=self.config.value_bytes,
             key_bits=self.config.key_bits,
             attempts=ATTEMPTS,
         )
-        if self._journal is not None:
-            self._journal.close()
-        self._journal = Journal.create(self._path, header, carried)
+        nop = events.make_call(LOADING, 1, [Operation(Code.NOP, 0, bytes(self.config.value_bytes))])
+        if old is not None:
+            old.retire()
+        self._journal = Journal.create(self._path, header, [nop, *carried])
         self._sealer, self._written = Sealer(self.config, secrets), 0
         self._transport.initialize(secrets)
 
@@ -195,9 +204,8 @@ class Session:
             return
         self._journal = journal
         header = journal.state.header
-        secrets = replace(self._secrets, epoch=header.epoch)
-        if header.mark != mark_of(secrets):
-            raise JournalError(f"{self._path} is of other keys")
+        if header.mark != mark_of(self._master, header.epoch):
+            raise JournalError(f"{self._path} is of another master key")
         for name, now, then in (
             ("slots of a ring", self._transport.slots, header.slots),
             ("value_bytes", self.config.value_bytes, header.value_bytes),
@@ -205,6 +213,7 @@ class Session:
         ):
             if now != then:
                 raise InputError(name, now, f"{then}, as in {self._path}")
+        secrets = secrets_of(self._master, header.epoch)
         self._sealer, self._written = Sealer(self.config, secrets), journal.state.answered
 
     def _receive(self) -> bool:
@@ -226,9 +235,13 @@ class Session:
             found = True
 
     def _send(self) -> bool:
-        """Assign numbers while the ring has room, half of it at least or all that wait; write commands."""
+        """Assign numbers while the ring has room, half of it at least or all that wait; write commands.
+
+        Until the first response has confirmed the keys, the NOP alone is sent.
+        """
         journal = self._used()
-        state, slots = journal.state, self._transport.slots
+        state = journal.state
+        slots = self._transport.slots if state.answered else 1
         count = min(len(state.unsent), slots - (state.next - state.answered))
         if count and (count == len(state.unsent) or count >= slots // 2):
             self._refuse_an_old_journal(state.next, count)
@@ -238,15 +251,16 @@ class Session:
             return False
         assert self._sealer is not None
         waiting = islice(state.sent, first - state.answered, None)
-        operations = [call.operations[index] for call, index in waiting]
+        operations = [call.operations[place] for call, place in waiting]
         for record in self._sealer.seal(first, operations):
             self._transport.write(self._written, record)
             self._written += 1
         return True
 
     def _refuse_an_old_journal(self, first: int, count: int) -> None:
-        """Raise `JournalError` if the engine has answered a number that was never sent: the journal is an
-        old copy, and its next command would be a second text under a number.
+        """Raise `JournalError` if the engine has answered a number that was never sent.
+
+        The journal is then an old copy, and its next command would be a second text under a number.
         """
         assert self._sealer is not None
         for number in range(first, first + count):

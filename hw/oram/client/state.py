@@ -8,13 +8,25 @@ from typing import NamedTuple
 
 from hw.oram.client.operation import LOADING, Call, Finished, Outcome
 from hw.oram.core.layouts import Status
-from hw.oram.driver.keys import Secrets
+from hw.oram.driver.keys import KEY_BYTES, Secrets
 
 
-def mark_of(secrets: Secrets) -> bytes:
-    """Return 8 bytes that tell whether keys and epoch are those of a journal."""
-    text = b"loomwork journal" + secrets.epoch.to_bytes(8, "little")
-    return hmac.digest(secrets.session_key + secrets.seed, text, "sha256")[:8]
+def secrets_of(master: bytes, epoch: int) -> Secrets:
+    """Return the keys of an epoch. They are as good as random, and no other epoch has them.
+
+    ``master``: the client's own key, which never reaches the card.
+    """
+    session_key, seed = (_keyed(master, name, epoch)[:KEY_BYTES] for name in (b"session key", b"seed"))
+    return Secrets(session_key=session_key, seed=seed, epoch=epoch)
+
+
+def mark_of(master: bytes, epoch: int) -> bytes:
+    """Return 8 bytes that tell whether a master key and an epoch are those of a journal."""
+    return _keyed(master, b"journal", epoch)[:8]
+
+
+def _keyed(master: bytes, name: bytes, epoch: int) -> bytes:
+    return hmac.digest(master, b"loomwork " + name + epoch.to_bytes(8, "little"), "sha256")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +34,7 @@ class Header:
     """The beginning of a journal: constants of the session."""
 
     epoch: int
-    mark: bytes  #: `mark_of` its keys.
+    mark: bytes  #: `mark_of` its key.
     slots: int  #: Of the rings.
     value_bytes: int
     key_bits: int
@@ -35,7 +47,7 @@ class Sent(NamedTuple):
     """An operation of a call."""
 
     call: Call
-    index: int
+    place: int
 
 
 class SessionState:
@@ -83,13 +95,13 @@ class SessionState:
         for outcome in outcomes:
             operation = self.sent.popleft()
             self.answered += 1
-            call, index = operation
+            call, place = operation
             if outcome.status == Status.REJECTED:
-                call.rejections[index] = call.rejections.get(index, 0) + 1
-                if call.rejections[index] < self.header.attempts:
+                call.rejections[place] = call.rejections.get(place, 0) + 1
+                if call.rejections[place] < self.header.attempts:
                     self.unsent.appendleft(operation)
                     continue
-            call.outcomes[index] = outcome
+            call.outcomes[place] = outcome
             call.missing -= 1
             if call.missing == 0:
                 self._finish(call)
@@ -117,7 +129,7 @@ class SessionState:
         return max(numbers, default=self.last[origin].number if origin in self.last else 0)
 
     def _queue(self, call: Call) -> None:
-        self.unsent.extend(Sent(call, index) for index in range(len(call.operations)))
+        self.unsent.extend(Sent(call, place) for place in range(len(call.operations)))
 
     def _finish(self, call: Call) -> None:
         self.calls.remove(call)

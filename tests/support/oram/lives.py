@@ -20,13 +20,13 @@ import numpy as np
 from hw.oram.client.client import Client
 from hw.oram.client.session import Session
 from hw.oram.client.shared import SharedRings
+from hw.oram.client.state import secrets_of
 from hw.oram.config import OramConfig
-from hw.oram.driver.keys import Secrets
 from tests.support.oram.golden_card import GoldenEngine
 
 CONFIG = OramConfig(log_n=8, value_bytes=8)
 SLOTS = 4
-KEYS = {"session_key": bytes(range(16)), "seed": bytes(range(16, 32))}
+MASTER = bytes(range(16))
 ITEMS = {key: key.to_bytes(8, "little") for key in range(6)}
 KEY_COUNT = 30
 #: Steps within a life, at most, and seconds of one that is killed at a time.
@@ -54,7 +54,7 @@ def host(folder):
                 CONFIG,
                 rings.commands,
                 rings.responses,
-                Secrets(**KEYS, epoch=int(path.read_text())),
+                secrets_of(MASTER, int(path.read_text())),
                 changes=lambda number: draw.randrange(CHANGED) == 0,
             )
             path.unlink()
@@ -141,7 +141,7 @@ def live(folder, steps, calls):
 
     steps.hook()
     rings = SteppedRings(folder, steps, lambda line: note("sent", line))
-    session = Session(folder / "session", CONFIG, transport=rings, **KEYS)
+    session = Session(folder / "session", CONFIG, transport=rings, master=MASTER)
     rings.epoch = lambda: session.state.header.epoch
     client = Client(session, timeout_s=20)
     if session.loaded:

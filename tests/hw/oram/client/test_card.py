@@ -21,19 +21,19 @@ from tests.support.processes import ROOT
 
 CONFIG = OramConfig(log_n=8, value_bytes=16, position_ports=4, record_ports=4)
 FAKES = Path(__file__).parents[1] / "fakes"
-KEYS = {"session_key": bytes(range(240, 256)), "seed": bytes(range(16))}
+KEYS = {"master": bytes(range(32))}
 A, B = b"a" * 16, b"b" * 16
 
 
 @pytest.fixture
 def log(tmp_path, monkeypatch):
-    """Let XRT be the stand-in, whose kernel ends after 4 answers; return its file of calls."""
+    """Let XRT be the stand-in, whose kernel ends after 5 answers; return its file of calls."""
     monkeypatch.syspath_prepend(str(FAKES))
     monkeypatch.delitem(sys.modules, "pyxrt", raising=False)
     environ = {
         "FAKE_CONFIG": json.dumps(config_dict(CONFIG)),
         "FAKE_LOG": str(tmp_path / "log"),
-        "FAKE_ANSWERS": "4",
+        "FAKE_ANSWERS": "5",
         "PYTHONPATH": f"{FAKES}:{ROOT}",
     }
     for name, value in environ.items():
@@ -49,13 +49,14 @@ def calls(log, name):
 
 def test_a_card_in_the_clients_process(log, tmp_path):
     rings = CardRings(CONFIG, tmp_path / "k.xclbin", slots=4)
-    assert rings.ended() == ""
+    assert rings.ended() == "no launch in this process"
     with Client(Session(tmp_path / "map", CONFIG, transport=rings, **KEYS)) as client:
         client.load([(1, A), (2, A)])
+        assert rings.ended() == ""
         assert client.put(1, B) == A
         assert client.get(1) == B
         rings.stop()
-        assert rings.commands[0].tobytes() == stop_record(CONFIG, 4).tobytes()
+        assert rings.commands[1].tobytes() == stop_record(CONFIG, 5).tobytes()
         with pytest.raises(LostMapError, match="the map is lost: the kernel ended"):
             client.get(1)
         with pytest.raises(LostMapError, match="the card had a map: reset it"):

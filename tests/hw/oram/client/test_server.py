@@ -19,7 +19,7 @@ from hw.oram.config import OramConfig
 from tests.support.oram.golden_card import GoldenCard
 
 CONFIG = OramConfig(log_n=8, value_bytes=8)
-KEYS = {"session_key": bytes(16), "seed": bytes(range(16))}
+KEYS = {"master": bytes(range(32))}
 A, B, C = b"a" * 8, b"b" * 8, b"c" * 8
 
 
