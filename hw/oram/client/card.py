@@ -74,6 +74,7 @@ class CardRings:
             "operation_count": 0,
             "ring_slots": self.slots,
             "poll_cycles": _POLL_CYCLES,
+            "finish": 1,
             **secrets.scalars,
         }
         sizes = {each.argument: each.size_bytes for each in launch_buffers(self._config, self.commands)}
@@ -111,8 +112,11 @@ class CardRings:
         return "the kernel ended; its status says why" if ended else ""
 
     def stop(self) -> None:
-        """End the launch behind the last command, and wait for its end. No command may be unanswered."""
-        if self._call is not None:
+        """End the map behind the last command: its buffers on the card are erased.
+
+        A slot must be free: fewer commands than slots are without an answer.
+        """
+        if not self.ended():
             write_record(
                 self.commands[self._next % self.slots], stop_record(self._config, self._next).tobytes()
             )

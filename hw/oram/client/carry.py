@@ -3,11 +3,12 @@
     python3 -m hw.oram.client.carry kernel.xclbin --package kernel --rings FILE
 
 It reads keys and epoch from its input, one JSON object, and begins the map. Then it carries records between
-the shared rings and those of the card, without their keys.
+the shared rings and those of the card, without their keys. SIGTERM ends the map, and erases its buffers.
 """
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -76,10 +77,9 @@ def main() -> None:
     meta = json.loads((options.package / "meta.json").read_text())
     config = OramConfig(**meta["config"])
     shared = SharedRings(options.rings, config, slots=options.slots)
+    card = CardRings(config, options.image, kernel=meta["kernel"], device=options.device, slots=options.slots)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
-        card = CardRings(
-            config, options.image, kernel=meta["kernel"], device=options.device, slots=options.slots
-        )
         given = json.load(sys.stdin)
         keys = {name: bytes.fromhex(given[name]) for name in ("session_key", "seed")}
         card.initialize(Secrets(**keys, epoch=given["epoch"]))
@@ -88,6 +88,7 @@ def main() -> None:
         shared.end(str(error))
         sys.exit(str(error))
     finally:
+        card.stop()
         if not shared.ended():
             shared.end("the host's process ended")
 

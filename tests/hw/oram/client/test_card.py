@@ -47,6 +47,16 @@ def calls(log, name):
     return [event[1:] for event in events if event[0] == name]
 
 
+def test_a_stop_record_follows_the_last_command(log, tmp_path):
+    rings = CardRings(CONFIG, tmp_path / "k.xclbin", slots=4)
+    with Client(Session(tmp_path / "map", CONFIG, transport=rings, **KEYS)) as client:
+        client.load([(1, A), (2, A), (3, A)])
+    rings.stop()
+    assert rings.commands[0].tobytes() == stop_record(CONFIG, 4).tobytes()
+    rings.stop()  # the launch has ended
+    assert rings.ended()
+
+
 def test_a_card_in_the_clients_process(log, tmp_path):
     rings = CardRings(CONFIG, tmp_path / "k.xclbin", slots=4)
     assert rings.ended() == "no launch in this process"
@@ -55,19 +65,13 @@ def test_a_card_in_the_clients_process(log, tmp_path):
         assert rings.ended() == ""
         assert client.put(1, B) == A
         assert client.get(1) == B
-        rings.stop()
-        assert rings.commands[1].tobytes() == stop_record(CONFIG, 5).tobytes()
         with pytest.raises(LostMapError, match="the map is lost: the kernel ended"):
             client.get(1)
         with pytest.raises(LostMapError, match="the card had a map: reset it"):
             client.load([])
     ((call,),) = calls(log, "call")
-    assert {name: call[name] for name in ("initialize", "operation_count", "ring_slots", "lock")} == {
-        "initialize": 1,
-        "operation_count": 0,
-        "ring_slots": 4,
-        "lock": 1,
-    }
+    expected = {"initialize": 1, "operation_count": 0, "ring_slots": 4, "finish": 1, "lock": 1}
+    assert expected.items() <= call.items()
     position, records = hbm_structures(CONFIG)
     (pages,) = host_structures(CONFIG)
     ring = 4 * CONFIG.command_bytes
@@ -78,7 +82,9 @@ def test_a_card_in_the_clients_process(log, tmp_path):
     ]
 
 
-def test_a_card_in_the_hosts_process_outlives_its_client(log, tmp_path):
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_card_in_the_hosts_process_outlives_its_client(stopped, log, tmp_path, monkeypatch):
+    monkeypatch.setenv("FAKE_ANSWERS", "6" if stopped else "5")  # the stand-in counts a stop record
     (tmp_path / "meta.json").write_text(json.dumps({"kernel": "k", "config": config_dict(CONFIG)}))
     module = [sys.executable, "-m", "hw.oram.client.carry", "k.xclbin", "--slots", "4"]
     host = HostProcess([*module, "--package", str(tmp_path), "--rings", str(tmp_path / "rings")])
@@ -89,7 +95,10 @@ def test_a_card_in_the_hosts_process_outlives_its_client(log, tmp_path):
                 client.load([(1, A)])
             assert client.put(1, bytes([life] * 16)) == (bytes([life - 1] * 16) if life else A)
     client = Client(Session(tmp_path / "map", CONFIG, transport=rings, **KEYS), timeout_s=20)
-    with client, pytest.raises(LostMapError, match="the kernel ended"):
+    if stopped:
+        host.process.terminate()
+    reason = "the host's process ended" if stopped else "the kernel ended"
+    with client, pytest.raises(LostMapError, match=reason):
         client.get(1)
     assert host.process.wait() == 0
 
