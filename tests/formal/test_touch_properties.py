@@ -180,7 +180,13 @@ class IssueSpec(Elaboratable):
 
     def _bus(self, gate):
         page, touch = gate.page, gate.touch
-        return Cat(page.valid, touch.valid, Mux(page.valid, page.payload, 0))
+        fields = touch.payload.forward, touch.payload.near  # they decide later times
+        return Cat(
+            page.valid,
+            touch.valid,
+            Mux(page.valid, Cat(page.payload, touch.payload.place), 0),
+            Mux(touch.valid, Cat(fields), 0),
+        )
 
 
 class AdmitSpec(Elaboratable):
@@ -300,6 +306,7 @@ LEAKS = {
         "issued & slot.page_valid),\n            self.page",
         "issued & slot.keep),\n            self.page",
     ),
+    "compares another record": (Issue, "Mux(slot.page_valid, scoreboard.near, 0)", "scoreboard.near"),
     "what is kept delays the next": (Issue, "self.LOOKUP - 1),", "self.LOOKUP - 1 + slot.keep),"),
     "waits for the keystream": (Admit, "self.late.eq(1)", "self.late.eq(0)"),
     "waits for the record": (

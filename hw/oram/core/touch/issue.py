@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from amaranth.hdl import Array, Module, Signal
+from amaranth.hdl import Array, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -152,7 +152,7 @@ class Issue(wiring.Component):
             self.touch.payload.eq(slot),
             self.touch.payload.forward.eq(scoreboard.found & slot.page_valid),
             self.touch.payload.place.eq(scoreboard.place),
-            self.touch.payload.near.eq(scoreboard.near),
+            self.touch.payload.near.eq(Mux(slot.page_valid, scoreboard.near, 0)),
             records.i.valid.eq(issued & slot.record_valid),
             records.i.payload.index.eq(slot.record),
             heads.i.valid.eq(issued & slot.last & slot.keep),
