@@ -2,6 +2,7 @@
 
 import os
 import pickle
+from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -56,7 +57,8 @@ def kernel_design(
 
     entry, _ = BuildCache("designs").get(key, generate_into)
     design: Design = pickle.loads((entry / _DESIGN).read_bytes())
-    return design
+    # Another checkout with the same text may have generated it, and be gone.
+    return replace(design, templates=engine.templates)
 
 
 def simulated_design(

@@ -3,10 +3,11 @@
 import pytest
 
 import sim.build.design as under_test
+from examples.vadd.engine import VaddConfig, VaddEngine
 from hw.board import load_board
 from hw.errors import InputError
 from hw.registry import find_engine
-from sim.build.design import MULTIPLIERS_VARIABLE, simulated_design
+from sim.build.design import MULTIPLIERS_VARIABLE, kernel_design, simulated_design
 
 
 @pytest.fixture
@@ -38,3 +39,14 @@ def test_another_choice_is_refused(asked, monkeypatch):
     monkeypatch.setenv(MULTIPLIERS_VARIABLE, "gates")
     with pytest.raises(InputError, match="models or cells"):
         simulate("attention")
+
+
+def test_templates_are_those_of_this_checkout_whoever_generated_the_text(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOOMWORK_CACHE", str(tmp_path))
+    engine, board = VaddEngine(), load_board("u55c")
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    monkeypatch.setattr(VaddEngine, "templates", elsewhere)
+    assert kernel_design(engine, VaddConfig(), board).templates == elsewhere
+    monkeypatch.setattr(VaddEngine, "templates", here)
+    monkeypatch.setattr("hw.verilog.generate", None)  # found in the cache
+    assert kernel_design(engine, VaddConfig(), board).templates == here
