@@ -159,18 +159,19 @@ class MapServer:
 
     def _step(self) -> bool:
         """Let the session go on; a lost map is loaded again, and unfinished calls are executed on it."""
-        if not self._session.loaded:
-            return False
         try:
-            return self._session.step()
+            if self._session.loaded:
+                return self._session.step()
+            if self._source is None:
+                return False
         except LostMapError as error:
             if self._source is None:
                 self._fail(error)
                 return False
-            Client(self._session, timeout_s=self._timeout_s).load(self._source())
-            for connection in self._connections:
-                connection.call = None  # found again in the new journal
-            return True
+        Client(self._session, timeout_s=self._timeout_s).load(self._source())
+        for connection in self._connections:
+            connection.call = None  # found again in the new journal
+        return True
 
     def _answer(self, connection: _Connection, outcomes: Iterable[Outcome | None]) -> None:
         self._send(connection, b"O" + pack_outcomes(outcome for outcome in outcomes if outcome is not None))

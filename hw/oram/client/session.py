@@ -109,7 +109,7 @@ class Session:
     def begin(self) -> None:
         """Begin a new epoch with an empty map, and ask for its confirmation by a NOP.
 
-        Unfinished calls wait for the map's load.
+        No call is accepted until the NOP is answered. Unfinished calls wait for the map's load.
         """
         old, above, carried = self._journal, 0, list[Call]()
         if old is not None:
@@ -235,13 +235,9 @@ class Session:
             found = True
 
     def _send(self) -> bool:
-        """Assign numbers while the ring has room, half of it at least or all that wait; write commands.
-
-        Until the first response has confirmed the keys, the NOP alone is sent.
-        """
+        """Assign numbers while the ring has room, half of it at least or all that wait; write commands."""
         journal = self._used()
-        state = journal.state
-        slots = self._transport.slots if state.answered else 1
+        state, slots = journal.state, self._transport.slots
         count = min(len(state.unsent), slots - (state.next - state.answered))
         if count and (count == len(state.unsent) or count >= slots // 2):
             self._refuse_an_old_journal(state.next, count)

@@ -2,6 +2,8 @@
 
 import os
 import random
+import time
+from functools import partial
 
 import pytest
 
@@ -14,6 +16,7 @@ from hw.oram.client.errors import (
     NoAnswerError,
     RejectedError,
 )
+from hw.oram.client.operation import LOADING, Call, Finished, Operation
 from hw.oram.client.session import ATTEMPTS, Session
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code
@@ -128,9 +131,11 @@ def test_a_map_that_is_full(opened):
         client.get(1)
 
 
-def test_a_lost_map_is_loaded_again(opened):
-    """Unfinished calls are executed whole on the new map; finished ones can be repeated there."""
+@pytest.mark.parametrize("journal_bytes", [1, 1 << 20])
+def test_a_lost_map_is_loaded_again(journal_bytes, opened):
+    """Unfinished calls are executed whole on the new map, also if the journal is written anew."""
     card = GoldenCard(CONFIG, slots=2)
+    opened = partial(opened, journal_bytes=journal_bytes)
     client = opened(card)
     client.load([(1, A), (2, A)])
     client.put(2, B, number=1)
@@ -145,6 +150,8 @@ def test_a_lost_map_is_loaded_again(opened):
         client = opened(card)
     card.silent = False
     client.load([(1, A), (2, A)])
+    assert client.unfinished == ()
+    assert LOADING not in client.session.state.last
     assert client.get_many([1, 2, 3, 4]) == [B, A, B, B]
     assert len(card.epochs) == 2
     card.check_nonces()
@@ -292,6 +299,57 @@ def test_a_journal_of_another_map_is_refused(change, message, opened):
     card.slots = change.pop("slots", card.slots)
     with pytest.raises((JournalError, InputError), match=message):
         opened(card, **change)
+
+
+def test_a_response_that_arrives_before_the_end_counts(opened):
+    card = GoldenCard(CONFIG)
+    client = opened(card)
+    client.load([(1, A)])
+    card.silent = True
+
+    def end():
+        """Answer at the moment of the look, and stop."""
+        card.silent = False
+        card.read(0)
+        return "status BUS"
+
+    card.ended = lambda: end() if client.session.state.sent else ""
+    assert client.put(1, B) == A
+
+
+def test_clients_of_one_session_may_repeat_calls_of_an_older_journal(opened):
+    client = opened(GoldenCard(CONFIG), journal_bytes=1)
+    client.load([(1, A)])
+    session, put = client.session, [Operation(Code.PUT, 1, B)]
+    assert isinstance(session.request(7, put, number=1), Call)
+    client.finish()
+    for _ in range(3):
+        client.get(1)
+    found = session.request(7, put, number=1)
+    assert isinstance(found, Finished)
+    assert [value for _, value in found.outcomes] == [A]
+
+
+def test_epochs_rise_above_the_journals_too(opened, tmp_path, monkeypatch):
+    card = GoldenCard(CONFIG)
+    client = opened(card)
+    client.load([])
+    (tmp_path / "map" / "epochs").unlink()
+    monkeypatch.setattr(time, "time_ns", lambda: 1_790_000_000 * 10**9 - 10**18 // 100)
+    client.load([])
+    assert card.epochs[1] > card.epochs[0]
+
+
+def test_maps_under_one_key_share_epochs(tmp_path):
+    cards = [GoldenCard(CONFIG) for _ in range(2)]
+    for name, card in zip("ab", cards, strict=True):
+        session = Session(tmp_path / name, CONFIG, transport=card, epochs=tmp_path / "epochs", **KEYS)
+        with Client(session) as client:
+            client.load([(1, A)])
+            client.load([(1, A)])
+    epochs = cards[0].epochs + cards[1].epochs
+    assert epochs == sorted(set(epochs))
+    assert not (tmp_path / "a" / "epochs").exists()
 
 
 def test_a_map_that_does_not_begin_keeps_unfinished_calls(opened, monkeypatch):

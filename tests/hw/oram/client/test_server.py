@@ -33,7 +33,7 @@ class Running:
 
     def start(self):
         self.session = Session(self.folder / "map", CONFIG, transport=self.card, journal_bytes=5000, **KEYS)
-        if not self.session.loaded:
+        if not self.session.loaded and "source" not in self.options:
             Client(self.session).load([(1, A)])
         self.ends = threading.Event()
         server = MapServer(self.session, self.path, **self.options)
@@ -89,6 +89,7 @@ def test_clients_share_a_map_and_survive_restarts_of_its_server(serve):
         thread.join()
     assert failures == []
     assert running.card.engine.rejected > 0
+    assert running.session._journal.size_bytes < 10_000  # written anew at 5,000
 
 
 def test_a_client_repeats_its_call_after_its_own_end(serve):
@@ -118,6 +119,14 @@ def test_a_client_repeats_its_call_after_its_own_end(serve):
     assert 7 in running.session.state.last
 
 
+def test_a_second_connection_of_an_origin_ends_the_first(serve):
+    running = serve(GoldenCard(CONFIG))
+    with RemoteClient(running.path, origin=9) as first, RemoteClient(running.path, origin=9) as second:
+        assert second.get(1) == A
+        first._socket.settimeout(20)
+        assert first._socket.recv(1) == b""
+
+
 def test_errors_reach_the_client(serve):
     running = serve(GoldenCard(CONFIG, slots=64))
     with RemoteClient(running.path) as client:
@@ -143,8 +152,10 @@ def test_no_answer_is_an_error_and_the_call_goes_on(serve):
 
 def test_a_lost_map_is_loaded_from_its_source(serve):
     running = serve(GoldenCard(CONFIG, slots=2), source=lambda: [(1, C), (2, C)])
+    while not running.session.loaded:  # by its server
+        time.sleep(0.001)
     with RemoteClient(running.path, origin=3) as client:
-        assert client.get(1) == A
+        assert client.get(1) == C
         running.card.reason = "status PAGE"
         assert client.put_many({1: B, 2: B, 3: B}) == [C, C, None]
         assert client.get_many([1, 2, 3]) == [B, B, B]
