@@ -13,6 +13,7 @@ import random
 import signal
 import sys
 import time
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -129,8 +130,8 @@ class SteppedRings(SharedRings):
         return record
 
 
-def live(folder, steps, calls):
-    """Be the client until all calls are done."""
+def live(folder, steps, *, last):
+    """Be the client for ever, or in its last life until the interrupted call is done."""
     plain = os.write
     logs = {
         name: os.open(folder / name, os.O_CREAT | os.O_APPEND | os.O_RDWR) for name in ("sent", "results")
@@ -149,32 +150,31 @@ def live(folder, steps, calls):
     else:
         client.load(ITEMS.items())
     done = (folder / "results").read_bytes().count(b"\n")
-    for number in range(done + 1, calls + 1):
+    for number in [done + 1] if last else count(done + 1):
         kind, items = call_of(number)
         method = getattr(client, f"{kind}_many")
         found = method(items if kind == "put" else [*items], number=number)
         steps.take()
         note("results", [value and value.hex() for value in found])
         steps.take()
-    found = client.get_many(range(KEY_COUNT), number=calls + 1)
+    found = client.get_many(range(KEY_COUNT), number=done + 2)
     note("results", [value and value.hex() for value in found])
 
 
 def main(folder, lives, seed):
     draw = random.Random(seed)
     children = [fork(host, folder)]
-    calls = 4 * lives
     try:
         for life in range(lives):
             timed = life % 3 == 0
-            child = fork(live, folder, Steps(0 if timed else draw.randint(1, STEPS)), calls)
+            child = fork(live, folder, Steps(0 if timed else draw.randint(1, STEPS)), last=False)
             children.append(child)
             if timed:
                 time.sleep(draw.uniform(0, SECONDS))
                 os.kill(child, signal.SIGKILL)
             _, status = os.waitpid(children.pop(), 0)
             assert os.WIFSIGNALED(status), status
-        children.append(fork(live, folder, Steps(0), calls))
+        children.append(fork(live, folder, Steps(0), last=True))
         _, status = os.waitpid(children.pop(), 0)
         assert status == 0
     finally:
@@ -183,12 +183,12 @@ def main(folder, lives, seed):
             os.waitpid(child, 0)
 
 
-def fork(function, *arguments):
+def fork(function, *arguments, **options):
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            function(*arguments)
+            function(*arguments, **options)
             code = 0
         finally:
             if code:
