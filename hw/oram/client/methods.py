@@ -55,8 +55,11 @@ class MapMethods(ABC):
         return self._run([self._operation(Code.PUT, key, value) for key, value in items.items()], number)
 
     def delete_many(self, keys: Iterable[int], *, number: int | None = None) -> list[bytes | None]:
-        """Remove keys, each once, and return their values, or None."""
-        return self._run([self._operation(Code.DELETE, key) for key in dict.fromkeys(keys)], number)
+        """Remove keys, and return their values, or None. Of equal keys one has the value.
+
+        Equal keys take a command each: the host counts commands.
+        """
+        return self._run([self._operation(Code.DELETE, key) for key in keys], number)
 
     def _operation(self, code: Code, key: int, value: bytes | None = None) -> Operation:
         if not 0 <= key < 1 << self.key_bits:

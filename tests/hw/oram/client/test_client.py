@@ -60,7 +60,8 @@ def test_answers_are_those_of_a_dict(changed, opened):
                 assert client.put_many(items) == [known.get(key) for key in items]
                 known |= items
             case "delete":
-                assert client.delete_many(keys) == [known.pop(key, None) for key in dict.fromkeys(keys)]
+                keys = [*dict.fromkeys(keys)]
+                assert client.delete_many(keys) == [known.pop(key, None) for key in keys]
     assert client.put(2**64 - 1, A) is None
     assert client.get(2**64 - 1) == A
     assert client.delete(2**64 - 1) == A
@@ -68,6 +69,17 @@ def test_answers_are_those_of_a_dict(changed, opened):
     assert (card.engine.rejected > 0) == (changed > 0)
     card.check_nonces()
     assert {code for code, *_ in client.unfinished} == set()
+
+
+def test_the_host_counts_operations_and_no_keys(opened):
+    card = GoldenCard(CONFIG)
+    client = opened(card)
+    client.load([(1, A)])
+    for call in (client.get_many, client.delete_many):
+        for keys in ([1, 1, 1], [1, 2, 3]):
+            count = card.engine.number
+            call(keys)
+            assert card.engine.number == count + 3
 
 
 def test_a_call_is_repeated_with_its_number(opened):
