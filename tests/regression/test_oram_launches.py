@@ -36,6 +36,7 @@ def job():
             "values": rng.integers(256, size=(count, SMALL.value_bytes), dtype=np.uint8),
             "rejected": rng.random(count) < 0.05,
             "state": np.array(True),
+            "seed": np.array(9),  # an epoch with bits in both words
         },
         SMALL,
     )
