@@ -6,6 +6,7 @@ from typing import Literal
 
 from hw.errors import InputError, check_field_types, check_one_of, check_power_of_two, check_range
 from hw.oram.sizing.lists import LIFE_FAILURE, ListShape, overflow_failure
+from hw.oram.sizing.queues import PositionSizes, position_sizes
 
 #: Bytes of a beat of the host ports: PCIe's slave bridge has 512 bits.
 BEAT_BYTES = 64
@@ -25,10 +26,9 @@ PERMUTATION_ROUNDS = 4
 #: Minimum cycles of an operation in the position map, and of a touch in the stage.
 _POSITION_CYCLES = 4
 _ITEM_CYCLES = 4
-#: `_WRITE_EXTRA`: maximum cycles from a stage's decision to its last write on the bus, beats of page, record
-#: and value not counted. `_POSITION_EXTRA`: cycles of a bucket's read outside of HBM.
+#: Maximum cycles from a stage's decision to its last write on the bus, beats of page, record and value not
+#: counted.
 _WRITE_EXTRA = 50
-_POSITION_EXTRA = 32
 #: Maximum cycles from a command's acceptance to its issue outside of HBM, and maximum intervals of its waits.
 #: `hw.oram.movers.timing.PathTiming` computes the exact latency.
 _ACCEPT_EXTRA = 128
@@ -76,8 +76,9 @@ class OramConfig:
     overflow_entries: int = 128  #: Items on chip whose list is full: a power of two from 4 to 256.
     #: Minimum cycles between operations, or 0 for the least that the engine supports.
     interval_cycles: int = 0
-    #: Cycles for an operation's reads of the position map in HBM: 16 to 4,096.
-    position_cycles: int = 288
+    #: Cycles for an operation's reads of the position map in HBM: 16 to 4,096. 0 selects the cycles that
+    #: suffice for every sequence of keys (`hw.oram.sizing.queues`).
+    position_cycles: int = 0
     #: Cycles for an operation's reads of records in HBM, from its issue: 16 to 4,096. 0 selects the cycles
     #: that calibrated HBM needs for records of this size.
     touch_cycles: int = 0
@@ -103,9 +104,8 @@ class OramConfig:
         for name in ("inflight", "overflow_entries"):
             check_power_of_two(name, getattr(self, name), 4, 256)
         for name in ("position_cycles", "touch_cycles", "settle_cycles"):
-            automatic = name != "position_cycles"
-            if not (16 <= getattr(self, name) <= 4096 or (automatic and getattr(self, name) == 0)):
-                raise InputError(name, getattr(self, name), "0, or " * automatic + "from 16 to 4096")
+            if getattr(self, name):
+                check_range(name, getattr(self, name), 16, 4096)
         if 2 * self.bucket_bits > self.key_bits:
             most = self.key_bits // 2 + self.log_n - self.bucket_bits
             raise InputError("log_n", self.log_n, f"up to {most} for keys of {self.key_bits} bits")
@@ -115,6 +115,9 @@ class OramConfig:
         if self.interval_cycles and not self.least_interval_cycles <= self.interval_cycles <= 4096:
             legal = f"0, or from {self.least_interval_cycles} to 4096"
             raise InputError("interval_cycles", self.interval_cycles, legal)
+        if not self.position.write_back:
+            legal = f"more for so many keys, or interval_cycles larger than {self.interval}"
+            raise InputError("position_ports", self.position_ports, legal)
 
     @property
     def keys(self) -> int:
@@ -307,6 +310,17 @@ class OramConfig:
         """Cycles between operations at least."""
         return self.interval_cycles or self.least_interval_cycles
 
+    @cached_property
+    def position(self) -> PositionSizes:
+        """Deadlines of the position map in HBM, and the sizes of its log and queues."""
+        return position_sizes(
+            ports=self.position_ports // 2,
+            buckets=self.buckets,
+            interval=self.interval,
+            read_cycles=self.position_cycles,
+            write_cycles=self.settle_cycles,
+        )
+
     @property
     def touch_deadline(self) -> int:
         """Cycles for a touch's reads of its record in HBM, from its issue.
@@ -317,7 +331,7 @@ class OramConfig:
 
     @property
     def settle_deadline(self) -> int:
-        """Cycles for an operation's writes to HBM."""
+        """Cycles for an operation's writes of records to HBM."""
         return self.settle_cycles or max(192, 64 + 10 * self.record_beats)
 
     @property
@@ -330,7 +344,7 @@ class OramConfig:
         """Maximum number of operations between the acceptance of their command and the issue of their
         first touch.
         """
-        return -(-(self.position_cycles + _ACCEPT_EXTRA) // self.interval) + _ACCEPT_TURNS
+        return -(-(self.position.read_cycles + _ACCEPT_EXTRA) // self.interval) + _ACCEPT_TURNS
 
     @property
     def command_records(self) -> int:
@@ -358,21 +372,11 @@ class OramConfig:
         return 2 * self.inflight * self.label_count
 
     @property
-    def position_inflight(self) -> int:
-        """Maximum number of operations between the request of their buckets and their lookup."""
-        return -(-(self.position_cycles + _POSITION_EXTRA) // self.interval)
-
-    @property
     def unsettled(self) -> int:
         """Maximum number of operations whose writes to HBM are in flight."""
         passing = 2 * self.page_cycles + self.record_beats
         values = 2 * -(-self.value_bytes // RECORD_HEADER_BYTES)
         return -(-(self.settle_deadline + _WRITE_EXTRA + passing + values) // self.interval)
-
-    @property
-    def position_window(self) -> int:
-        """Operations whose writes a bucket's read may miss."""
-        return self.position_inflight + self.unsettled
 
     @property
     def window(self) -> int:

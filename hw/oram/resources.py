@@ -42,8 +42,8 @@ def blocks(config: OramConfig) -> dict[str, Resources]:
     """Estimate each block of a kernel."""
     labels, lanes, beat = config.label_count, config.aes_lanes, 8 * BEAT_BYTES
     items, row = config.inflight * config.items, 8 * config.row_bytes
-    waiting = turn_layout(config).size if config.position_inflight > SHALLOW_DEPTH else 0
-    position_ram = TABLES * _ram(bucket_layout(config).size, config.position_window)
+    waiting = turn_layout(config).size if config.position.inflight > SHALLOW_DEPTH else 0
+    position_ram = TABLES * _ram(bucket_layout(config).size, config.position.log)
     values = (1 << config.operation_bits, config.window, config.overflow_entries, 2 * config.record_slots)
     stage_ram = sum(_ram(row, depth * config.value_rows) for depth in values)
     return {
@@ -54,8 +54,8 @@ def blocks(config: OramConfig) -> dict[str, Resources]:
         "permutation and draws": _block(config.front_lanes * _AES),
         "keys": _block(_KEYS + 2 * _PRODUCTS),
         "position map": _block(
-            labels * (_POSITION + config.position_window * _POSITION_OPERATION),
-            ram=position_ram + _ram(waiting, config.position_inflight),
+            labels * (_POSITION + config.position.log * _POSITION_OPERATION),
+            ram=position_ram + _ram(waiting, config.position.inflight),
         ),
         "stage": _block(
             labels * (_STAGE + config.window * _STAGE_OPERATION + config.overflow_entries * _STAGE_ITEM),

@@ -108,16 +108,9 @@ def bucket_layout(config: OramConfig) -> data.FlexibleLayout:
     )
 
 
-def bucket_write_layout(config: OramConfig) -> data.StructLayout:
-    """Return a write into a bucket of the position map."""
-    return data.StructLayout(
-        {
-            "line": config.bucket_bits,  #: The bucket's number in its table.
-            #: ``data``, ``strobe``: the bucket, and the byte strobes.
-            "data": bucket_layout(config),
-            "strobe": BUCKET_BYTES,
-        }
-    )
+def bucket_beat_layout(config: OramConfig) -> data.StructLayout:
+    """Return a write of a beat of a bucket."""
+    return beat_write_layout(line_bits=config.bucket_bits, port_bytes=HBM_BEAT_BYTES, line_bytes=BUCKET_BYTES)
 
 
 def operation_layout(config: OramConfig) -> data.StructLayout:

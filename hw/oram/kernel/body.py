@@ -95,7 +95,7 @@ class OramBody(wiring.Component):
         m.submodules.responses = responses = ResponseWriter(config)
         m.submodules.init = init = Init(config)
         m.submodules.erase = erase = Erase(config)
-        m.submodules.sequencer = sequencer = Sequencer(quiet_cycles=timing.quiet)
+        m.submodules.sequencer = sequencer = Sequencer(quiet_cycles=timing.quiet, end_cycles=timing.end)
 
         connect(m, commands.o, touch.command_i)
         connect(m, touch.command_o, queries.i)
@@ -172,12 +172,15 @@ class OramBody(wiring.Component):
                 connect(m, table.axi[n], flipped(getattr(self, f"gmem{gmem}")))
                 m.d.comb += table.base[n].eq(self._place(m, sequencer, name))
                 gmem += 1
-        busy = []
+        busy = {}
         for port in self.signature.ports:
             m.submodules[f"{port}_outstanding"] = outstanding = Outstanding()
             outstanding.watch(m, getattr(self, port))
-            busy.append(outstanding.busy)
-        m.d.comb += sequencer.bus_busy.eq(Cat(busy).any())
+            busy[port] = outstanding.busy
+        m.d.comb += [
+            sequencer.bus_busy.eq(Cat(busy.values()).any()),
+            sequencer.host_busy.eq(Cat(busy[port] for port in (PAGE_PORT, RING_PORT)).any()),
+        ]
 
     def _place(self, m: Module, sequencer: Any, name: str) -> Value:
         """Return an address as of the initialization: a later launch cannot overlay one table with
@@ -263,6 +266,8 @@ class OramBody(wiring.Component):
             keys.epoch.eq(secret("epoch")),
             init.start.eq(sequencer.init_start),
             position.clear.eq(sequencer.init_start),
+            position.flush.eq(sequencer.flush),
+            sequencer.flushing.eq(position.flushing),
             commands.start.eq(sequencer.run_start),
             commands.operations.eq(args.operation_count),
             commands.poll.eq(args.poll_cycles),

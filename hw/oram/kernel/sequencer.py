@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -15,27 +15,35 @@ LASTING = tuple(fault for fault in Fault if fault not in (Fault.EMPTY, Fault.AGA
 class Sequencer(wiring.Component):
     """Keys, empty map, operations, erasure, end.
 
-    ``quiet_cycles``: cycles without a burst after which none can follow: `PathTiming.quiet`.
+    ``quiet_cycles``: cycles without a burst after which none can follow: `PathTiming.quiet`. ``end_cycles``:
+    cycles for all writes to HBM: `PathTiming.end`, at least 4.
 
     Behaviour
     ---------
-    A launch ends when all commands are answered and no burst was in flight for ``quiet_cycles``. After a
-    fault the quiet time alone ends it. A launch in the wrong order ends at once: see `Fault`.
+    Operations end when all commands are answered and no burst was in flight at the host's ports for
+    ``quiet_cycles``, after a fault by the quiet time alone. Then all changes are sent to HBM, and ``done``
+    follows ``end_cycles`` later. A launch in the wrong order ends at once: see `Fault`.
 
     After a fault, and with ``finish``, HBM is erased before ``done``, then the keys. A further launch ends at
     once.
+
+    Why
+    ---
+    The end shows nothing of HBM: it follows from the host's ports and fixed times.
     """
 
-    def __init__(self, *, quiet_cycles: int) -> None:
-        self._quiet_cycles = quiet_cycles
-        #: ``keys_start``, ``init_start``, ``run_start``, ``erase_start``: pulses: expand the keys; write the
-        #: empty map; read commands; erase HBM. ``enable``: the keys are valid. ``forget``: keys are given as
-        #: zeros from now on. ``halt``: a fault occurred. ``initializing``: from ``start`` until the map is
-        #: initialized. ``erasing``: HBM and keys are being erased. ``erased``: they are, until reset.
+    def __init__(self, *, quiet_cycles: int, end_cycles: int) -> None:
+        self._quiet_cycles, self._end_cycles = quiet_cycles, end_cycles
+        #: ``keys_start``, ``init_start``, ``run_start``, ``flush``, ``erase_start``: pulses: expand the keys;
+        #: write the empty map; read commands; send all changes to HBM; erase it. ``enable``: the keys are
+        #: valid. ``forget``: keys are given as zeros from now on. ``halt``: a fault occurred.
+        #: ``initializing``: from ``start`` until the map is initialized. ``erasing``: HBM and keys are being
+        #: erased. ``erased``: they are, until reset.
         pulses = (
             "keys_start",
             "init_start",
             "run_start",
+            "flush",
             "erase_start",
             "enable",
             "forget",
@@ -48,8 +56,8 @@ class Sequencer(wiring.Component):
         #: ``start``, ``initialize``, ``finish``: pulse, and the launch's arguments. ``keyed``: all words of
         #: keys and epoch were written. ``keys_done``, ``init_busy``: pulse; and the empty map is not written
         #: yet. ``erase_busy``: HBM is not erased yet, from ``erase_start`` on. ``commands_busy``: further
-        #: commands may arrive. ``operations_busy``: commands are unanswered. ``bus_busy``: a burst is in
-        #: flight at a port.
+        #: commands may arrive. ``operations_busy``: commands are unanswered. ``bus_busy``, ``host_busy``: a
+        #: burst is in flight at any port, at one of the host's. ``flushing``: changes are left.
         levels = (
             "start",
             "initialize",
@@ -61,6 +69,8 @@ class Sequencer(wiring.Component):
             "commands_busy",
             "operations_busy",
             "bus_busy",
+            "host_busy",
+            "flushing",
         )
         super().__init__(
             {
@@ -73,8 +83,9 @@ class Sequencer(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """A state machine, and a count of quiet cycles."""
+        """A state machine, and counts of quiet cycles and of those at the end."""
         m = Module()
+        ending = Signal(range(self._end_cycles))
         lasting = Signal(len(LASTING))
         refused = Signal(len(Fault) - len(LASTING))
         m.d.sync += lasting.eq(lasting | self.fault.as_value())
@@ -85,12 +96,19 @@ class Sequencer(wiring.Component):
         m.d.comb += ended.eq(
             (quiet == self._quiet_cycles) & (self.halt | ~(self.commands_busy | self.operations_busy))
         )
-        with m.If(self.bus_busy):
+        with m.If(Mux(self.initializing, self.bus_busy, self.host_busy)):
             m.d.sync += quiet.eq(0)
         with m.Elif(quiet != self._quiet_cycles):
             m.d.sync += quiet.eq(quiet + 1)
 
-        pulses = (self.keys_start, self.init_start, self.run_start, self.erase_start, self.done)
+        pulses = (
+            self.keys_start,
+            self.init_start,
+            self.run_start,
+            self.flush,
+            self.erase_start,
+            self.done,
+        )
         m.d.sync += [pulse.eq(0) for pulse in pulses]
         used = Signal()
         last = Signal()
@@ -122,8 +140,18 @@ class Sequencer(wiring.Component):
                 with m.If(self.halt | last):
                     self._erase(m)
                 with m.Else():
-                    m.d.sync += self.done.eq(1)
-                    m.next = "IDLE"
+                    m.d.sync += [self.flush.eq(1), ending.eq(0)]
+                    m.next = "END"
+            with m.State("END"):
+                m.d.sync += ending.eq(ending + 1)
+                with m.If(self.flushing & (ending == self._end_cycles - 2)):
+                    m.d.sync += lasting[LASTING.index(Fault.LATE_WRITE)].eq(1)
+                with m.If(ending == self._end_cycles - 1):
+                    with m.If(self.halt):
+                        self._erase(m)
+                    with m.Else():
+                        m.d.sync += self.done.eq(1)
+                        m.next = "IDLE"
             with m.State("ERASE"), m.If(~self.erase_busy):
                 m.d.sync += self.keys_start.eq(1)
                 m.next = "FORGET"

@@ -65,7 +65,7 @@ class _Launch:
         timing = PathTiming(config)
         self._host = HostMemory(link)
         self._page_sealed, self._response_sealed = timing.page_sealed, timing.response_sealed
-        self._quiet = timing.quiet
+        self._end = timing.quiet + timing.end
         self._commands, self._reads = (self._host.port(write=False) for _ in range(2))
         self._responses, self._writes = (self._host.port(write=True) for _ in range(2))
         self._pages, self._operations = pages, len(pages) // config.items
@@ -87,7 +87,7 @@ class _Launch:
         self._ask()
         self._host.run()
         times = self._admission
-        total = max(times.response_written[-1], *times.released[-1:]) + self._quiet
+        total = max(times.response_written[-1], *times.page_written[-1:]) + self._end
         half = total - times.admitted[-1] + times.admitted[self._middle - 1]
         return LaunchTimes(half, **self._half_waits), LaunchTimes(total, **times.waits)
 

@@ -90,8 +90,11 @@ def initialization_cycles(config: OramConfig, link: Link) -> float:
 
 
 def finish_cycles(config: OramConfig) -> int:
-    """Return the cycles of the erasure at the end: of HBM, then of the keys."""
-    return erase_cycles(config) + PathTiming(config).keys
+    """Return the cycles of the erasure at the end, of HBM and then of the keys, beyond those of an end
+    without it.
+    """
+    timing = PathTiming(config)
+    return erase_cycles(config) + timing.keys - timing.end
 
 
 def _times(config: OramConfig, board: Board, used_bytes: int, workload: OramWorkload) -> LaunchTimes:

@@ -30,7 +30,8 @@ def erase_cycles(config: OramConfig) -> int:
     """Return the cycles of an erasure: until earlier writes are answered, then of the longest slice."""
     longest = max(bucket_lines(config) * BUCKET_BYTES, record_lines(config) * config.record_bytes)
     beats = longest // HBM_BEAT_BYTES
-    return config.settle_deadline + -(-beats * _BURST_CYCLES // _BURST_BEATS) + _EXTRA
+    settled = max(config.settle_deadline, config.position.write_cycles)
+    return settled + -(-beats * _BURST_CYCLES // _BURST_BEATS) + _EXTRA
 
 
 class Erase(wiring.Component):

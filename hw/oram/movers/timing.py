@@ -1,7 +1,6 @@
 """Latency of an operation's path: the sum of the latencies of its parts."""
 
 from hw.lib.fifo import Fifo
-from hw.lib.skid import Skid
 from hw.oram.config import OramConfig
 from hw.oram.core.crypto.front import Front
 from hw.oram.core.crypto.key_schedule import KeySchedule
@@ -10,7 +9,9 @@ from hw.oram.core.crypto.power_table import PowerTable
 from hw.oram.core.pages.buffer import PageBuffer
 from hw.oram.core.pages.opener import PageOpener, page_shape
 from hw.oram.core.pages.sealer import PageSealer
+from hw.oram.core.position.lookahead import Lookahead
 from hw.oram.core.position.position import Position
+from hw.oram.core.position.sweep import Sweep
 from hw.oram.core.session.command_opener import CommandOpener
 from hw.oram.core.session.keys import DERIVATIONS
 from hw.oram.core.session.response_sealer import ResponseSealer
@@ -26,6 +27,8 @@ _KEYS_EXTRA = 10
 #: Minimum cycles without a burst at any port after which none can follow: more than any part needs, except
 #: for sealing long pages.
 _QUIET_CYCLES = 128
+#: Cycles of the last writes outside of HBM and of its deadlines, with a margin.
+_END_EXTRA = 96
 #: Cycles of a page from its sealer to the bus, with a margin.
 _QUIET_EXTRA = 32
 
@@ -56,9 +59,9 @@ class PathTiming:
     def position(self) -> int:
         """From the acceptance of a command to its first touch's issue, at least."""
         config = self._config
-        asked = self.command + Skid.LATENCY + LineReader.ADDRESS_LATENCY
+        asked = self.command + Lookahead.LATENCY + LineReader.ADDRESS_LATENCY
         arrival = LineReader.DATA_LATENCY + _COLLECT + config.interval + Position.LATENCY
-        return asked + config.position_cycles + arrival + Fifo.LATENCY + Issue.LOOKUP + 1
+        return asked + config.position.read_cycles + arrival + Fifo.LATENCY + Issue.LOOKUP + 1
 
     @property
     def touch(self) -> int:
@@ -90,7 +93,13 @@ class PathTiming:
 
     @property
     def quiet(self) -> int:
-        """Cycles without a burst at any port until none can follow; a page may be sealed long after its
-        response was written.
+        """Cycles without a burst at the host's ports until none can follow; a page may be sealed long after
+        its response was written.
         """
         return max(_QUIET_CYCLES, self.page_sealed - self.response_sealed + _QUIET_EXTRA)
+
+    @property
+    def end(self) -> int:
+        """Cycles for all writes to HBM once the host's ports are quiet: those of the log, and of records."""
+        config = self._config
+        return max(Sweep.cycles(config) + config.position.write_cycles, config.settle_deadline) + _END_EXTRA

@@ -20,6 +20,12 @@ def test_deadlines_follow_the_size_of_records():
     assert large.touch_deadline > 12 * large.record_beats
     assert large.settle_deadline > 10 * large.record_beats
     assert OramConfig(touch_cycles=77, settle_cycles=88).touch_deadline == 77
-    for name, legal in (("position_cycles", "from 16"), ("touch_cycles", "0, or from 16")):
-        with pytest.raises(InputError, match=f"{name} must be {legal} to 4096, not 15"):
+    for name in ("position_cycles", "touch_cycles", "settle_cycles"):
+        with pytest.raises(InputError, match=f"{name} must be from 16 to 4096, not 15"):
             OramConfig(**{name: 15})
+
+
+def test_ports_that_random_reads_do_not_pass():
+    OramConfig(position_ports=2, log_n=8)
+    with pytest.raises(InputError, match="position_ports must be more for so many keys, or interval_cycles"):
+        OramConfig(position_ports=2)

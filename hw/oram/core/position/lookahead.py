@@ -1,14 +1,13 @@
-"""Work on an operation before its lookup: its buckets are requested from HBM and located in the log."""
+"""Work on an operation before its lookup: its buckets are located in the log, or requested from HBM."""
 
-from typing import Any
+from typing import Any, ClassVar
 
-from amaranth.hdl import Cat, Module, Signal, Value, unsigned
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
-from hw.lib.skid import Skid
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import command_layout, query_layout
 from hw.oram.core.position.labels import Labels
@@ -19,8 +18,8 @@ TABLES = 2
 
 
 def place_bits(config: OramConfig) -> int:
-    """Return the bits of a place in the log, which holds the window and one operation more."""
-    return config.position_window.bit_length()
+    """Return the bits of a place in the log."""
+    return (config.position.log - 1).bit_length()
 
 
 def bucket_number(config: OramConfig, permuted: Value, table: int) -> Value:
@@ -47,23 +46,28 @@ def turn_layout(config: OramConfig) -> data.StructLayout:
             "fresh": records,
             "miss": records,
             "dummy": records,
-            "place": place,  #: Index of its buckets in the log.
-            #: For each table. ``logged``: the log has a copy of its bucket. ``recent``: index of the newest
-            #: copy.
+            "place": place,  #: Of its buckets in the log.
+            #: For each table. ``logged``: the log has its bucket, which is not requested. ``recent``: the
+            #: bucket's place. ``same``: the previous operation has the same bucket.
             "recent": data.ArrayLayout(place, TABLES),
             "logged": TABLES,
-            "same": TABLES,  #: For each table: the newest copy is the previous operation's.
+            "same": TABLES,
         }
     )
 
 
 class Lookahead(wiring.Component):
-    """Requests the buckets of operations, locates their copies in the log, and turns draws into labels.
+    """Locates the buckets of operations in the log, requests the others, and turns draws into labels.
 
     Behaviour
     ---------
-    At most ``config.position_inflight`` operations have been taken and are not done; there is room for all.
+    Operations are taken at least ``config.interval`` cycles apart. At most ``config.position.inflight`` have
+    been taken and are not done; there is room for all. A request follows `LATENCY` cycles after its
+    operation was taken.
     """
+
+    #: Cycles from an operation to its requests: a register, the log's places, and a queue.
+    LATENCY: ClassVar = 1 + RecentBuckets.LATENCY + Fifo.LATENCY
 
     def __init__(self, config: OramConfig) -> None:
         self._config = config
@@ -83,53 +87,69 @@ class Lookahead(wiring.Component):
         m = Module()
         config = self._config
         query = self.query.payload
-        take = Signal()
-        under_way = Signal(range(config.position_inflight + 1))
-        m.d.sync += under_way.eq(under_way + take - self.done)
-        asking = []
-        for n in range(TABLES):
-            m.submodules[f"request_{n}"] = request = Skid(config.bucket_bits)
-            connect(m, request.o, flipped(self.request[n]))
-            m.d.comb += [
-                request.i.valid.eq(take),
-                request.i.payload.eq(bucket_number(config, query.permuted, n)),
-            ]
-            asking.append(request.i.ready)
-        m.d.comb += [
-            self.query.ready.eq((under_way != config.position_inflight) & ~self.hold & Cat(asking).all()),
-            take.eq(self.query.valid & self.query.ready),
-        ]
-
+        take = self._take(m)
         asked = delay(m, "asked", query, 1, reset=False)
         step = delay(m, "step", take, 1)
+        found = delay(m, "looked_up", step, RecentBuckets.LATENCY)
         m.submodules.labels = labels = Labels(config)
-        m.submodules.waiting = waiting = Fifo(turn_layout(config), depth=config.position_inflight)
+        m.submodules.waiting = waiting = Fifo(turn_layout(config), depth=config.position.inflight)
         connect(m, waiting.o, flipped(self.o))
         turn = waiting.i.payload
         place = Signal(place_bits(config))
-        assert Labels.LATENCY == RecentBuckets.LATENCY
         m.d.comb += [
             Value.cast(labels.draw).eq(Value.cast(asked.draw)),
-            waiting.i.valid.eq(delay(m, "looked_up", step, RecentBuckets.LATENCY)),
+            waiting.i.valid.eq(found),
             turn.place.eq(place),
         ]
         for name in ("command", "permuted"):
             delayed = delay(m, name, getattr(asked, name), RecentBuckets.LATENCY, reset=False)
             m.d.comb += getattr(turn, name).eq(delayed)
         for name in ("fresh", "miss", "dummy"):
-            m.d.comb += getattr(turn, name).eq(getattr(labels, name))
-        with m.If(waiting.i.valid):
-            m.d.sync += place.eq(place + 1)
+            delayed = delay(
+                m, name, getattr(labels, name), RecentBuckets.LATENCY - Labels.LATENCY, reset=False
+            )
+            m.d.comb += getattr(turn, name).eq(delayed)
+        with m.If(found):
+            m.d.sync += place.eq(Mux(place == config.position.log - 1, 0, place + 1))
         for n in range(TABLES):
             m.submodules[f"recent_{n}"] = recent = RecentBuckets(
-                bits=config.bucket_bits, depth=config.position_window
+                bits=config.bucket_bits, places=config.position.log
             )
+            m.submodules[f"request_{n}"] = request = Fifo(
+                config.bucket_bits, depth=config.position.inflight, ram_style="distributed"
+            )
+            connect(m, request.o, flipped(self.request[n]))
             m.d.comb += [
                 recent.clear.eq(self.clear),
                 recent.step.eq(step),
                 recent.number.eq(bucket_number(config, asked.permuted, n)),
-                turn.recent[n].eq(place - 1 - recent.age),
+                turn.recent[n].eq(recent.place),
                 turn.logged[n].eq(recent.found),
-                turn.same[n].eq(recent.found & (recent.age == 0)),
+                turn.same[n].eq(recent.same),
+                request.i.valid.eq(found & ~recent.found),
+                request.i.payload.eq(bucket_number(config, turn.permuted, n)),
             ]
         return m
+
+    def _take(self, m: Module) -> Signal:
+        """Take operations at their interval, as far as there is room."""
+        config = self._config
+        assert config.interval >= RecentBuckets.SPACING
+        take = Signal()
+        room = Signal(init=1)
+        under_way = Signal(range(config.position.inflight + 1))
+        following = Signal.like(under_way)
+        wait = Signal(range(config.interval))
+        m.d.comb += [
+            following.eq(under_way + take - self.done),
+            self.query.ready.eq(room & (wait == 0) & ~self.hold),
+            take.eq(self.query.valid & self.query.ready),
+        ]
+        m.d.sync += [
+            under_way.eq(following),
+            room.eq(following != config.position.inflight),
+            wait.eq(wait - (wait != 0)),
+        ]
+        with m.If(take):
+            m.d.sync += wait.eq(config.interval - 1)
+        return take

@@ -13,12 +13,21 @@ from hw.oram.core.layouts import (
     STATUS_BITS,
     Code,
     Status,
+    bucket_beat_layout,
     bucket_layout,
-    bucket_write_layout,
     operation_layout,
     query_layout,
 )
-from hw.oram.core.position.lookahead import TABLES, Lookahead, bucket_number, tag, turn_layout
+from hw.oram.core.position.log import BucketLog
+from hw.oram.core.position.lookahead import (
+    TABLES,
+    Lookahead,
+    bucket_number,
+    place_bits,
+    tag,
+    turn_layout,
+)
+from hw.oram.core.position.sweep import Sweep
 from hw.oram.core.position.table import BucketTable
 
 #: Operations at the output, one of them still in the pipeline.
@@ -33,9 +42,10 @@ class Position(wiring.Component):
     An operation takes ``config.interval`` cycles, whatever its key, and leaves `LATENCY` cycles after its
     buckets arrived.
 
-    A bucket may be read before writes of the last ``config.position_window`` operations have settled. Such a
-    bucket is forwarded from the log, in its newest version. Bucket numbers alone decide this, before the
-    lookup. At most ``config.position_inflight`` operations have requested buckets and not made their changes.
+    The log holds the buckets of the last ``config.position.log`` operations. An operation requests the bucket
+    of a table if the log does not have it. Its changes leave for HBM when ``config.position.write_back``
+    further operations were looked up, unless a later one on the same bucket took them over. At most
+    ``config.position.inflight`` operations have been taken and not made their changes.
     """
 
     LATENCY: ClassVar = BucketTable.TURN + Fifo.LATENCY
@@ -44,18 +54,21 @@ class Position(wiring.Component):
         self._config = config
         super().__init__(
             {
-                #: ``clear``, ``clearing``: empties the map and writes every bucket of both tables, until
-                #: ``clearing`` falls. Only while no operation is in flight; the next may follow when all
-                #: writes have settled.
+                #: ``clear``, ``clearing``: empties the log, until ``clearing`` falls; all buckets in HBM are
+                #: to be zeros. Only while no operation is in flight.
                 "clear": In(1),
                 "clearing": Out(1),
+                #: ``flush``, ``flushing``: sends all changes to HBM, in `Sweep.cycles` if writes are taken
+                #: at once. Only while no operation is in flight; the log is used further.
+                "flush": In(1),
+                "flushing": Out(1),
                 "query": In(stream.Signature(query_layout(config))),
-                #: The operation's bucket of each table.
+                #: The operation's bucket of each table, if the log does not have it.
                 "request": Out(stream.Signature(config.bucket_bits)).array(TABLES),
                 #: Those buckets, in order, as read after their request.
                 "bucket": In(stream.Signature(bucket_layout(config))).array(TABLES),
-                #: Changes of buckets; an operation changes at most one.
-                "write": Out(stream.Signature(bucket_write_layout(config))).array(TABLES),
+                #: Changed beats of buckets.
+                "write": Out(stream.Signature(bucket_beat_layout(config))).array(TABLES),
                 "operation": Out(stream.Signature(operation_layout(config))),
                 "live": Out(range(config.keys + 1)),  #: Keys in the map.
             }
@@ -78,20 +91,14 @@ class Position(wiring.Component):
         for n in range(TABLES):
             m.submodules[f"table_{n}"] = table = BucketTable(config)
             connect(m, lookahead.request[n], flipped(self.request[n]))
-            connect(m, table.write, flipped(self.write[n]))
             m.d.comb += [
-                table.clear.eq(self.clear),
                 table.entry.tag.eq(tag(config, now.permuted, n)),
                 table.entry.record.eq(now.fresh),
             ]
             tables.append(table)
-        m.d.comb += [
-            self.clearing.eq(Cat(table.clearing for table in tables).any()),
-            lookahead.clear.eq(self.clear),
-            lookahead.hold.eq(self.clearing),
-            lookahead.done.eq(turn[-1]),
-        ]
+        m.d.comb += [lookahead.clear.eq(self.clear), lookahead.done.eq(turn[-1])]
         self._load(m, load, lookahead.o, results, tables)
+        self._leave(m, turn, lookahead, tables)
         hit, status, keep = self._decide(m, turn, now, tables)
         m.d.comb += [
             results.i.valid.eq(turn[-1]),
@@ -104,6 +111,32 @@ class Position(wiring.Component):
         ]
         self._touch(m, turn, now, hit, tables, results.i.payload)
         return m
+
+    def _leave(self, m: Module, turn: list[Value], lookahead: Lookahead, tables: list[BucketTable]) -> None:
+        """With each operation an older one leaves the log for HBM; a sweep visits all places."""
+        config = self._config
+        m.submodules.sweep = sweep = Sweep(config)
+        oldest = Signal(place_bits(config), init=config.position.log - config.position.write_back)
+        leaving = Signal.like(oldest)
+        assert BucketLog.SPACING <= BucketTable.TURN <= config.interval
+        with m.If(turn[2]):
+            m.d.sync += oldest.eq(Mux(oldest == config.position.log - 1, 0, oldest + 1))
+        m.d.sync += leaving.eq(Mux(sweep.busy, sweep.place, oldest))
+        m.d.comb += [
+            sweep.clear.eq(self.clear),
+            sweep.flush.eq(self.flush),
+            sweep.ready.eq(Cat(table.ready for table in tables).all()),
+            self.clearing.eq(sweep.busy & sweep.discard),
+            self.flushing.eq(sweep.busy & ~sweep.discard),
+            lookahead.hold.eq(sweep.busy),
+        ]
+        for n, table in enumerate(tables):
+            connect(m, table.beat, flipped(self.write[n]))
+            m.d.comb += [
+                table.leave.eq(turn[1] | sweep.leave),
+                table.leaving.eq(leaving),
+                table.discard.eq(self.clearing),
+            ]
 
     def _load(self, m: Module, load: Signal, turn: Any, results: Fifo, tables: list[BucketTable]) -> None:
         """Load an operation when its buckets have arrived and its result has room."""
@@ -121,19 +154,20 @@ class Position(wiring.Component):
             waits = Signal(name=f"waits_{n}")
             m.d.sync += waits.eq(fetched & ~load)
             fetched = waits
-        arrived = Cat(bucket.valid for bucket in self.bucket).all()
+        logged = turn.payload.logged
+        arrived = Cat(bucket.valid | logged[n] for n, bucket in enumerate(self.bucket)).all()
         ready = Cat(table.ready for table in tables).all()
         m.d.comb += [load.eq(fetched & paced & room & arrived & ready), turn.ready.eq(load)]
         for n, table in enumerate(tables):
             m.d.comb += [
-                self.bucket[n].ready.eq(load),
+                self.bucket[n].ready.eq(load & ~logged[n]),
                 table.load.eq(load),
                 table.read.eq(self.bucket[n].payload),
                 table.number.eq(bucket_number(config, turn.payload.permuted, n)),
                 table.place.eq(turn.payload.place),
                 table.recent.eq(turn.payload.recent[n]),
                 table.same.eq(turn.payload.same[n]),
-                table.logged.eq(turn.payload.logged[n]),
+                table.logged.eq(logged[n]),
             ]
 
     def _decide(

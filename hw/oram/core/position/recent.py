@@ -2,65 +2,111 @@
 
 from typing import Any, ClassVar
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.errors import check_range
-from hw.lib.arbiter import lowest
-from hw.oram.core.bits import encode, named, select
+from hw.lib.delay import delay
+from hw.lib.loads import LOADS, copies
+from hw.oram.core.bits import any_of, encode
 
-#: Operations compared in one step: a LUT selects by three bits.
-_GROUP = 8
+#: Places whose matches become a number in one step.
+_GROUP = 16
+#: Places compared with one copy of the number: each loads it twice.
+_SHARE = LOADS // 2
 
 
 class RecentBuckets(wiring.Component):
-    """Bucket numbers of recent operations, newest first, and the first that equals the next one.
+    """A ring of the last operations' buckets, and the newest place with the bucket of the next one.
 
-    ``bits``: of a bucket's number. ``depth``: operations it remembers, at least 1.
+    ``bits``: of a bucket's number. ``places``: of the ring, at least 2.
 
     Behaviour
     ---------
-    ``found`` and ``age`` follow ``step`` by `LATENCY` cycles.
+    Operation n has place n modulo ``places``. Its match follows ``step`` by `LATENCY` cycles; steps are at
+    least `SPACING` apart. The oldest place, which the operation takes itself, never matches.
+
+    Why
+    ---
+    A place is forgotten when a later operation has the same bucket. So at most one matches, and its number is
+    an or of all numbers.
     """
 
-    LATENCY: ClassVar = 3
+    LATENCY: ClassVar = 4
+    SPACING: ClassVar = 3
 
-    def __init__(self, *, bits: int, depth: int) -> None:
-        check_range("depth", depth, 1)
-        self._bits, self._depth = bits, depth
+    def __init__(self, *, bits: int, places: int) -> None:
+        check_range("places", places, 2)
+        self._bits, self._places = bits, places
         super().__init__(
             {
                 "clear": In(1),  #: Forgets all.
-                "step": In(1),  #: An operation arrives; at most one a cycle.
+                "step": In(1),  #: An operation arrives.
                 "number": In(bits),  #: Its bucket, with ``step``.
-                "found": Out(1),  #: One of the last ``depth`` operations had the same bucket.
-                "age": Out(range(depth)),  #: The newest of these: 0 is the previous operation.
+                "found": Out(1),  #: One of the last ``places`` - 1 operations had the same bucket.
+                "place": Out(range(places)),  #: The newest of these.
+                "same": Out(1),  #: It is the previous operation.
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Compare with all, find the first match of each group, then the first group."""
+        """Broadcast the number, compare with all, encode each group, then the groups."""
         m = Module()
-        entered = Signal(self._depth)
-        numbers = [Signal(self._bits, name=f"number_{n}", reset_less=True) for n in range(self._depth)]
-        with m.If(self.step):
-            m.d.sync += entered.eq(Cat(1, entered))
-            m.d.sync += [old.eq(new) for old, new in zip(numbers, [self.number, *numbers[:-1]], strict=True)]
-        with m.If(self.clear):
-            m.d.sync += entered.eq(0)
-        same = Signal(self._depth, reset_less=True)
-        m.d.sync += same.eq(Cat(entered[n] & (old == self.number) for n, old in enumerate(numbers)))
+        step = delay(m, "step", self.step, 2)
+        first_of = range(0, self._places, _GROUP)
+        numbers = copies(Signal(self._bits, name="sent", reset_less=True), -(-self._places // _SHARE))
+        m.d.sync += [sent.eq(self.number) for sent in numbers]
+        steps = copies(Signal(name="taken"), -(-self._places // _SHARE))
+        m.d.sync += [taken.eq(self.step) for taken in steps]
+        before = Signal()  # the last place of the previous group takes the operation
 
-        groups = [same[first : first + _GROUP] for first in range(0, self._depth, _GROUP)]
-        some_of = Signal(len(groups), reset_less=True)
-        first_of = [Signal(range(_GROUP), name=f"first_{n}", reset_less=True) for n in range(len(groups))]
-        m.d.sync += some_of.eq(Cat(group.any() for group in groups))
-        for n, group in enumerate(groups):
-            m.d.sync += first_of[n].eq(encode(named(m, f"first_of_{n}", lowest(group))))
-        first_group = named(m, "first_group", lowest(some_of))
+        some = Signal(len(first_of), reset_less=True)
+        inner = [Signal(range(_GROUP), name=f"inner_{n}", reset_less=True) for n in range(len(first_of))]
+        turns: list[Signal] = []
+        for n, first in enumerate(first_of):
+            size = min(_GROUP, self._places - first)
+            at = first // _SHARE
+            turn = Signal(size, name=f"turn_{n}", init=int(n == 0))
+            last = turns[-1][-1] if turns else before
+            with m.If(steps[at]):
+                m.d.sync += turn.eq(Cat(last, turn[:-1]))
+            turns.append(turn)
+            match = self._match(m, n, turn, numbers[at], steps[at], step)
+            m.d.sync += [some[n].eq(match.any()), inner[n].eq(encode(match))]
+        m.d.comb += before.eq(turns[-1][-1])
         m.d.sync += [
-            self.found.eq(some_of.any()),
-            self.age.eq(Cat(select(first_group, first_of), encode(first_group))),
+            self.found.eq(some.any()),
+            self.place.eq(Cat(any_of(inner), encode(some))),
         ]
+        self._previous(m)
         return m
+
+    def _match(self, m: Module, n: int, turn: Signal, number: Value, taken: Value, step: Value) -> Signal:
+        """Keep the buckets of a group, and return its matches, registered."""
+        size = len(turn)
+        valid = Signal(size, name=f"valid_{n}")
+        match = Signal(size, name=f"match_{n}", reset_less=True)
+        kept = [Signal(self._bits, name=f"number_{n}_{k}", reset_less=True) for k in range(size)]
+        m.d.sync += match.eq(Cat(old == number for old in kept) & valid & ~turn)
+        with m.If(taken):
+            m.d.sync += valid.eq(valid | turn)
+            for k, old in enumerate(kept):
+                with m.If(turn[k]):
+                    m.d.sync += old.eq(number)
+        with m.If(step):
+            m.d.sync += valid.eq(valid & ~match)
+        with m.If(self.clear):
+            m.d.sync += valid.eq(0)
+        return match
+
+    def _previous(self, m: Module) -> None:
+        """Compare with the previous operation alone."""
+        known = Signal()
+        number = Signal(self._bits, reset_less=True)
+        same = Signal(reset_less=True)
+        with m.If(self.step):
+            m.d.sync += [known.eq(1), number.eq(self.number), same.eq(known & (number == self.number))]
+        with m.If(self.clear):
+            m.d.sync += known.eq(0)
+        m.d.comb += self.same.eq(delay(m, "same", same, self.LATENCY - 1, reset=False))

@@ -6,48 +6,43 @@ from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.lib.arbiter import lowest
 from hw.lib.delay import delay
-from hw.lib.memory import uninitialised
 from hw.oram.config import BUCKET_BITMAP_BYTES, OramConfig
-from hw.oram.core.layouts import bucket_layout, bucket_write_layout, entry_layout
+from hw.oram.core.layouts import HBM_BEAT_BYTES, bucket_beat_layout, bucket_layout, entry_layout
+from hw.oram.core.position.log import BEATS, BucketLog
 from hw.oram.core.position.lookahead import place_bits
 
 
 class BucketTable(wiring.Component):
-    """Holds one bucket, looks a tag up, changes an entry, and logs the buckets of recent operations.
+    """Holds one bucket, looks a tag up, and changes an entry; its log holds those of recent operations.
 
     Behaviour
     ---------
     An operation is loaded in cycle 0, compared in 1 and decided in 2; its bucket changes at the end of 3. In
-    cycle `TURN` the bucket is written and logged, and the next operation may be loaded. ``recent`` must be
-    stable for `RECENT` cycles up to ``load``, all of them after the previous ``load``.
+    cycle `TURN` the bucket is logged, and the next operation may be loaded. ``recent`` must be stable for
+    `RECENT` cycles up to ``load``, all of them after ``leave``.
     """
 
     TURN: ClassVar = 4
-    RECENT: ClassVar = 2
+    RECENT: ClassVar = BucketLog.RECALL
 
     def __init__(self, config: OramConfig) -> None:
         self._config = config
         place = unsigned(place_bits(config))
         super().__init__(
             {
-                #: ``clear``, ``clearing``: writes every bucket empty, in order, until ``clearing`` falls.
-                #: Only between operations.
-                "clear": In(1),
-                "clearing": Out(1),
-                "ready": Out(1),  #: The last operation's bucket is written: the next operation may be loaded.
-                #: Place in the log of the newest copy of the next operation's bucket.
+                "ready": Out(1),  #: The next operation may be loaded.
+                #: Place in the log of the next operation's bucket.
                 "recent": In(place),
                 #: The next operation begins, with ``number``, ``place``, ``same``, ``logged`` and ``read``.
                 "load": In(1),
                 #: ``number``, ``place``: its bucket, and its own place in the log.
                 "number": In(config.bucket_bits),
                 "place": In(place),
-                #: ``same``, ``logged``: the previous operation, or an earlier one in the log, had the same
-                #: bucket.
+                #: ``same``, ``logged``: the previous operation has the same bucket; the log has it.
                 "same": In(1),
                 "logged": In(1),
                 #: The bucket read from HBM; used when neither had it.
@@ -64,8 +59,11 @@ class BucketTable(wiring.Component):
                 "renew": In(1),
                 "remove": In(1),
                 "insert": In(1),
-                #: From four cycles after ``load`` on, if the bucket changed.
-                "write": Out(stream.Signature(bucket_write_layout(config))),
+                #: ``leave``, ``leaving``, ``discard``, ``beat``: as in `BucketLog`.
+                "leave": In(1),
+                "leaving": In(place),
+                "discard": In(1),
+                "beat": Out(stream.Signature(bucket_beat_layout(config))),
             }
         )
 
@@ -76,23 +74,9 @@ class BucketTable(wiring.Component):
         entry, count = entry_layout(config), config.bucket_entries
         used = Signal(count, name="used_now", reset_less=True)
         entries = [Signal(entry, name=f"entry_{n}", reset_less=True) for n in range(count)]
-        done = delay(m, "load_before", self.load, BucketTable.TURN)
+        m.submodules.log = log = BucketLog(config)
 
-        m.submodules.log = log = uninitialised(
-            width=count * (1 + entry.size), depth=1 << place_bits(config), ram_style="block"
-        )
-        place = Signal(place_bits(config), reset_less=True)
-        fetch, keep = log.read_port(), log.write_port()
-        logged = Signal(len(fetch.data), reset_less=True)
-        m.d.sync += logged.eq(fetch.data)
-        m.d.comb += [
-            fetch.addr.eq(self.recent),
-            keep.en.eq(done),
-            keep.addr.eq(place),
-            keep.data.eq(Cat(used, *map(Value.cast, entries))),
-        ]
-
-        # Lookup; the log stores a bucket's bits without the gaps between entries.
+        # Lookup.
         hits, free = (Signal(count, name=name, reset_less=True) for name in ("hits", "free"))
         m.d.sync += [
             hits.eq(Cat(used[n] & (entries[n].tag == self.entry.tag) for n in range(count))),
@@ -106,72 +90,59 @@ class BucketTable(wiring.Component):
         # Change.
         written = Signal(count)
         toggled = Signal(count)
-        changed = Signal()
         m.d.sync += [
             written.eq((hits & self.renew.replicate(count)) | (free & self.insert.replicate(count))),
             toggled.eq((hits & self.remove.replicate(count)) | (free & self.insert.replicate(count))),
-            changed.eq((self.hit & (self.renew | self.remove)) | self.insert),
+            used.eq(used ^ toggled),
         ]
-        m.d.sync += used.eq(used ^ toggled)
         for n in range(count):
             with m.If(written[n]):
                 m.d.sync += entries[n].eq(self.entry)
-        with m.If(self.load):
-            m.d.sync += place.eq(self.place)
-            with m.If(~self.same):
-                m.d.sync += used.eq(Mux(self.logged, logged[:count], self.read.used))
-                for n in range(count):
-                    was = logged[count + n * entry.size :][: entry.size]
-                    m.d.sync += entries[n].eq(Mux(self.logged, was, self.read.entries[n].entry))
-        self._write(m, used, entries, written, toggled, changed)
+        with m.If(self.load & ~self.same):
+            m.d.sync += used.eq(Mux(self.logged, log.recalled.used, self.read.used))
+            for n in range(count):
+                m.d.sync += entries[n].eq(
+                    Mux(self.logged, log.recalled.entries[n], self.read.entries[n].entry)
+                )
+        self._log(m, log, used, entries, written, toggled)
         return m
 
-    def _write(
-        self, m: Module, used: Signal, entries: list[Any], written: Signal, toggled: Signal, changed: Signal
+    def _log(
+        self, m: Module, log: BucketLog, used: Signal, entries: list[Any], written: Signal, toggled: Signal
     ) -> None:
-        """Offer the bucket, stable until it is taken."""
-        config = self._config
-        write = self.write.payload
-        number = Signal(config.bucket_bits, reset_less=True)
-        entry_strobe = Signal(config.bucket_entries, reset_less=True)
-        used_strobe = Signal(reset_less=True)
-        m.d.comb += [
-            self.ready.eq(~self.clearing & (~self.write.valid | self.write.ready)),
-            write.line.eq(number),
-            write.data.used.eq(used),
-            *(write.data.entries[n].entry.eq(entry) for n, entry in enumerate(entries)),
-            write.strobe.eq(
-                Cat(
-                    used_strobe.replicate(BUCKET_BITMAP_BYTES),
-                    *(strobe.replicate(config.entry_bytes) for strobe in entry_strobe),
-                )
-            ),
-        ]
+        """Keep the bucket, with the beats that its change touched."""
+        connect(m, log.beat, flipped(self.beat))
+        place = Signal.like(self.place, reset_less=True)
+        number = Signal.like(self.number, reset_less=True)
         with m.If(self.load):
-            m.d.sync += number.eq(self.number)
-        with m.If(self.write.ready):
-            m.d.sync += self.write.valid.eq(0)
-        with m.If(changed):
-            m.d.sync += [
-                self.write.valid.eq(1),
-                entry_strobe.eq(written),
-                used_strobe.eq(toggled.any()),
-            ]
-        with m.If(self.clearing & self.write.ready):
-            m.d.sync += number.eq(number + 1)
-            with m.If(number == config.buckets - 1):
-                m.d.sync += self.clearing.eq(0)
-            with m.Else():
-                m.d.sync += self.write.valid.eq(1)
-        with m.If(self.clear):
-            m.d.sync += [
-                self.clearing.eq(1),
-                self.write.valid.eq(1),
-                number.eq(0),
-                used.eq(0),
-                entry_strobe.eq(0),
-                used_strobe.eq(1),
-            ]
+            m.d.sync += [place.eq(self.place), number.eq(self.number)]
+        m.d.sync += log.changed.eq(
+            Cat(
+                Cat(written[n] for n in range(len(written)) if beat in self._beats(n)).any()
+                | (toggled.any() if beat == 0 else 0)
+                for beat in range(BEATS)
+            )
+        )
+        m.d.comb += [
+            self.ready.eq(log.ready),
+            log.recall.eq(self.recent),
+            log.load.eq(self.load),
+            log.takes.eq(self.logged),
+            log.keep.eq(delay(m, "load_before", self.load, BucketTable.TURN)),
+            log.place.eq(place),
+            log.kept.used.eq(used),
+            log.kept.number.eq(number),
+            log.leave.eq(self.leave),
+            log.leaving.eq(self.leaving),
+            log.discard.eq(self.discard),
+            *(log.kept.entries[n].eq(entry) for n, entry in enumerate(entries)),
+        ]
+
+    def _beats(self, entry: int) -> range:
+        """Return the beats that an entry lies in."""
+        size = self._config.entry_bytes
+        first = BUCKET_BITMAP_BYTES + entry * size
+        return range(first // HBM_BEAT_BYTES, (first + size - 1) // HBM_BEAT_BYTES + 1)
 
 
 def _count(flags: Value) -> Value:

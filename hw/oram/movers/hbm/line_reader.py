@@ -25,8 +25,9 @@ class LineReader(wiring.Component):
     """Random reads of lines.
 
     ``reads``: kinds of requests. ``outstanding``: maximum number of lines of each kind requested and not yet
-    taken, at all ports. ``depth``: the same at one port. ``cell``: name of the port's cell, unique in the
-    design. ``placer``: places the ports; by default as ordinary submodules.
+    taken, at all ports. ``depth``: the same at one port. ``requests``: of each kind in a port's queue; a full
+    queue holds up the other ports. ``cell``: name of the port's cell, unique in the design. ``placer``:
+    places the ports; by default as ordinary submodules.
 
     Behaviour
     ---------
@@ -46,6 +47,7 @@ class LineReader(wiring.Component):
         *,
         outstanding: int,
         depth: int = 32,
+        requests: int = 16,
         cell: str = "read_port",
         placer: Placer | None = None,
     ) -> None:
@@ -53,18 +55,18 @@ class LineReader(wiring.Component):
         self._lines = lines
         self._reads = reads
         self._outstanding = outstanding
-        self._depth = depth
+        self._depth, self._requests = depth, requests
         self._cell = cell
         self._placer = placer or InlinePlacer()
         #: Number of a line.
-        requests = {f"{r.name}_request": In(stream.Signature(lines.line_bits)) for r in reads}
+        lines_in = {f"{r.name}_request": In(stream.Signature(lines.line_bits)) for r in reads}
         #: Words of each line, in order of the requests of that kind.
         words = {w.name: Out(stream.Signature(8 * w.word_bytes)) for w in words_of(reads)}
         super().__init__(
             {
                 #: Address of each port's first line, a multiple of 4096.
                 "base": In(ADDRESS_BITS).array(lines.ports),
-                **requests,
+                **lines_in,
                 **words,
                 "axi": Out(read_signature(lines, reads)).array(lines.ports),
                 "error": Out(1),  #: A beat arrived with a response other than OKAY since reset.
@@ -80,7 +82,7 @@ class LineReader(wiring.Component):
                 m,
                 f"port_{p}",
                 self._cell,
-                lambda: LineReadPort(self._lines, self._reads, depth=self._depth),
+                lambda: LineReadPort(self._lines, self._reads, depth=self._depth, requests=self._requests),
             )
             wiring.connect(m, port.axi, wiring.flipped(self.axi[p]))
             m.d.comb += port.base.eq(self.base[p])

@@ -21,14 +21,12 @@ from hw.oram.movers.hbm.lines import (
     words_of,
 )
 
-#: Requests of each kind in the port's queue.
-_REQUESTS = 16
-
 
 class LineReadPort(wiring.Component):
     """Reads lines through one port, as many ahead as it has room for.
 
     ``reads``: kinds of requests. ``depth``: maximum number of lines of each kind requested and not yet taken.
+    ``requests``: of each kind in the queue.
 
     Behaviour
     ---------
@@ -40,12 +38,12 @@ class LineReadPort(wiring.Component):
     ADDRESS_LATENCY: ClassVar = Fifo.LATENCY + Arbiter.LATENCY + 1 + Skid.LATENCY
     DATA_LATENCY: ClassVar = 1 + Fifo.LATENCY
 
-    def __init__(self, lines: Lines, reads: tuple[LineRead, ...], *, depth: int) -> None:
+    def __init__(self, lines: Lines, reads: tuple[LineRead, ...], *, depth: int, requests: int) -> None:
         self._lines = lines
         self._reads = reads
-        self._depth = depth
+        self._depth, self._requests = depth, requests
         #: Byte offset of the line from the base.
-        requests = {f"{r.name}_request": In(stream.Signature(lines.offset_bits)) for r in reads}
+        lines_in = {f"{r.name}_request": In(stream.Signature(lines.offset_bits)) for r in reads}
         #: Words of each line, in order of the requests of that kind.
         words = {w.name: Out(stream.Signature(8 * w.word_bytes)) for w in words_of(reads)}
         port = read_signature(lines, reads)
@@ -53,7 +51,7 @@ class LineReadPort(wiring.Component):
         super().__init__(
             {
                 "base": In(ADDRESS_BITS),  #: Address of the port's first line, a multiple of 4096.
-                **requests,
+                **lines_in,
                 **words,
                 "axi": Out(port),
                 "error": Out(1),  #: A beat arrived with a response other than OKAY since reset.
@@ -76,7 +74,7 @@ class LineReadPort(wiring.Component):
         m.submodules.arbiter = arbiter = Arbiter(self._lines.offset_bits, inputs=len(self._reads))
         for index, read in enumerate(self._reads):
             request = getattr(self, f"{read.name}_request")
-            queue = Fifo(self._lines.offset_bits, depth=_REQUESTS)
+            queue = Fifo(self._lines.offset_bits, depth=self._requests, ram_style="distributed")
             m.submodules[f"{read.name}_requests"] = queue
             wiring.connect(m, wiring.flipped(request), queue.i)
             place = Signal(range(max(2, self._beats(read))), name=f"{read.name}_place")

@@ -2,17 +2,16 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.lib import axi
 from hw.lib.place import Placer
 from hw.oram.config import BUCKET_BYTES, OramConfig
-from hw.oram.core.layouts import ADDRESS_BITS, HBM_BEAT_BYTES, bucket_layout, bucket_write_layout
+from hw.oram.core.layouts import ADDRESS_BITS, HBM_BEAT_BYTES, bucket_beat_layout, bucket_layout
 from hw.oram.core.position.lookahead import TABLES
 from hw.oram.movers.erase import bucket_lines
-from hw.oram.movers.hbm.line_cutter import LineCutter
 from hw.oram.movers.hbm.line_reader import LineReader
 from hw.oram.movers.hbm.line_writer import LineWriter
 from hw.oram.movers.hbm.lines import LineRead, Lines
@@ -34,7 +33,7 @@ class Buckets(wiring.Component):
                 #: `hw.oram.core.position.position.Position`.
                 "request": In(stream.Signature(config.bucket_bits)).array(TABLES),
                 "bucket": Out(stream.Signature(bucket_layout(config))).array(TABLES),
-                "write": In(stream.Signature(bucket_write_layout(config))).array(TABLES),
+                "write": In(stream.Signature(bucket_beat_layout(config))).array(TABLES),
                 "axi": Out(axi.Signature(data_width=8 * HBM_BEAT_BYTES, addr_width=ADDRESS_BITS)).array(
                     ports
                 ),
@@ -65,27 +64,26 @@ class Buckets(wiring.Component):
             reader = LineReader(
                 lines,
                 _READS,
-                outstanding=config.position_inflight,
+                outstanding=config.position.inflight,
+                depth=config.position.inflight,
+                requests=config.position.inflight,
                 cell="bucket_read_port",
                 placer=self._placer,
             )
             writer = LineWriter(
-                lines, deadline=config.settle_deadline, cell="bucket_write_port", placer=self._placer
+                lines,
+                deadline=config.position.write_cycles,
+                depth=config.position.write_beats,
+                cell="bucket_write_port",
+                placer=self._placer,
             )
             m.submodules[f"reader_{n}"], m.submodules[f"writer_{n}"] = reader, writer
-            m.submodules[f"cutter_{n}"] = cutter = LineCutter(lines)
             connect(m, flipped(self.request[n]), reader.bucket_request)
-            connect(m, cutter.o, writer.i)
-            write = self.write[n]
+            connect(m, flipped(self.write[n]), writer.i)
             m.d.comb += [
                 self.bucket[n].valid.eq(reader.bucket.valid),
                 self.bucket[n].payload.as_value().eq(reader.bucket.payload),
                 reader.bucket.ready.eq(self.bucket[n].ready),
-                cutter.i.valid.eq(write.valid),
-                cutter.i.payload.line.eq(write.payload.line),
-                cutter.i.payload.data.eq(write.payload.data.as_value()),
-                cutter.i.payload.strobe.eq(write.payload.strobe),
-                write.ready.eq(cutter.i.ready),
                 writer.erase.eq(self.erase),
             ]
             for p in range(ports):
@@ -94,12 +92,8 @@ class Buckets(wiring.Component):
                 m.d.comb += [reader.base[p].eq(self.base[at]), writer.base[p].eq(self.base[at])]
             readers.append(reader)
             writers.append(writer)
-        # A line in the cutter is in flight, too: its first beat leaves in the second cycle.
-        cut = Signal()
-        m.d.sync += cut.eq(Cat(write.valid for write in self.write).any())
-        waiting = cut | Cat(w.i.valid for w in writers).any()
         m.d.comb += [
-            self.busy.eq(Cat(writer.busy for writer in writers).any() | waiting),
+            self.busy.eq(Cat(writer.busy for writer in writers).any()),
             self.late.eq(Cat(writer.late for writer in writers).any()),
             self.erased.eq(Cat(writer.erased for writer in writers).all()),
             self.error.eq(

@@ -38,7 +38,7 @@ def test_what_fits():
     with pytest.raises(InputError, match="log_n must be small enough or have record_ports 16 for AMD"):
         check_capacity(longest, U55C)
     check_capacity(replace(longest, record_ports=16), U55C)
-    few = OramConfig(log_n=27, alpha=0, position_ports=2)
+    few = OramConfig(log_n=27, alpha=0, position_ports=2, interval_cycles=32)
     with pytest.raises(InputError, match="have record_ports 16 and position_ports 16 for AMD"):
         check_capacity(few, U55C)
 
@@ -54,7 +54,7 @@ def test_host_may_be_too_small():
 
 def test_ports_share_channels_where_there_are_few():
     """Two channels hold the structures of eight ports."""
-    config = OramConfig(position_ports=4, record_ports=4, alpha=0)
+    config = OramConfig(position_ports=4, record_ports=4, alpha=0, interval_cycles=8)
     need = 2 * (2**17 * 128 // 4 + 2**17 * 256 // 4)
     memory = replace(U55C.memory, channels=2, channel_bytes=need)
     check_capacity(config, replace(U55C, memories=(memory, U55C.host)))

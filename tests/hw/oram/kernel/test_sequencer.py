@@ -8,9 +8,9 @@ from hw.oram.kernel.arguments import Fault
 from hw.oram.kernel.sequencer import LASTING, Sequencer
 from tests.support.gateware.streams import set_all, simulate
 
-#: Cycles without a burst that end a phase.
-QUIET = 128
-UNIT = Sequencer(quiet_cycles=QUIET)
+#: Cycles without a burst that end a phase, and those after the last one.
+QUIET, END = 128, 40
+UNIT = Sequencer(quiet_cycles=QUIET, end_cycles=END)
 LEVELS = (
     "initialize",
     "finish",
@@ -20,8 +20,10 @@ LEVELS = (
     "commands_busy",
     "operations_busy",
     "bus_busy",
+    "host_busy",
+    "flushing",
 )
-PULSES = ("keys_start", "init_start", "run_start", "erase_start", "done")
+PULSES = ("keys_start", "init_start", "run_start", "flush", "erase_start", "done")
 
 
 class World:
@@ -92,7 +94,7 @@ def test_a_launch_that_initializes():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_done_when_answered_and_quiet(seed):
-    """Whatever the ports do, it ends in the cycle after both."""
+    """Whatever the ports do, a fixed time after both; ports to HBM do not count."""
     rng = random.Random(seed)
 
     async def scenario(world):
@@ -109,13 +111,17 @@ def test_done_when_answered_and_quiet(seed):
                 levels = {name: int(cycle < end) for name, end in ends.items()}
                 bus = int(cycle < 400 and rng.random() < 0.02)
                 expected = quiet == QUIET and not any(levels.values())
-                before = len(world.pulses["done"])
-                await world.step(bus_busy=bus, **levels)
+                before = len(world.pulses["flush"])
+                await world.step(host_busy=bus, bus_busy=rng.randrange(2), **levels)
                 quiet = 0 if bus else min(QUIET, quiet + 1)
-                assert len(world.pulses["done"]) - before == expected
+                assert len(world.pulses["flush"]) - before == expected
                 if expected:
                     break
-            assert len(world.pulses["done"]) == number
+            await world.step(END - 3, bus_busy=0, flushing=1)
+            await world.step(2, flushing=0)
+            assert len(world.pulses["done"]) == number - 1
+            await world.step()
+            assert world.pulses["done"][number - 1 :] == [world.pulses["flush"][-1] + END]
             assert world.get("status") == 0
 
     play(scenario)
@@ -205,12 +211,12 @@ def test_faults_last(fault):
     async def scenario(world):
         await world.initialized()
         await world.step(200, commands_busy=1, operations_busy=1, erase_busy=1)
-        await world.step(fault=fault, bus_busy=1)
+        await world.step(fault=fault, host_busy=1)
         assert world.get("status") == fault
         assert world.get("halt")
         await world.step(QUIET)
         assert not world.pulses["erase_start"]
-        await world.step(QUIET + 1, bus_busy=0)
+        await world.step(QUIET + 1, host_busy=0)
         await erased(world)
         assert world.get("status") == fault
         await refused_from_now_on(world, fault)
@@ -223,7 +229,7 @@ def test_finished():
 
     async def scenario(world):
         await world.initialized()
-        await world.step(QUIET + 2)
+        await world.step(QUIET + END + 2)
         assert world.pulses.pop("done")
         world.pulses["done"] = []
         await world.step(start=1, initialize=0, finish=1)
@@ -242,7 +248,7 @@ def test_a_fault_between_launches():
 
     async def scenario(world):
         await world.initialized()
-        await world.step(QUIET + 2)
+        await world.step(QUIET + END + 2)
         assert world.pulses.pop("done")
         world.pulses["done"] = []
         await world.step(fault=Fault.LATE_WRITE)
@@ -266,5 +272,26 @@ def test_a_fault_while_the_empty_map_is_written():
         await world.step(2 * QUIET)
         assert len(world.pulses["run_start"]) == len(world.pulses["erase_start"]) == 1
         assert world.get("status") == Fault.LATE_WRITE
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_changes_that_do_not_leave_in_time(late):
+    """A fault, and HBM is erased; ``done`` is not earlier for changes that left sooner."""
+
+    async def scenario(world):
+        await world.initialized()
+        await world.step(QUIET + 2)
+        assert len(world.pulses["flush"]) == 1
+        await world.step(END - 3, flushing=1, erase_busy=1)
+        await world.step(2, flushing=int(late))
+        assert not world.pulses["done"]
+        await world.step()
+        if late:
+            await erased(world)
+            assert world.get("status") == Fault.LATE_WRITE
+        else:
+            assert world.pulses["done"] == [world.pulses["flush"][0] + END]
 
     play(scenario)

@@ -15,9 +15,9 @@ def test_cycles():
     """Of the longer slice, at four beats in five cycles, behind earlier writes."""
     config = OramConfig(log_n=18, record_ports=4)
     assert (bucket_lines(config), record_lines(config)) == (1 << 12, -(-config.records // 4))
-    assert erase_cycles(config) == 192 + -(-record_lines(config) * 8 * 5 // 4) + 512
-    few = OramConfig(log_n=18, position_ports=2, record_ports=16)
-    assert erase_cycles(few) == 192 + (1 << 14) * 4 * 5 // 4 + 512
+    assert erase_cycles(config) == config.position.write_cycles + -(-record_lines(config) * 8 * 5 // 4) + 512
+    few = OramConfig(log_n=18, position_ports=2, record_ports=16, interval_cycles=16)
+    assert erase_cycles(few) == few.position.write_cycles + (1 << 14) * 4 * 5 // 4 + 512
 
 
 @pytest.mark.parametrize("last", [0, 1])

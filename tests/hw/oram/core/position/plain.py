@@ -75,18 +75,19 @@ class Hbm:
         self.dut, self.config = dut, config
         self.read_cycles, self.write_cycles, self.stall = read_cycles, write_cycles, stall
         self.rng = random.Random(f"hbm {seed}")
-        self.content = [[bytearray(self.rng.randbytes(128)) for _ in range(config.buckets)] for _ in range(2)]
         self.arrivals = {}  # time -> pieces of writes
         self.latest = {}  # piece -> time of its last write
         self.captures = {}  # time -> pieces of reads
         self.answers = [deque(), deque()]
-        self.written = 0
+        self.asked, self.written = [], []  # cycles with (table, bucket), and with pieces
+        self.erase()
 
     def delay(self, most):
         """Return the least, the most or a random delay, each equally often."""
         return self.rng.choice([0, most, self.rng.randint(0, most)])
 
     def read(self, now, table, number):
+        self.asked.append((now, (table, number)))
         answer = bytearray(128)
         most = self.delay(self.read_cycles)
         for first in range(0, 128, PIECE):
@@ -94,15 +95,12 @@ class Hbm:
             self.captures.setdefault(due, []).append((answer, table, number, first))
         self.answers[table].append((now + most, answer))
 
-    def write(self, now, table, payload):
-        number, content, strobe = payload["bucket"], payload["data"], payload["strobe"]
-        self.written += 1
-        for first in range(0, 128, PIECE):
-            if lanes := strobe >> first & ones(PIECE):
-                piece = (table, number, first)
-                due = max(now + self.delay(self.write_cycles), self.latest.get(piece, 0))
-                self.latest[piece] = due
-                self.arrivals.setdefault(due, []).append((piece, content >> 8 * first, lanes))
+    def write(self, now, table, number, beat, word, lanes):
+        piece = (table, number, PIECE * beat)
+        self.written.append((now, piece))
+        due = max(now + self.delay(self.write_cycles), self.latest.get(piece, 0))
+        self.latest[piece] = due
+        self.arrivals.setdefault(due, []).append((piece, word, lanes))
 
     def arrive(self, now):
         for (table, number, first), word, lanes in self.arrivals.pop(now, []):
@@ -111,6 +109,11 @@ class Hbm:
                     self.content[table][number][first + lane] = word >> 8 * lane & 0xFF
         for answer, table, number, first in self.captures.pop(now, []):
             answer[first : first + PIECE] = self.content[table][number][first : first + PIECE]
+
+    def erase(self):
+        """Zero all buckets, when all writes have settled."""
+        self.settle()
+        self.content = [[bytearray(128) for _ in range(self.config.buckets)] for _ in range(2)]
 
     def settle(self):
         for now in sorted(self.arrivals):
@@ -127,7 +130,8 @@ class Hbm:
                 dut.request[n].payload,
                 dut.write[n].valid,
                 dut.write[n].payload.line,
-                dut.write[n].payload.data.as_value(),
+                dut.write[n].payload.beat,
+                dut.write[n].payload.data,
                 dut.write[n].payload.strobe,
                 dut.bucket[n].ready,
             )
@@ -145,12 +149,12 @@ class Hbm:
                     ctx.set(dut.bucket[n].payload.as_value(), answer)
             _, _, *seen = await tick
             for n in range(2):
-                asks, number, writes, bucket, word, strobe, taken = seen[7 * n : 7 * n + 7]
+                asks, number, writes, *beat, taken = seen[8 * n : 8 * n + 8]
                 if offered[n] and taken:
                     self.answers[n].popleft()
                 if asks and ready[n][0]:
                     self.read(now, n, number)
                 if writes and ready[n][1]:
-                    self.write(now, n, {"bucket": bucket, "data": word, "strobe": strobe})
+                    self.write(now, n, *beat)
             self.arrive(now)
             now += 1

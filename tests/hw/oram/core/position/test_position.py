@@ -8,13 +8,19 @@ import pytest
 
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code, Status
+from hw.oram.core.position import lookahead, position, table
+from hw.oram.core.position.log import BucketLog
+from hw.oram.core.position.lookahead import Lookahead
 from hw.oram.core.position.position import Position
+from hw.oram.core.position.recent import RecentBuckets
+from hw.oram.core.position.sweep import Sweep
 from sim.golden.oram.image import bucket_images
 from tests.hw.oram.core.position.plain import Hbm, golden, ones, touched
 from tests.support.gateware.streams import get, put, rule_checker, simulate
+from tests.support.proofs.mutants import mutant
 
-#: Maximum cycles of a write beyond ``settle_cycles``, from the decision on; the path takes some of them.
-LATE = 48
+#: Maximum cycles of a write beyond ``settle_cycles``, from the beat on; the path takes some of them.
+LATE = 8
 
 
 def small(**changes):
@@ -46,6 +52,17 @@ def query(config, rng, number, code, permuted, *, rejected=False):
     }
 
 
+async def flush(ctx, dut, config):
+    """Send all changes to HBM."""
+    ctx.set(dut.flush, 1)
+    await ctx.tick()
+    ctx.set(dut.flush, 0)
+    await ctx.tick()
+    while ctx.get(dut.flushing):
+        await ctx.tick()
+    await ctx.tick().repeat(Sweep.cycles(config))
+
+
 def run(config, *launches, stall=0.0, query_stall=0.0, seed=0, read=None, rules=False):
     """Clear the map before each launch; return the last one's operations and cycles, live keys, HBM."""
     dut = Position(config)
@@ -53,7 +70,7 @@ def run(config, *launches, stall=0.0, query_stall=0.0, seed=0, read=None, rules=
         dut,
         config,
         read_cycles=config.position_cycles if read is None else read,
-        write_cycles=config.settle_deadline + LATE,
+        write_cycles=config.position.write_cycles + LATE,
         stall=stall / 3,
         seed=seed,
     )
@@ -61,6 +78,7 @@ def run(config, *launches, stall=0.0, query_stall=0.0, seed=0, read=None, rules=
 
     async def send(ctx):
         for launch, queries in enumerate(launches):
+            hbm.erase()
             ctx.set(dut.clear, 1)
             await ctx.tick()
             ctx.set(dut.clear, 0)
@@ -71,6 +89,7 @@ def run(config, *launches, stall=0.0, query_stall=0.0, seed=0, read=None, rules=
             await put(ctx, dut.query, queries, stall=query_stall, seed=seed)
             while len(answers) <= launch:
                 await ctx.tick()
+            await flush(ctx, dut, config)
             live.append(ctx.get(dut.live))
 
     async def receive(ctx):
@@ -97,12 +116,12 @@ def hold(config, *launches, **how):
     for at, (found, operation) in enumerate(zip(operations, wanted, strict=True)):
         assert touched(config, found) == operation, f"operation {at}"
     assert live == len(model.position)
-    for table in range(2):
-        images, cares = bucket_images(model, table, range(config.buckets))
-        found = np.frombuffer(b"".join(hbm.content[table]), np.uint8).reshape(images.shape)
+    for n in range(2):
+        images, cares = bucket_images(model, n, range(config.buckets))
+        found = np.frombuffer(b"".join(hbm.content[n]), np.uint8).reshape(images.shape)
         wrong = np.flatnonzero(((found != images) & cares).any(axis=1))
-        assert not len(wrong), f"buckets {wrong} of table {table}"
-    return wanted, cycles
+        assert not len(wrong), f"buckets {wrong} of table {n}"
+    return wanted, cycles, hbm
 
 
 def mixed(config, rng, count, keys):
@@ -134,7 +153,7 @@ def test_every_operation_as_specified(changes, stall):
     keys = permuted_keys(config, rng, 70, 2)
     queries = [query(config, rng, number, Code.PUT, key) for number, key in enumerate(keys)]
     queries += mixed(config, rng, 150, keys)
-    wanted, _ = hold(config, queries, stall=stall, query_stall=stall / 3, seed=3, rules=True)
+    wanted, _, _ = hold(config, queries, stall=stall, query_stall=stall / 3, seed=3, rules=True)
     assert {operation["status"] for operation in wanted} >= set(Status)
 
 
@@ -164,7 +183,7 @@ def test_full_at_n_keys():
     more = keys[0] | 1 << 40
     codes = [*((Code.LOAD, key) for key in keys), (Code.PUT, more), (Code.PUT, keys[3]), (Code.LOAD, more)]
     codes += [(Code.DELETE, keys[7]), (Code.PUT, more), (Code.LOAD, keys[7]), (Code.GET, keys[7])]
-    wanted, _ = hold(config, [query(config, rng, n, *operation) for n, operation in enumerate(codes)])
+    wanted, _, _ = hold(config, [query(config, rng, n, *operation) for n, operation in enumerate(codes)])
     assert [operation["status"] for operation in wanted[config.keys :]] == [
         Status.FULL, Status.HIT, Status.FULL, Status.HIT, Status.INSERTED, Status.FULL, Status.MISS,
     ]  # fmt: skip
@@ -182,5 +201,51 @@ def test_four_cycles_an_operation(read_cycles):
     queries = [query(config, rng, n, code, keys[0]) for n, code in enumerate(codes)]
     queries += [query(config, rng, n, code, keys[n // 2 % 3]) for n, code in enumerate(codes)]
     queries += [query(config, rng, n, code, rng.getrandbits(64)) for n, code in enumerate(codes)]
-    _, cycles = hold(config, queries, read=read_cycles, seed=1)
+    _, cycles, _ = hold(config, queries, read=read_cycles, seed=1)
     assert {later - earlier for earlier, later in itertools.pairwise(cycles[20:])} == {4}
+
+
+def test_a_bucket_is_read_and_written_once_while_the_log_has_it():
+    """Keys used three times, as far apart as the log's borders, among others; HBM is as slow as may be."""
+    config = small(log_n=10)
+    rng, sizes = random.Random(29), config.position
+    distances = [1, 2, *(limit + more for limit in (sizes.write_back, sizes.log) for more in (-1, 0, 1))]
+    count = 2 * max(distances) + 4 * len(distances)
+    others = [number % 40 + 20 | (number % 40 + 20) << config.bucket_bits for number in range(count)]
+    keys = [other | rng.getrandbits(40) << 2 * config.bucket_bits for other in others]
+    for bucket, distance in enumerate(distances):
+        begin = next(
+            n for n in range(count - 2 * distance) if all(others[n + k * distance] >= 20 for k in range(3))
+        )
+        for n in range(begin, begin + 3 * distance, distance):
+            others[n], keys[n] = bucket, bucket | bucket << config.bucket_bits
+    once = 19  # leaves, and is still in the log at the end
+    keys[count - (sizes.write_back + sizes.log) // 2] = once | once << config.bucket_bits
+    queries = [query(config, rng, number, Code.PUT, key) for number, key in enumerate(keys)]
+    _, _, hbm = hold(config, queries, read=config.position.read_cycles)
+    assert [piece for _, piece in hbm.written if piece[1] == once] == [(0, once, 0)]
+    for bucket, distance in enumerate(distances):
+        asked = [of for _, (of, number) in hbm.asked if number == bucket]
+        times = 3 if distance >= sizes.log else 1
+        assert sorted(asked) == [0] * times + [1] * times, distance
+        written = [piece for _, piece in hbm.written if piece[1] == bucket]
+        assert written == [(0, bucket, 0)] * (3 if distance > sizes.write_back else 1), distance
+
+
+#: Seeded bugs: a class, its text, and the module that makes it.
+BUGS = {
+    "asks in vain": (Lookahead, "found & ~recent.found", "found", position),
+    "forgets late": (RecentBuckets, "& valid & ~turn", "& valid", lookahead),
+    "older places match": (RecentBuckets, "valid & ~match", "valid", lookahead),
+    "old marks stay": (BucketLog, "self.keep | takes | leaves", "self.keep | leaves", table),
+    "marks do not go on": (BucketLog, "over | self.changed", "self.changed", table),
+    "leaves again": (BucketLog, "self.keep | takes | leaves", "self.keep | takes", table),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_bugs_of_the_log_are_found(bug, monkeypatch):
+    original, old, new, module = BUGS[bug]
+    monkeypatch.setattr(module, original.__name__, mutant(original, old, new))
+    with pytest.raises(AssertionError):
+        test_a_bucket_is_read_and_written_once_while_the_log_has_it()

@@ -6,12 +6,11 @@ import pytest
 
 from hw.oram.movers.hbm import line_writer, write_port
 from hw.oram.movers.hbm.eraser import Eraser
-from hw.oram.movers.hbm.line_cutter import LineCutter
 from hw.oram.movers.hbm.line_writer import LineWriter
 from hw.oram.movers.hbm.lines import Lines
 from hw.oram.movers.hbm.write_port import LineWritePort
 from tests.support.gateware.axi_memory import AxiMemory
-from tests.support.gateware.streams import STALLS, Side, exchange, grid, put, simulate
+from tests.support.gateware.streams import STALLS, grid, put, simulate
 from tests.support.proofs.mutants import mutant
 
 
@@ -276,30 +275,3 @@ def test_an_error_while_it_erases():
             assert ctx.get(unit.error) == wrong
 
         simulate(unit, drive, background=background)
-
-
-@pytest.mark.parametrize(("port_bytes", "stall", "away", "seed"), grid((16, 32, 64), (0.0, 0.7), STALLS))
-def test_lines_are_cut(port_bytes, stall, away, seed):
-    rng = random.Random(f"{port_bytes} {stall} {away} {seed}")
-    lines = lines_of(port_bytes, 128)
-    unit = LineCutter(lines)
-    whole, beats, cycles = [], [], []
-    for _ in range(24):
-        strobe = 0
-        while not strobe:
-            for at in rng.choices(range(128), k=rng.choice([1, 2, 3, 40])):
-                strobe |= 1 << at
-        line = {"line": rng.randrange(1 << 9), "data": rng.getrandbits(1024), "strobe": strobe}
-        whole.append(line)
-        for beat in range(lines.beats):
-            if mask := strobe >> port_bytes * beat & (1 << port_bytes) - 1:
-                data = line["data"] >> 8 * port_bytes * beat & (1 << 8 * port_bytes) - 1
-                beats.append({"line": line["line"], "beat": beat, "data": data, "strobe": mask})
-                cycles.append(LineCutter.LATENCY + len(beats) + len(whole) - 2)
-    sides = {
-        "i": Side(unit.i, items=whole, stall=stall),
-        "o": Side(unit.o, count=len(beats), stall=away),
-    }
-    exchange(unit, sides, seed=seed)
-    assert sides["o"].received == beats
-    assert stall or away or sides["o"].cycles == cycles

@@ -6,6 +6,7 @@ import pytest
 
 from hw.lib.place import InlinePlacer
 from hw.oram.config import BUCKET_BYTES, OramConfig
+from hw.oram.core.layouts import HBM_BEAT_BYTES
 from hw.oram.core.position.lookahead import TABLES
 from hw.oram.movers.hbm.line_writer import LineWriter
 from hw.oram.movers.tables.buckets import Buckets
@@ -25,7 +26,7 @@ from tests.support.oram.workloads import SMALLEST
 
 CONFIG = OramConfig(**(SMALLEST | {"settle_cycles": 4096}), position_ports=4)
 UNIT = Buckets(CONFIG, InlinePlacer())
-BITS = 8 * BUCKET_BYTES
+BITS = 8 * HBM_BEAT_BYTES
 
 
 def tables_of(memories):
@@ -33,13 +34,9 @@ def tables_of(memories):
     return [Table(memories, first=n * ports, ports=ports, line_bytes=BUCKET_BYTES) for n in range(TABLES)]
 
 
-def word(line, data, strobe):
-    return line | data << CONFIG.bucket_bits | strobe << CONFIG.bucket_bits + BITS
-
-
-def beats(word):
-    strobe = word >> CONFIG.bucket_bits + BITS
-    return sum(strobe >> at & 0xFFFFFFFF != 0 for at in range(0, BUCKET_BYTES, 32))
+def word(line, beat, data, strobe):
+    at = CONFIG.bucket_bits
+    return line | beat << at | data << at + 2 | strobe << at + 2 + BITS
 
 
 @pytest.mark.parametrize(("stall", "away", "seed"), grid((0.0, 0.7), STALLS))
@@ -51,14 +48,14 @@ def test_read_and_write(stall, away, seed):
         asked = [rng.randrange(half, 2 * half) for _ in range(24)]
         writes = []
         for _ in range(24):
-            line, data = rng.randrange(half), rng.getrandbits(BITS)
-            strobe = rng.getrandbits(BUCKET_BYTES) & rng.choice([-1, 0x3F << 90, 3]) | 1 << rng.randrange(128)
-            writes.append(word(line, data, strobe))
-            table.write(written, line, 0, data, strobe)
+            line, beat, data = rng.randrange(half), rng.randrange(4), rng.getrandbits(BITS)
+            strobe = rng.getrandbits(HBM_BEAT_BYTES)
+            writes.append(word(line, beat, data, strobe))
+            table.write(written, line, HBM_BEAT_BYTES * beat, data, strobe)
         expected.append([table.content(line, BUCKET_BYTES) for line in asked])
         puts += [(UNIT.request[n], asked, stall), (raw(UNIT.write[n]), writes, stall)]
         gets.append((raw(UNIT.bucket[n]), len(asked), away))
-    watch = BusyWatch(UNIT, UNIT.write, beats)
+    watch = BusyWatch(UNIT, UNIT.write, lambda _: 1)
     assert run(UNIT, puts, gets, background=[*background, watch.watch], seed=seed) == expected
     assert written_bytes(memories) == written
     watch.check(memories)
@@ -75,18 +72,17 @@ def test_erased():
     assert written_bytes(memories) == written
 
 
-#: Cycles from a write to the bus, without those of the cutter; and the deadline.
+#: Cycles from a write to the bus; and the deadline.
 WAY, DEADLINE = LineWriter.LATENCY, 80
 SHORT = Buckets(OramConfig(**(SMALLEST | {"settle_cycles": DEADLINE}), position_ports=2), InlinePlacer())
 
 
 @pytest.mark.parametrize(("latency", "late"), [(DEADLINE - WAY - 1, 0), (DEADLINE - WAY, 1)])
 def test_late(latency, late):
-    """From the writer on: a line may wait in the cutter."""
     then = check(late=late, error=0)
     for table in range(TABLES):
         _, background = memories_of(SHORT, latency=(latency, latency))
-        puts = [(raw(SHORT.write[table]), [word(3, 5, 1 << 40)], 0)]
+        puts = [(raw(SHORT.write[table]), [word(3, 1, 5, 1)], 0)]
         run(SHORT, puts, [], background=background, then=then)
 
 
@@ -98,5 +94,5 @@ def test_error(table, way):
     for lines, wrong in (([2, 4], 0), ([2, 3, 4], 1)):
         puts, gets = [(SHORT.request[table], lines, 0)], [(raw(SHORT.bucket[table]), len(lines), 0)]
         if way == "write":
-            puts, gets = [(raw(SHORT.write[table]), [word(line, 5, 1 << 40) for line in lines], 0)], []
+            puts, gets = [(raw(SHORT.write[table]), [word(line, 1, 5, 1) for line in lines], 0)], []
         run(SHORT, puts, gets, background=background, then=check(error=wrong, late=0))
