@@ -3,7 +3,9 @@
 import itertools
 import math
 import random
+import re
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -101,3 +103,17 @@ def test_attacks_meet_the_deadlines(changes, attack):
     waits = longest_waits(config, [chosen[n % len(chosen)] for n in range(len(starts))], starts)
     assert waits[0] <= sizes.read_cycles
     assert waits[1] <= sizes.write_cycles
+
+
+def test_the_page_has_the_bounds():
+    page = Path(__file__).parents[4] / "docs" / "oram.md"
+    section = page.read_text().partition("## Position map in HBM")[2].partition("## ")[0]
+    rows = re.findall(r"^\| 2\^(\d+)(?: to 2\^(\d+))? \| (.*) \|$", section, re.MULTILINE)
+    assert len(rows) == 3
+    for low, high, row in rows:
+        interval, ports, *told = [float(cell.replace(",", "")) for cell in row.split("|")]
+        for log_n in (low, high or low):
+            config = OramConfig(log_n=int(log_n), position_ports=int(ports))
+            sizes = config.position
+            assert config.interval == interval
+            assert told == [sizes.write_back, sizes.log, sizes.read_cycles, round(sizes.failure, 1)]
