@@ -1,1 +1,1 @@
-"""Conversion of pages between the host's beats and the ciphers' beats of 16 bytes a lane."""
+"""Pages between the host and the stage: opened, sealed, and forwarded while in flight."""
