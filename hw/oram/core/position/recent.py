@@ -1,5 +1,7 @@
 """The newest of the last operations with the same bucket."""
 
+import functools
+import operator
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module, Signal, Value
@@ -13,6 +15,8 @@ from hw.oram.core.bits import any_of, encode
 
 #: Places whose matches become a number in one step.
 _GROUP = 16
+#: Bits of two numbers that a LUT compares.
+_LUT_BITS = 3
 #: Places compared with one copy of the number: each loads it twice.
 _SHARE = LOADS // 2
 
@@ -88,7 +92,7 @@ class RecentBuckets(wiring.Component):
         valid = Signal(size, name=f"valid_{n}")
         match = Signal(size, name=f"match_{n}", reset_less=True)
         kept = [Signal(self._bits, name=f"number_{n}_{k}", reset_less=True) for k in range(size)]
-        m.d.sync += match.eq(Cat(old == number for old in kept) & valid & ~turn)
+        m.d.sync += match.eq(self._equal(m, n, kept, number, valid & ~turn))
         with m.If(taken):
             m.d.sync += valid.eq(valid | turn)
             for k, old in enumerate(kept):
@@ -99,6 +103,20 @@ class RecentBuckets(wiring.Component):
         with m.If(self.clear):
             m.d.sync += valid.eq(0)
         return match
+
+    def _equal(self, m: Module, n: int, kept: list[Signal], number: Value, wanted: Value) -> Value:
+        """Compare all numbers of a group with one; a LUT compares three bits.
+
+        The signals are kept, or tools would build trees of pairs, of twice as many LUTs.
+        """
+        parts = []
+        for last in range(self._bits, 0, -_LUT_BITS):
+            bits = slice(max(0, last - _LUT_BITS), last)
+            part = Signal(len(kept), name=f"equal_{n}_{last}", attrs={"keep": 1})
+            equal = Cat(old[bits] == number[bits] for old in kept)
+            m.d.comb += part.eq(equal & wanted if last <= _LUT_BITS else equal)
+            parts.append(part)
+        return functools.reduce(operator.and_, parts)
 
     def _previous(self, m: Module) -> None:
         """Compare with the previous operation alone."""

@@ -235,7 +235,7 @@ def test_a_bucket_is_read_and_written_once_while_the_log_has_it():
 #: Seeded bugs: a class, its text, and the module that makes it.
 BUGS = {
     "asks in vain": (Lookahead, "found & ~recent.found", "found", position),
-    "forgets late": (RecentBuckets, "& valid & ~turn", "& valid", lookahead),
+    "forgets late": (RecentBuckets, "number, valid & ~turn", "number, valid", lookahead),
     "older places match": (RecentBuckets, "valid & ~match", "valid", lookahead),
     "old marks stay": (BucketLog, "self.keep | takes | leaves", "self.keep | leaves", table),
     "marks do not go on": (BucketLog, "over | self.changed", "self.changed", table),
