@@ -17,6 +17,8 @@ from hw.prediction import Prediction
 #: Operations followed where pages are unknown; more repeat the second half of these. The result is within 3 %
 #: of that with as many random pages.
 _FOLLOWED = 4096
+#: Cycles from the end of HBM's erasure to the keys' derivation, and from there to the end.
+_FINISH_EXTRA = 2
 
 
 def predict(workload: OramWorkload, config: OramConfig, board: Board) -> Prediction:
@@ -95,7 +97,7 @@ def finish_cycles(config: OramConfig) -> int:
     without it.
     """
     timing = PathTiming(config)
-    return erase_cycles(config) + timing.keys - timing.end
+    return erase_cycles(config) + timing.keys + _FINISH_EXTRA - timing.end
 
 
 def _times(config: OramConfig, board: Board, used_bytes: int, workload: OramWorkload) -> LaunchTimes:

@@ -182,7 +182,8 @@ def erase_between_writes(shape, stall):
         ports=2, port_bytes=port_bytes, line_bytes=line_bytes, line_bits=6, slice_lines=count, head=head
     )
     rng = random.Random(f"{shape} {stall}")
-    unit, memories, background = bench(lines, stall=stall, latency=(30, 40))
+    depth = 4 if stall else 70  # in LUT RAM, or in block RAM
+    unit, memories, background = bench(lines, depth=depth, stall=stall, latency=(30, 40))
     expected = erased(lines)
 
     def beats(number):
