@@ -154,7 +154,8 @@ def test_there(inflight):
 
 #: From a write to the bus; and the deadline.
 WAY, DEADLINE = LineWriter.LATENCY, 80
-SHORT = Records(OramConfig(**(SMALLEST | {"settle_cycles": DEADLINE}), record_ports=2), InlinePlacer())
+SHORT_CONFIG = OramConfig(**(SMALLEST | {"settle_cycles": DEADLINE}), record_ports=2)
+SHORT = Records(SHORT_CONFIG, InlinePlacer())
 FIRST = bits_of(SHORT.write.payload, {"line": 5, "beat": 1, "data": 3, "strobe": 1})
 
 
@@ -167,9 +168,11 @@ def test_late(latency, late):
 
 @pytest.mark.parametrize("name", ["touch", "fresh", "write"])
 def test_error(name):
-    at = base_of(1) + 2 * CONFIG.record_bytes + (32 if name == "write" else 0)
+    at = base_of(1) + 2 * SHORT_CONFIG.record_bytes + (32 if name == "write" else 0)
     _, background = memories_of(SHORT, faulty=frozenset([at]))
-    got = {"touch": [(SHORT.record, CONFIG.record_beats, 0)], "fresh": [(SHORT.header, 1, 0)]}.get(name, [])
+    got = {"touch": [(SHORT.record, SHORT_CONFIG.record_beats, 0)], "fresh": [(SHORT.header, 1, 0)]}.get(
+        name, []
+    )
     for line, wrong in ((4, 0), (5, 1)):
         item = FIRST - 5 + line if name == "write" else line
         puts = [(raw(getattr(SHORT, name)), [item], 0)]
