@@ -1,13 +1,15 @@
 """FPGA resources of the oblivious map's kernel by block: an estimate on the high side."""
 
 import functools
+import math
 import operator
 
 from hw.board.resources import ULTRA_WORDS, Gates, Resources, rams
 from hw.lib.fifo import SHALLOW_DEPTH
-from hw.oram.config import BEAT_BYTES, RECORD_HEADER_BYTES, OramConfig
-from hw.oram.core.layouts import bucket_layout, query_layout
+from hw.oram.config import BEAT_BYTES, BUCKET_BYTES, RECORD_HEADER_BYTES, OramConfig
+from hw.oram.core.layouts import bucket_beat_layout, query_layout
 from hw.oram.core.pages.buffer import PageBuffer
+from hw.oram.core.position.log import BLOCK_PLACES, kept_layout
 from hw.oram.core.position.lookahead import TABLES, turn_layout
 
 # LUT and FF are fitted to `loomwork resources --engine oram` for values of 8 and 64 bytes. Some 7 % are added
@@ -19,8 +21,8 @@ from hw.oram.core.position.lookahead import TABLES, turn_layout
 _AES, _PRODUCTS = Gates(7800, 1500), Gates(4600, 1810)
 #: The logic around the pipelines: of pages, of commands and responses, of keys.
 _PAGES, _COMMANDS, _KEYS = Gates(7200, 6800), Gates(7900, 6000), Gates(5300, 9600)
-#: The position map, and an operation of its window.
-_POSITION, _POSITION_OPERATION = Gates(6400, 4800), Gates(31, 43)
+#: The position map, and an operation of its log.
+_POSITION, _POSITION_OPERATION = Gates(6300, 5000), Gates(21, 43)
 #: The stage, an operation of its window, and an item of its overflow store.
 _STAGE, _STAGE_OPERATION, _STAGE_ITEM = Gates(19500, 16000), Gates(82, 132), Gates(110, 119)
 _ADMISSION = Gates(5800, 7400)
@@ -42,8 +44,6 @@ def blocks(config: OramConfig) -> dict[str, Resources]:
     """Estimate each block of a kernel."""
     labels, lanes, beat = config.label_count, config.aes_lanes, 8 * BEAT_BYTES
     items, row = config.inflight * config.items, 8 * config.row_bytes
-    waiting = turn_layout(config).size if config.position.inflight > SHALLOW_DEPTH else 0
-    position_ram = TABLES * _ram(bucket_layout(config).size, config.position.log)
     values = (1 << config.operation_bits, config.window, config.overflow_entries, 2 * config.record_slots)
     stage_ram = sum(_ram(row, depth * config.value_rows) for depth in values)
     return {
@@ -53,17 +53,16 @@ def blocks(config: OramConfig) -> dict[str, Resources]:
         ),
         "permutation and draws": _block(config.front_lanes * _AES),
         "keys": _block(_KEYS + 2 * _PRODUCTS),
-        "position map": _block(
-            labels * (_POSITION + config.position.log * _POSITION_OPERATION),
-            ram=position_ram + _ram(waiting, config.position.inflight),
-        ),
+        "position map": _position(config),
         "stage": _block(
             labels * (_STAGE + config.window * _STAGE_OPERATION + config.overflow_entries * _STAGE_ITEM),
             ram=stage_ram,
         ),
         "admission of touches": _block(labels * _ADMISSION, ram=labels * _SMALL),
         "pages in flight": _page_buffer(config),
-        "buckets in HBM": _block(_BUCKETS + config.position_ports * _BUCKET_PORT),
+        "buckets in HBM": _block(
+            _BUCKETS + config.position_ports * _BUCKET_PORT, ram=config.position_ports * _bucket_ram(config)
+        ),
         "records in HBM": _block(
             _RECORDS + config.record_ports * _RECORD_PORT + _multiplies(config.record_bytes) * _RECORD_DSP,
             ram=_ram(beat, items * config.record_beats)
@@ -86,6 +85,32 @@ def estimate(config: OramConfig) -> Resources:
 def _block(gates: Gates, *, ram: float = 0) -> Resources:
     """Round the block RAMs of a block."""
     return gates.with_rams(bram36=int(ram + 0.5))
+
+
+def _position(config: OramConfig) -> Resources:
+    """Estimate the position map; long logs are in UltraRAM."""
+    sizes, bits = config.position, kept_layout(config).size
+    waiting = turn_layout(config).size if sizes.inflight > SHALLOW_DEPTH else 0
+    ram = _ram(waiting, sizes.inflight)
+    uram = 0
+    if sizes.log > BLOCK_PLACES:
+        uram = TABLES * rams(bits, sizes.log, ULTRA_WORDS)
+    else:
+        ram += TABLES * _ram(bits, sizes.log)
+    gates = config.label_count * _POSITION + sizes.log * _POSITION_OPERATION
+    return gates.with_rams(bram36=int(ram + 0.5), uram=uram)
+
+
+def _bucket_ram(config: OramConfig) -> int:
+    """Return the block RAMs of the queues of a port of the position map; short ones are in LUTs."""
+    sizes = config.position
+    queues = (
+        (8 * BUCKET_BYTES, sizes.inflight),
+        (bucket_beat_layout(config).size, sizes.write_beats),
+        (sizes.write_cycles.bit_length(), sizes.write_beats),
+    )
+    reads, *writes = (_ram(bits, words) if words > SHALLOW_DEPTH else 0 for bits, words in queues)
+    return math.ceil(reads) + math.ceil(sum(writes))
 
 
 def _page_buffer(config: OramConfig) -> Resources:

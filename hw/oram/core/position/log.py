@@ -20,7 +20,7 @@ BEATS = BUCKET_BYTES // HBM_BEAT_BYTES
 #: eight.
 _QUEUE, _ROOMY = 16, 7
 #: Most places in block RAM; an UltraRAM has 4,096 words.
-_BLOCK_PLACES = 1024
+BLOCK_PLACES = 1024
 
 
 def kept_layout(config: OramConfig) -> data.StructLayout:
@@ -86,7 +86,7 @@ class BucketLog(wiring.Component):
         m = Module()
         config = self._config
         places = config.position.log
-        style: RamStyle = "block" if places <= _BLOCK_PLACES else "ultra"
+        style: RamStyle = "block" if places <= BLOCK_PLACES else "ultra"
         m.submodules.buckets = buckets = uninitialised(
             width=kept_layout(config).size, depth=places, ram_style=style
         )
