@@ -27,8 +27,10 @@ _POSITION, _POSITION_OPERATION = Gates(6300, 5000), Gates(21, 43)
 _STAGE, _STAGE_OPERATION, _STAGE_ITEM = Gates(19500, 16000), Gates(82, 132), Gates(110, 119)
 _ADMISSION = Gates(5800, 7400)
 _PAGE_BUFFER = Gates(700, 1150)
-#: Ports to HBM of the position map and of records, and the logic around them.
-_BUCKETS, _BUCKET_PORT = Gates(6700, 9000), Gates(1140, 2200)
+#: Ports to HBM of the position map and of records, and the logic around them; a queue of buckets in block RAM
+#: has two more at its output.
+_BUCKET_QUEUE = Gates(0, 2000)
+_BUCKETS, _BUCKET_PORT = Gates(6700, 9000), Gates(2010, 3250)
 _RECORDS, _RECORD_PORT = Gates(6500, 4400), Gates(1480, 2820)
 #: Ports to the host, registers, counters.
 _HOST = Gates(8500, 15900)
@@ -61,7 +63,10 @@ def blocks(config: OramConfig) -> dict[str, Resources]:
         "admission of touches": _block(labels * _ADMISSION, ram=labels * _SMALL),
         "pages in flight": _page_buffer(config),
         "buckets in HBM": _block(
-            _BUCKETS + config.position_ports * _BUCKET_PORT, ram=config.position_ports * _bucket_ram(config)
+            _BUCKETS
+            + config.position_ports * _BUCKET_PORT
+            + config.position_ports * (config.position.inflight > SHALLOW_DEPTH) * _BUCKET_QUEUE,
+            ram=config.position_ports * _bucket_ram(config),
         ),
         "records in HBM": _block(
             _RECORDS + config.record_ports * _RECORD_PORT + _multiplies(config.record_bytes) * _RECORD_DSP,
