@@ -22,7 +22,7 @@ _AES, _PRODUCTS = Gates(7800, 1500), Gates(4600, 1810)
 #: The logic around the pipelines: of pages, of commands and responses, of keys.
 _PAGES, _COMMANDS, _KEYS = Gates(7200, 6800), Gates(7900, 6000), Gates(5300, 9600)
 #: The position map, and an operation of its log.
-_POSITION, _POSITION_OPERATION = Gates(6300, 5000), Gates(21, 43)
+_POSITION, _POSITION_OPERATION = Gates(5600, 7300), Gates(21, 43)
 #: The stage, an operation of its window, and an item of its overflow store.
 _STAGE, _STAGE_OPERATION, _STAGE_ITEM = Gates(19500, 16000), Gates(82, 132), Gates(110, 119)
 _ADMISSION = Gates(5800, 7400)
