@@ -200,7 +200,8 @@ ENGINE_FOLDERS = sorted(path.parent.name for path in (ROOT / "hw").glob("*/engin
 for folder in ENGINE_FOLDERS:
     DOORS = gate_doors(f"hw.{folder}") | DOORS
     DOORS |= simulation_doors(f"sim.engines.{folder}", f"hw.{folder}")
-DOORS["hw.oram.model"] += ["hw.oram.sizing"]
+for room in ("hw.oram.model", "hw.oram.movers"):
+    DOORS[room] += ["hw.oram.sizing"]
 DOORS["sim.engines.network"] += ["hw.scheduler.plan", "hw.scheduler.planner.watch"]
 for path in (ROOT / "examples").glob("*/engine.py"):
     own = f"examples.{path.parent.name}"

@@ -1,9 +1,10 @@
 """Issue and admission of the oblivious map: the bus is a function of public values; a page in flight is
 forwarded from its newest place, and not before it is there.
 
-Bounded: reduced to two operations in flight, four pages in flight and deadlines of 8 and 5 cycles. Within
-some 16 cycles a page is read, written and read again, or two touches are admitted. Each control is proven
-alone: the proven outputs of issue are assumptions of admission.
+Bounded: reduced to two operations in flight, four pages in flight and deadlines of 9 and 6 cycles. An
+operation that is alone has 8 and 5. Within some 16 cycles a page is read, written and read again, or two
+touches are admitted. Each control is proven by itself: the proven outputs of issue are assumptions of
+admission. Whether an operation is alone follows from acceptance and admission, which are public.
 """
 
 from __future__ import annotations
@@ -115,19 +116,21 @@ def operations(m, dut, name, accepted, labels):
 class IssueSpec(Elaboratable):
     """Issue control once or twice; inputs from the host and from admission are free, and equal for both."""
 
-    def __init__(self, gate=Issue, *, copies=1, config=CONFIG):
-        self.config, self.gates = config, [gate(config, deadline=8) for _ in range(copies)]
+    def __init__(self, gate=Issue, *, copies=1, config=CONFIG, later=1):
+        self.config = config
+        self.gates = [gate(config, deadline=8 + later, idle_deadline=8) for _ in range(copies)]
 
     def elaborate(self, platform):
         m = Module()
         dut = self.gates[0]
-        pulses = [Signal(name=name) for name in ("accepted", "turned", "released", "halt")]
+        pulses = [Signal(name=name) for name in ("accepted", "alone", "turned", "released", "halt")]
         free(m, *pulses)
-        accepted, turned, released, _ = pulses
+        accepted, alone, turned, released, _ = pulses
         apart(m, "accepted", accepted, self.config.interval)
         ops = Count(m, "accepted", accepted, None)
         issued, asked = Count(m, "issued", dut.touch.valid, None), Count(m, "asked", dut.page.valid, None)
-        Count(m, "turned", turned, issued.now)
+        turns = Count(m, "turned", turned, issued.now)
+        suppose(m, ~alone | (accepted & (ops.now == turns.now)), "alone: all earlier ones were admitted")
         written = Count(m, "released", released, asked.now)
         suppose(m, ~accepted | ((ops.now - issued.now)[:4] < CONFIG.accepted), "places for operations")
         labels = draw(m)
@@ -152,6 +155,14 @@ class IssueSpec(Elaboratable):
 
         keeps_to_credits(m, dut)
         check(m, ~dut.operation.valid | dut.operation.ready, "operations: there is a place")
+        check(m, ~dut.timer.o | ~dut.idle_timer.o, "operations are due one by one")
+        own = Array(Signal(name=f"alone_{n}") for n in range(16))
+        with m.If(accepted):
+            m.d.sync += own[ops.now].eq(alone)
+        with m.If(dut.touch.valid):
+            check(m, dut.touch_alone == own[issued.now], "a touch is alone with its operation")
+        reach(m, dut.touch.valid & dut.touch_alone, "an operation is alone")
+        reach(m, dut.touch.valid & ~dut.touch_alone & dut.scoreboard.room, "another one is not")
         # Any page, from its newest read to the end of that write; pages end in the order of reads.
         page, under, ahead = Signal(2, name="followed"), Signal(name="under"), Signal(4, name="ahead")
         newest, touch = Signal(4, name="newest"), dut.touch.payload
@@ -185,30 +196,37 @@ class IssueSpec(Elaboratable):
             page.valid,
             touch.valid,
             Mux(page.valid, Cat(page.payload, touch.payload.place), 0),
-            Mux(touch.valid, Cat(fields), 0),
+            Mux(touch.valid, Cat(fields, gate.touch_alone), 0),
         )
 
 
 class AdmitSpec(Elaboratable):
     """Admission control once or twice: touches arrive at public times."""
 
-    def __init__(self, gate=Admit, *, copies=1, config=CONFIG):
+    def __init__(self, gate=Admit, *, copies=1, config=CONFIG, later=1):
         self.config = config
-        self.gates = [gate(config, deadline=5, forward_cycles=FORWARD) for _ in range(copies)]
+        self.gates = [
+            gate(config, deadline=5 + later, idle_deadline=5, forward_cycles=FORWARD) for _ in range(copies)
+        ]
 
     def elaborate(self, platform):
         m = Module()
         dut = self.gates[0]
-        names = ("page_arrived", "page_left", "response_written", "halt", "arrives", "page_valid")
+        names = ("page_arrived", "page_left", "response_written", "halt", "alone", "arrives", "page_valid")
         pulses = [Signal(name=name) for name in names]
         free(m, *pulses)
         near = Signal(2, name="near")  # public: pages in flight
         free(m, near)
-        there, left, written, _, arrives, page_valid = pulses
+        there, left, written, _, alone, arrives, page_valid = pulses
         apart(m, "arrives", arrives, self.config.item_cycles)
         turn = dut.turn.valid
         touches, turns = Count(m, "arrives", arrives, None), Count(m, "turns", turn, None)
         suppose(m, ~arrives | ((touches.now - turns.now)[:4] < CONFIG.inflight), "places for touches")
+        idle, alike = Signal(name="idle"), Signal(name="alike", init=1)  # all in flight are alone
+        m.d.comb += idle.eq(touches.now == turns.now)
+        suppose(m, ~alone | (arrives & (idle | alike)), "alone: all earlier ones were admitted")
+        with m.If(arrives):
+            m.d.sync += alike.eq(alone)
         asked = Count(m, "asked", arrives & page_valid, None)
         paged = Count(m, "paged", turn & dut.turn.payload.page_valid, None)
         Count(m, "arrived", there, asked.now)
@@ -216,7 +234,7 @@ class AdmitSpec(Elaboratable):
         Count(m, "written", written, turns.now)
         for n, gate in enumerate(self.gates):
             m.submodules[f"gate_{n}"] = gate
-            for pulse in pulses[:4]:
+            for pulse in pulses[:5]:
                 late = gate.late if pulse.name == "halt" else 0  # as in `Touch`
                 m.d.comb += getattr(gate, pulse.name).eq(pulse | late)
             touch = gate.touch.payload
@@ -252,6 +270,7 @@ class AdmitSpec(Elaboratable):
             return m
         keeps_to_credits(m, dut)
         check(m, ~dut.touches.i.valid | dut.touches.i.ready, "touches: there is a place")
+        check(m, ~dut.timer.o | ~dut.idle_timer.o, "touches are due one by one")
         with m.If(turn & dut.turn.payload.page_valid):
             check(m, paged.now < asked.now, "a page has its turn after its read")
         # Cycles since the last page, and since the one before.
@@ -273,7 +292,7 @@ class AdmitSpec(Elaboratable):
 
 
 #: Proven cycles of each.
-DEPTHS = {IssueSpec: 18, AdmitSpec: 14}
+DEPTHS = {IssueSpec: 19, AdmitSpec: 15}
 
 
 @pytest.mark.parametrize("spec", DEPTHS)
@@ -308,6 +327,11 @@ LEAKS = {
     ),
     "compares another record": (Issue, "Mux(slot.page_valid, scoreboard.near, 0)", "scoreboard.near"),
     "what is kept delays the next": (Issue, "self.LOOKUP - 1),", "self.LOOKUP - 1 + slot.keep),"),
+    "what is kept is not alone": (
+        Issue,
+        "self.touch_alone.eq(alone)",
+        "self.touch_alone.eq(alone & ~slot.keep)",
+    ),
     "waits for the keystream": (Admit, "self.late.eq(1)", "self.late.eq(0)"),
     "waits for the record": (
         Admit,
@@ -343,6 +367,7 @@ def test_a_leak_breaks_the_proof(leak):
 
 
 BUGS = {
+    "alone for too long": (Issue, "m.Elif(issued & slot.last)", "m.Elif(0)", "alone with its operation"),
     "nothing is forwarded": (Issue, "scoreboard.found &", "0 &", "in flight is forwarded"),
     "looked at too early": (
         Issue,
@@ -370,4 +395,4 @@ def test_a_bug_is_found(bug, monkeypatch):
         monkeypatch.setattr("hw.oram.core.touch.issue.Scoreboard", gate)
         gate = Issue
     with pytest.raises(PropertyFailure, match=words):
-        bounded(spec(gate), depth=22, reset="low", seconds=600, solver="sat")
+        bounded(spec(gate, later=0), depth=22, reset="low", seconds=600, solver="sat")

@@ -335,5 +335,8 @@ def _touch(config: OramConfig, timing: PathTiming) -> Touch:
         config,
         position_cycles=timing.position,
         touch_cycles=timing.touch,
+        idle_position_cycles=timing.idle_position,
+        idle_touch_cycles=timing.idle_touch,
+        rest_cycles=timing.rest,
         forward_cycles=timing.forward,
     )

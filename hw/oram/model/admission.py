@@ -18,15 +18,27 @@ class Admission:
     action that it depends on is not yet known.
 
     ``position_cycles``, ``touch_cycles``: deadlines of `hw.oram.core.touch.touch.Touch`: from acceptance to
-    issue, and from issue to admission. ``forward_cycles``: minimum cycles from an admission of a page to its
-    next one.
+    issue, and from issue to admission. ``idle_position_cycles``, ``idle_touch_cycles``: the same for an
+    operation that is alone. It is accepted at least ``rest_cycles`` after the last admission, with all
+    earlier ones admitted. ``forward_cycles``: minimum cycles from an admission of a page to its next one.
     """
 
     def __init__(
-        self, config: OramConfig, *, position_cycles: int, touch_cycles: int, forward_cycles: int
+        self,
+        config: OramConfig,
+        *,
+        position_cycles: int,
+        touch_cycles: int,
+        idle_position_cycles: int,
+        idle_touch_cycles: int,
+        rest_cycles: int,
+        forward_cycles: int,
     ) -> None:
         self.config = config
-        self._position, self._touch, self._forward = position_cycles, touch_cycles, forward_cycles
+        #: By whether the operation is alone.
+        self._position = position_cycles, idle_position_cycles
+        self._touch = touch_cycles, idle_touch_cycles
+        self._rest, self._forward = rest_cycles, forward_cycles
         self._items, self._interval, self._item_cycles = config.items, config.interval, config.item_cycles
         self._ahead, self._inflight, self._board = config.accepted, config.inflight, config.scoreboard_pages
         self._write_pages, self._response_records = config.write_pages, config.response_records
@@ -39,8 +51,9 @@ class Admission:
         self.page_written: list[int] = []
         self.response_written: list[int] = []
         #: ``accepted``: a(n), by operation. ``issued``, ``admitted``: i(j) and q(j), by touch. ``released``:
-        #: r(j), by touch with a page.
+        #: r(j), by touch with a page. ``alone``: by operation.
         self.accepted: list[int] = []
+        self.alone: list[bool] = []
         self.issued: list[int] = []
         self.admitted: list[int] = []
         self.released: list[int] = []
@@ -63,6 +76,9 @@ class Admission:
             cycle = paced
         if holder >= 0 and (room := self.issued[holder] + _ACTION_COUNTED) > cycle:
             cycle = room
+        before = n * self._items - 1  # the last touch of the operation before
+        rested = before < len(self.admitted) and (n == 0 or self.admitted[before] + self._rest <= cycle)
+        self.alone.append(rested)
         self.accepted.append(cycle)
         return cycle
 
@@ -78,7 +94,7 @@ class Admission:
             return None
         due = self.issued[-1] + self._item_cycles if j else 0
         if item == 0:
-            due = max(due, self.accepted[n] + self._position)
+            due = max(due, self.accepted[n] + self._position[self.alone[n]])
         cycle, cause = due, "credit"
         if holder >= 0:
             cycle = max(cycle, self.admitted[holder] + _ACTION_COUNTED)
@@ -106,7 +122,7 @@ class Admission:
             return None
         if page is not None and k >= len(self.page_arrived):
             return None
-        due = self.issued[j] + self._touch
+        due = self.issued[j] + self._touch[self.alone[n]]
         if j:
             due = max(due, self.admitted[-1] + self._item_cycles)
         cycle, cause = due, "credit"

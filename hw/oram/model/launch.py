@@ -74,6 +74,9 @@ class _Launch:
             config,
             position_cycles=timing.position,
             touch_cycles=timing.touch,
+            idle_position_cycles=timing.idle_position,
+            idle_touch_cycles=timing.idle_touch,
+            rest_cycles=timing.rest,
             forward_cycles=timing.forward,
         )
         self._items, self._group, self._records = config.items, config.ring_group, config.command_records

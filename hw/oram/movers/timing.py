@@ -18,10 +18,12 @@ from hw.oram.core.session.response_sealer import ResponseSealer
 from hw.oram.core.stage.schedule import StageSchedule
 from hw.oram.core.touch.issue import Issue
 from hw.oram.movers.hbm.line_reader import LineReader
+from hw.oram.sizing.idle import idle_sizes
 
-#: From a word in a port's queue to the user of a line: two cycles more for a queue in block RAM, and the loss
-#: of rotation over the ports of a table.
-_COLLECT = Fifo.DEEP_LATENCY - Fifo.LATENCY + 2
+#: Cycles from a word in a port's queue to the user of a line: a queue in block RAM takes two more.
+_COLLECT = Fifo.DEEP_LATENCY - Fifo.LATENCY
+#: Cycles that a line waits for those of other ports.
+_ROTATION = 2
 #: Register cycles between the steps of the key derivation.
 _KEYS_EXTRA = 10
 #: Minimum cycles without a burst at any port after which none can follow: more than any part needs, except
@@ -29,6 +31,8 @@ _KEYS_EXTRA = 10
 _QUIET_CYCLES = 128
 #: Cycles of the last writes outside of HBM and of its deadlines, with a margin.
 _END_EXTRA = 96
+#: Cycles of a bucket's write outside of HBM, with a margin.
+_BUCKET_EXTRA = 24
 #: Cycles of a page from its sealer to the bus, with a margin.
 _QUIET_EXTRA = 32
 
@@ -39,6 +43,7 @@ class PathTiming:
     def __init__(self, config: OramConfig) -> None:
         self._config = config
         self._schedule = StageSchedule(config)
+        self.idle = idle_sizes(config)  # of operations that are alone
 
     @property
     def keys(self) -> int:
@@ -49,26 +54,63 @@ class PathTiming:
 
     @property
     def command(self) -> int:
-        """From the acceptance of a command to its query of the position map."""
-        config = self._config
-        front = config.interval - 1 + Front.latency(config.interval)  # one in an interval
-        opened = 1 + CommandOpener.latency(config)
-        return opened + Fifo.LATENCY + front + Fifo.DEEP_LATENCY
+        """From the acceptance of a command to its query of the position map, if no other is under way."""
+        opened = 1 + CommandOpener.latency(self._config)
+        return opened + Fifo.LATENCY + Front.latency(self._config.interval) + Fifo.DEEP_LATENCY
 
     @property
     def position(self) -> int:
         """From the acceptance of a command to its first touch's issue, at least."""
         config = self._config
-        asked = self.command + Lookahead.LATENCY + LineReader.ADDRESS_LATENCY
-        arrival = LineReader.DATA_LATENCY + _COLLECT + config.interval + Position.LATENCY
-        return asked + config.position.read_cycles + arrival + Fifo.LATENCY + Issue.LOOKUP + 1
+        paced = config.interval - 1 + config.interval + _ROTATION  # by the front, by the position map
+        return self._position_path + paced + config.position.read_cycles
 
     @property
     def touch(self) -> int:
         """From the issue of a touch to its admission, at least."""
-        asked = 1 + Fifo.DEEP_LATENCY + LineReader.ADDRESS_LATENCY
-        arrival = LineReader.DATA_LATENCY + _COLLECT + Keystream.LATENCY + 2
-        return asked + self._config.touch_deadline + arrival
+        return self._touch_path + _ROTATION + self._config.touch_deadline + Keystream.LATENCY
+
+    @property
+    def idle_position(self) -> int:
+        """As `position`, of an operation that is alone; a stated deadline holds for all."""
+        if self._config.position_cycles:
+            return self.position
+        return min(self._position_path + self.idle.position_cycles, self.position)
+
+    @property
+    def idle_touch(self) -> int:
+        """As `touch`, of an operation that is alone; a stated deadline holds for all.
+
+        A page's keystream needs its record's head alone.
+        """
+        if self._config.touch_cycles:
+            return self.touch
+        last = max(self.idle.touch_cycles, self.idle.head_cycles + Keystream.LATENCY)
+        return min(self._touch_path + last, self.touch)
+
+    @property
+    def rest(self) -> int:
+        """From the last admission to the acceptance of an operation that is alone, at least.
+
+        All writes of earlier operations are answered, as at the end of a launch. The last lookup is earlier
+        than its operation's admission.
+        """
+        config = self._config
+        records = self.response_sealed + self.quiet + config.settle_deadline + _END_EXTRA
+        return max(config.position.write_cycles + _BUCKET_EXTRA, records)
+
+    @property
+    def _position_path(self) -> int:
+        """Cycles outside of HBM from the acceptance of a command to its first touch's issue."""
+        asked = self.command + Lookahead.LATENCY + LineReader.ADDRESS_LATENCY
+        arrival = LineReader.DATA_LATENCY + _COLLECT + Position.LATENCY
+        return asked + arrival + Fifo.LATENCY + Issue.LOOKUP + 1
+
+    @property
+    def _touch_path(self) -> int:
+        """Cycles outside of HBM from the issue of a touch to its admission."""
+        asked = 1 + Fifo.LATENCY + LineReader.ADDRESS_LATENCY
+        return asked + LineReader.DATA_LATENCY + _COLLECT + 2
 
     @property
     def stage(self) -> int:

@@ -45,6 +45,9 @@ def expected_accesses(
     timing = golden.Latencies(
         position_cycles=times.position,
         touch_cycles=times.touch,
+        idle_position_cycles=times.idle_position,
+        idle_touch_cycles=times.idle_touch,
+        rest_cycles=times.rest,
         forward_cycles=times.forward,
         seal=times.page_sealed,
         response=times.response_sealed,

@@ -36,6 +36,10 @@ class Latencies:
     #: other parts on the path.
     position_cycles: int
     touch_cycles: int
+    #: ``idle_position_cycles``, ``idle_touch_cycles``: the same of an operation that is alone.
+    idle_position_cycles: int
+    idle_touch_cycles: int
+    rest_cycles: int  #: From the last admission to the acceptance of an operation that is alone, at least.
     forward_cycles: int  #: From a page's admission to its next: until its composed beats may be read.
     #: ``command_arrived`` to ``response_written``: cycles from an event on the bus to its pulse. The events
     #: are the last beat of a command, of a page read and of a page written, and the answers to a page's and a
@@ -277,6 +281,9 @@ def simulate(
         config,
         position_cycles=timing.position_cycles,
         touch_cycles=timing.touch_cycles,
+        idle_position_cycles=timing.idle_position_cycles,
+        idle_touch_cycles=timing.idle_touch_cycles,
+        rest_cycles=timing.rest_cycles,
         forward_cycles=timing.forward_cycles,
     )
     commands = _CommandRing(timing, launch, host, _BurstReader(host, RING, accesses), times, len(touched))

@@ -57,7 +57,7 @@ class Front(wiring.Component):
                 #: Draws count from 0 after every reset, so a draw key serves until the next reset.
                 "permutation_keys": In(KEYS_LAYOUT),
                 "draw_keys": In(KEYS_LAYOUT),
-                #: Keys; ready in one cycle of ``interval``, whatever the input.
+                #: Keys; ready in one cycle of ``interval``, which waits for a key if none is under way.
                 "i": In(stream.Signature(key_bits)),
                 #: `latency` cycles after the key was taken, as `sim/golden/oram/front.py` defines it.
                 "o": Out(stream.Signature(front_layout(key_bits, draws), always_ready=True)),
@@ -86,12 +86,15 @@ class Front(wiring.Component):
         blocks = rounds + self._draws
         last_round_at = (rounds - 1) * self.turn(interval)
         cycle = Signal(range(interval))  # of the interval
-        m.d.sync += cycle.eq(Mux(cycle == interval - 1, 0, cycle + 1))
         m.d.comb += self.i.ready.eq(cycle == 0)
         valid = [self.i.valid & self.i.ready]
         for n in range(1, self.latency(interval) + 1):
             valid.append(Signal(name=f"valid_{n}"))
             m.d.sync += valid[n].eq(valid[n - 1])
+        idle = Signal(init=1)
+        m.d.sync += idle.eq(~Cat(valid).any())
+        with m.If((cycle != 0) | self.i.valid | ~idle):
+            m.d.sync += cycle.eq(Mux(cycle == interval - 1, 0, cycle + 1))
         number = Signal(_NUMBER_BITS)
         m.d.sync += number.eq(number + valid[last_round_at])
 

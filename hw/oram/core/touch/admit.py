@@ -19,8 +19,9 @@ from hw.oram.core.touch.timer import Timer
 class Admit(wiring.Component):
     """Admits touches to the stage, which never stalls.
 
-    ``deadline``: D, least cycles from a touch's issue to its admission, at least 6. ``forward_cycles``: F,
-    least cycles from a page's admission to its next.
+    ``deadline``: D, least cycles from a touch's issue to its admission, at least 6. ``idle_deadline``: the
+    same of an operation that is alone, at most D. ``forward_cycles``: F, least cycles from a page's admission
+    to its next.
 
     Behaviour
     ---------
@@ -33,7 +34,8 @@ class Admit(wiring.Component):
     #: Cycles of the deadline outside of the timer: from i(j) to its pulse, and to the count.
     _AROUND: ClassVar = 2
 
-    def __init__(self, config: OramConfig, *, deadline: int, forward_cycles: int) -> None:
+    def __init__(self, config: OramConfig, *, deadline: int, idle_deadline: int, forward_cycles: int) -> None:
+        check_range("idle_deadline", idle_deadline, 5, deadline)
         check_range("forward_cycles", forward_cycles, 3, (NEAREST + 1) * config.item_cycles)
         self._config = config
         self._forward_cycles = forward_cycles
@@ -41,6 +43,7 @@ class Admit(wiring.Component):
             {
                 #: In the cycle after i(j).
                 "touch": In(stream.Signature(touch_layout(config), always_ready=True)),
+                "alone": In(1),  #: With ``touch``: its operation is alone. All earlier ones were admitted.
                 "page_arrived": In(1),  #: Pulse: one more whole page is at ``page``.
                 #: Beats of the pages. A page that has arrived is offered without gaps from two cycles after
                 #: ``page_arrived`` on.
@@ -73,6 +76,7 @@ class Admit(wiring.Component):
         touches = config.inflight * config.items
         self.touches = Fifo(touch_layout(config), depth=touches)  # bounded by the operations issued
         self.timer = Timer(cycles=deadline - self._AROUND, spacing=config.item_cycles)
+        self.idle_timer = Timer(cycles=idle_deadline - self._AROUND, most=config.items)
         self.due = Credits(touches, full=False)
         self.pages = Credits(config.read_pages, full=False)
         self.writes = Credits(config.write_pages)
@@ -88,6 +92,7 @@ class Admit(wiring.Component):
         m = Module()
         config = self._config
         m.submodules.touches, m.submodules.timer, m.submodules.due = self.touches, self.timer, self.due
+        m.submodules.idle_timer = self.idle_timer
         m.submodules.pages, m.submodules.keystreams = self.pages, self.keystreams
         m.submodules.records, m.submodules.fresh = self.records, self.fresh
         m.submodules.writes, m.submodules.responses = self.writes, self.responses
@@ -106,7 +111,8 @@ class Admit(wiring.Component):
         m.d.comb += [
             self.touches.i.valid.eq(self.touch.valid),
             self.touches.i.payload.eq(self.touch.payload),
-            self.timer.i.eq(self.touch.valid),
+            self.timer.i.eq(self.touch.valid & ~self.alone),
+            self.idle_timer.i.eq(self.touch.valid & self.alone),
             timely.eq(self.due.some & spaced & ~self.halt),
             self.near.eq(timely & ~clear),
             self.place.eq(touch.place),
@@ -141,7 +147,7 @@ class Admit(wiring.Component):
         with m.If(self.fresh_arrived):
             m.d.sync += label.eq(label + 1)
         for counted, give, take in (
-            (self.due, self.timer.o, 1),
+            (self.due, self.timer.o | self.idle_timer.o, 1),  # never both: later touches are due later
             (self.pages, self.page_arrived, paged),
             (self.writes, self.page_left, paged),
             (self.responses, self.response_written, ending),

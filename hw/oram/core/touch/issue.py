@@ -6,6 +6,7 @@ from amaranth.hdl import Array, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from hw.errors import check_range
 from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
 from hw.oram.config import OramConfig
@@ -19,6 +20,7 @@ class Issue(wiring.Component):
     """Splits operations into touches and issues them.
 
     ``deadline``: D, cycles from an operation's acceptance to the issue of its first touch, at least 8.
+    ``idle_deadline``: the same of an operation that is alone, from 8 to D.
 
     Behaviour
     ---------
@@ -41,12 +43,15 @@ class Issue(wiring.Component):
     #: Cycles of the deadline outside of the timer: from a(n) to its pulse, and to the count.
     _AROUND: ClassVar = 2
 
-    def __init__(self, config: OramConfig, *, deadline: int) -> None:
+    def __init__(self, config: OramConfig, *, deadline: int, idle_deadline: int) -> None:
+        check_range("idle_deadline", idle_deadline, 8, deadline)
         self._config = config
         index = record_layout(config)
         super().__init__(
             {
                 "accepted": In(1),  #: Pulse in the cycle after a(n).
+                #: With ``accepted``: the operation is alone. All earlier ones were admitted.
+                "alone": In(1),
                 #: Always ready: at most ``config.accepted`` wait. Its arrival time is secret.
                 "operation": In(stream.Signature(operation_layout(config))),
                 "turned": In(1),  #: Pulse: the oldest issued operation was admitted.
@@ -59,6 +64,7 @@ class Issue(wiring.Component):
                 "fresh": Out(stream.Signature(index)),
                 #: In the cycle after the issue, i(j).
                 "touch": Out(stream.Signature(touch_layout(config), always_ready=True)),
+                "touch_alone": Out(1),  #: With ``touch``: its operation is alone.
                 #: ``busy``: one of the ``item_cycles`` after an issue. ``credit``: the next touch waits for
                 #: credits.
                 "activity": Out(data.StructLayout({"busy": 1, "credit": 1})),
@@ -66,20 +72,26 @@ class Issue(wiring.Component):
                 "late": Out(1),
             }
         )
-        self.timer = Timer(cycles=deadline - self.LOOKUP - self._AROUND, spacing=config.interval)
+        around = self.LOOKUP + self._AROUND
+        self.timer = Timer(cycles=deadline - around, spacing=config.interval)
+        self.idle_timer = Timer(cycles=idle_deadline - around, most=1)
         self.due = Credits(config.accepted, full=False)
         self.turns = Credits(config.inflight)
         self.scoreboard = Scoreboard(page_bits=config.record_index_bits, pages=config.scoreboard_pages)
         # Bounded by the credits, as a proof checks: operations that wait, and the one being issued.
         self.operations = Fifo(operation_layout(config), depth=config.accepted + 1, ram_style="distributed")
-        self.records = Fifo(index, depth=config.inflight * config.items)
-        self.heads = Fifo(data.ArrayLayout(index, config.label_count), depth=config.inflight)
+        # The deep queue of headers has a longer latency than that of records, so a record is read first.
+        self.records = Fifo(index, depth=config.inflight * config.items, ram_style="distributed")
+        self.heads = Fifo(
+            data.ArrayLayout(index, config.label_count), depth=config.inflight, ram_style="block"
+        )
 
     def elaborate(self, platform: Any) -> Module:
         """A slot holds one touch until its page is looked up and its credits are free."""
         m = Module()
         config = self._config
         m.submodules.timer, m.submodules.due = timer, due = self.timer, self.due
+        m.submodules.idle_timer = idle_timer = self.idle_timer
         m.submodules.turns, m.submodules.scoreboard = turns, scoreboard = self.turns, self.scoreboard
         m.submodules.operations, m.submodules.records = operations, records = self.operations, self.records
         m.submodules.heads = heads = self.heads
@@ -101,8 +113,9 @@ class Issue(wiring.Component):
         wanted = ~full & spaced & (~first | due.some) & ~self.halt
         m.d.comb += [
             found.eq(delay(m, "lookup", load, Scoreboard.LATENCY)),
-            timer.i.eq(self.accepted),
-            due.give.eq(timer.o),
+            timer.i.eq(self.accepted & ~self.alone),
+            idle_timer.i.eq(self.alone),
+            due.give.eq(timer.o | idle_timer.o),  # never both: an operation alone is due before later ones
             due.take.eq(load & first),
             load.eq(wanted & operations.o.valid),
             operations.o.ready.eq(load & last),
@@ -144,11 +157,19 @@ class Issue(wiring.Component):
             self.activity.credit.eq(checked),
         ]
 
+        # An operation alone is the next one to be issued.
+        alone = Signal()
+        with m.If(self.alone):
+            m.d.sync += alone.eq(1)
+        with m.Elif(issued & slot.last):
+            m.d.sync += alone.eq(0)
+
         # The slot keeps its touch in the cycle after the issue.
         m.d.comb += [
             self.page.valid.eq(issued & slot.page_valid),
             self.page.payload.eq(slot.record),
             self.touch.valid.eq(issued),
+            self.touch_alone.eq(alone),
             self.touch.payload.eq(slot),
             self.touch.payload.forward.eq(scoreboard.found & slot.page_valid),
             self.touch.payload.place.eq(scoreboard.place),
@@ -157,6 +178,12 @@ class Issue(wiring.Component):
             records.i.payload.index.eq(slot.record),
             heads.i.valid.eq(issued & slot.last & slot.keep),
         ]
+        self._headers(m, slot)
+        return m
+
+    def _headers(self, m: Module, slot: Any) -> None:
+        """Request the headers of an operation's fresh records, one after the other."""
+        config, heads = self._config, self.heads
         label = Signal(range(config.label_count))
         m.d.comb += [
             self.fresh.valid.eq(heads.o.valid),
@@ -167,7 +194,6 @@ class Issue(wiring.Component):
             m.d.comb += heads.i.payload[n].index.eq(slot.fresh[n])
         with m.If(self.fresh.valid & self.fresh.ready):
             m.d.sync += label.eq(label + 1)
-        return m
 
     def _fill(self, m: Module, slot: Any, operation: Any, number: Signal, first: Any, last: Any) -> None:
         """Load the slot with touch ``number`` of ``operation``; a label's page belongs to its last touch."""

@@ -14,7 +14,7 @@ class Timer(wiring.Component):
     """Repeats every pulse after a fixed time.
 
     ``cycles``: from a pulse to its repetition, at least 3, or 5 if many are in flight. ``spacing``: least
-    cycles between pulses.
+    cycles between pulses. ``most``: pulses in flight, or 0 for as many as the cycles allow.
 
     Why
     ---
@@ -22,10 +22,10 @@ class Timer(wiring.Component):
     stamped and compared: a shift register would need a reset for each flip-flop.
     """
 
-    def __init__(self, *, cycles: int, spacing: int = 1) -> None:
+    def __init__(self, *, cycles: int, spacing: int = 1, most: int = 0) -> None:
         self._cycles = cycles
         bits = cycles.bit_length()
-        self.ends = Fifo(bits, depth=-(-cycles // spacing) + 1)
+        self.ends = Fifo(bits, depth=most or -(-cycles // spacing) + 1)
         least = 2 + (Fifo.LATENCY if self.ends.kind == "shallow" else Fifo.DEEP_LATENCY)
         check_range("cycles", cycles, least)
         super().__init__(

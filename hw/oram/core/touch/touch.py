@@ -10,6 +10,7 @@ from hw.oram.config import OramConfig
 from hw.oram.core.layouts import BEAT_BITS, operation_layout, record_layout, touch_layout
 from hw.oram.core.touch.accept import Accept
 from hw.oram.core.touch.admit import Admit
+from hw.oram.core.touch.alone import Alone
 from hw.oram.core.touch.credits import Credits
 from hw.oram.core.touch.issue import Issue
 from hw.oram.core.touch.timer import Timer
@@ -30,7 +31,9 @@ class Touch(wiring.Component):
 
     ``position_cycles``, ``touch_cycles``: deadlines: cycles from a command's acceptance to its first touch's
     issue, and from a touch's issue to its admission. They include HBM and the latency of all parts on the
-    path. ``forward_cycles``: minimum cycles from a page's admission to its next.
+    path. ``idle_position_cycles``, ``idle_touch_cycles``: the same for an operation that is alone, at most as
+    many. ``rest_cycles``: as ``rest`` of `Alone`. ``forward_cycles``: minimum cycles from a page's admission
+    to its next.
 
     Behaviour
     ---------
@@ -47,12 +50,23 @@ class Touch(wiring.Component):
     _AROUND: ClassVar = 2
 
     def __init__(
-        self, config: OramConfig, *, position_cycles: int, touch_cycles: int, forward_cycles: int
+        self,
+        config: OramConfig,
+        *,
+        position_cycles: int,
+        touch_cycles: int,
+        idle_position_cycles: int,
+        idle_touch_cycles: int,
+        rest_cycles: int,
+        forward_cycles: int,
     ) -> None:
         self._config = config
         self.accept = Accept(config)
-        self.issue = Issue(config, deadline=position_cycles)
-        self.release = Admit(config, deadline=touch_cycles, forward_cycles=forward_cycles)
+        self.alone = Alone(config, rest=rest_cycles)
+        self.issue = Issue(config, deadline=position_cycles, idle_deadline=idle_position_cycles)
+        self.release = Admit(
+            config, deadline=touch_cycles, idle_deadline=idle_touch_cycles, forward_cycles=forward_cycles
+        )
         self.settled = Credits(config.scoreboard_pages, full=False)
         self.written = Credits(config.scoreboard_pages, full=False)
         super().__init__(
@@ -94,6 +108,7 @@ class Touch(wiring.Component):
             self.issue,
             self.release,
         )
+        m.submodules.alone = alone = self.alone
         m.submodules.settled, m.submodules.written = settled, written = self.settled, self.written
         m.submodules.settling = settling = Timer(
             cycles=config.settle_deadline - self._AROUND, spacing=config.item_cycles
@@ -117,6 +132,10 @@ class Touch(wiring.Component):
             accept.arrived.eq(self.command_arrived),
             accept.issued.eq(issued.valid & issued.payload.first),
             issue.accepted.eq(accept.accepted),
+            alone.accepted.eq(accept.accepted),
+            alone.turned.eq(issue.turned),
+            issue.alone.eq(alone.alone),
+            release.alone.eq(issue.touch_alone),
             issue.turned.eq(turned.valid & turned.payload.last),
             issue.released.eq(ended),
             settling.i.eq(turned.valid & turned.payload.page_valid),

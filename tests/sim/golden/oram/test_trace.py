@@ -11,7 +11,16 @@ from sim.golden.oram.hosts import RecordedHost
 from sim.golden.oram.trace import PAGES, RING, Burst, BusLaunch, Latencies, bursts, simulate
 from tests.support.oram.hosts import SteadyHost
 
-TIMING = Latencies(position_cycles=24, touch_cycles=40, forward_cycles=25, seal=31, response=17)
+TIMING = Latencies(
+    position_cycles=24,
+    touch_cycles=40,
+    idle_position_cycles=19,
+    idle_touch_cycles=33,
+    rest_cycles=26,
+    forward_cycles=25,
+    seal=31,
+    response=17,
+)
 LAUNCH = BusLaunch(pages=1 << 20, commands=1 << 12, responses=1 << 14, slots=64, first=50, start=5, poll=40)
 CONFIG = OramConfig(
     log_n=8, inflight=16, alpha=0.2, position_cycles=20, touch_cycles=32, settle_cycles=30, position_ports=2
@@ -78,6 +87,9 @@ class Machine:
         self.accepts, self.issues, self.turns = deque(), deque(), deque()
         self.accept_from = self.issue_from = self.turn_from = 0
         self.accepted = self.issued = self.turned = 0
+        # Operations accepted and not admitted, from when the next one is alone, and whether each was.
+        self.under_way = self.alone_from = 0
+        self.were_alone, self.issuing_alone = [], False
         self.clear_from, self.pages_arrived, self.unreleased = Counter(), 0, deque()  # by page
         # Requests of commands.
         self.held, self.next, self.known, self.alone = 0, 0, 0, False
@@ -202,15 +214,20 @@ class Machine:
             self.arrived -= 1
             self.waiting += 1
             self.accept_from = t + config.interval
-            self.accepts.append(t)
+            alone = not self.under_way and t >= self.alone_from
+            self.were_alone.append(alone)
+            self.under_way += 1
+            self.accepts.append((t, alone))
             self.at(t + config.command_bytes // 64 + 1, self.add, "held", -1)
         j = self.issued
         first, last = j % items == 0, j % items == items - 1
         if j < len(self.touches) and (self.accepts or not first) and t >= self.issue_from:
             page = self.touches[j]
-            may = not first or (
-                t >= self.accepts[0] + timing.position_cycles and self.inflight < config.inflight
-            )
+            may = not first
+            if first and self.inflight < config.inflight:
+                begun, self.issuing_alone = self.accepts[0]
+                wait = timing.idle_position_cycles if self.issuing_alone else timing.position_cycles
+                may = t >= begun + wait
             if may and self.on_board < config.scoreboard_pages:
                 if first:
                     self.accepts.popleft()
@@ -218,14 +235,15 @@ class Machine:
                     self.at(t + 2, self.add, "waiting", -1)
                 self.issued += 1
                 self.issue_from = t + config.item_cycles
-                self.issues.append((t, page, last))
+                wait = timing.idle_touch_cycles if self.issuing_alone else timing.touch_cycles
+                self.issues.append((t + wait, page, last))
                 if page is not None:
                     self.on_board += 1
                     block = None, self.launch.pages + page * config.page_bytes, config.page_bytes
                     self.reads[PAGES].extend(self.split(t + timing.read_address, block))
         if self.issues and t >= self.turn_from:
-            issued, page, last = self.issues[0]
-            may = t >= issued + timing.touch_cycles and self.writing < config.write_pages
+            due, page, last = self.issues[0]
+            may = t >= due and self.writing < config.write_pages
             may = may and (page is None or (self.pages_arrived and t >= self.clear_from[page]))
             if may and not (last and self.answering >= config.response_records):
                 self.issues.popleft()
@@ -242,6 +260,8 @@ class Machine:
                     )
                     self.writes[PAGES].extend(self.split(t + timing.seal + timing.write_address, block))
                 if last:
+                    self.under_way -= 1
+                    self.alone_from = t + timing.rest_cycles
                     self.at(t + 2, self.add, "inflight", -1)
                     self.answering += 1
                     self.at(t + timing.response, self.whole.append, (t + timing.response, self.turned))
@@ -384,7 +404,7 @@ def test_steady_trace_by_hand():
     trace = simulate(config, TIMING, LAUNCH, host, [[7]])
     command = 5 + 7
     accept = command + 100 + 4
-    issue = accept + 24
+    issue = accept + 19
     there = issue + 8 + 100 + 3  # four beats
     turn = there + 2
     assert trace.accesses == [
@@ -395,13 +415,19 @@ def test_steady_trace_by_hand():
     ]
     assert trace.times.released == [turn + 31 + 3 + 3 + 200 + 2]
     roomy = replace(config, inflight=128)
+    host = SteadyHost(read_latency=100, write_latency=200)
     trace = simulate(roomy, TIMING, LAUNCH, host, [[n % 32] for n in range(20)])
-    assert set(np.diff(trace.times.admitted).tolist()) == {roomy.interval}
+    first, *gaps = np.diff(trace.times.admitted).tolist()
+    assert first == roomy.interval + TIMING.position_cycles - TIMING.idle_position_cycles
+    assert set(gaps) == {roomy.interval}
 
 
 def test_a_page_waits_for_its_composed_beats_alone():
     config = replace(CONFIG, alpha=0)
-    times = simulate(config, TIMING, LAUNCH, SteadyHost(), [[3], [4], [3], [5], [4]]).times
+    timing = replace(
+        TIMING, idle_position_cycles=TIMING.position_cycles, idle_touch_cycles=TIMING.touch_cycles
+    )
+    times = simulate(config, timing, LAUNCH, SteadyHost(), [[3], [4], [3], [5], [4]]).times
     assert np.diff(times.issued).tolist() == [config.interval] * 4
     first, second, *others = times.admitted
     assert second == first + config.interval

@@ -21,11 +21,19 @@ SHAPES = {
     "both": OramConfig(**SMALL, touch="both", interval_cycles=11),
     "slow": OramConfig(**SMALL, touch="both", pad="always", aes_lanes=2),
 }
-DEADLINES = (40, 24, 26)
+DEADLINES = {
+    "position_cycles": 40,
+    "touch_cycles": 24,
+    "idle_position_cycles": 29,
+    "idle_touch_cycles": 17,
+    "rest_cycles": 30,
+    "forward_cycles": 26,
+}
 #: With one of these, each limit of the controls delays an action.
 HOSTS = {
     "fast": {"host": 12, "cycles": 1100},
     "few commands": {"host": 12, "pace": 0.1, "cycles": 1100},
+    "rare commands": {"host": 12, "pace": 0.01, "cycles": 4000},
     "slow responses": {"host": 12, "response": 200, "cycles": 1300},
     "slow pages": {"host": 60, "pages": 24, "cycles": 1600},
     "slowest": {"host": 200, "cycles": 9000},
@@ -34,8 +42,7 @@ HOSTS = {
 
 @functools.cache
 def gates(shape):
-    position, touch, forward = DEADLINES
-    return Touch(SHAPES[shape], position_cycles=position, touch_cycles=touch, forward_cycles=forward)
+    return Touch(SHAPES[shape], **DEADLINES)
 
 
 def play(shape, *, cycles, **options):
@@ -80,6 +87,9 @@ def test_every_event_comes_when_the_golden_gates_say(shape, host):
     times = world.expect()
 
     assert cycles_of(world, 0) == [t + 1 for t in times.accepted]
+    assert world.alone == times.alone
+    if host == "rare commands":
+        assert 4 < sum(world.alone) < len(world.alone)
     assert [(t, row[1]) for t, row in enumerate(world.bus) if row[1] is not None] == [
         (times.issued[n] + 1, pages[n]) for n in paged
     ]

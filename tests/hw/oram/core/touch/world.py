@@ -79,8 +79,9 @@ class Answers:
         self.came: list[int] = []
         self.late = late  # number of the missing answer
 
-    def ask(self, cycle: int) -> None:
-        self.waiting.append(cycle + self.rng.randint(self.low, self.high))
+    def ask(self, cycle: int, sooner: int = 0) -> None:
+        """Request an answer; ``sooner``: cycles by which the maximum is shorter."""
+        self.waiting.append(cycle + self.rng.randint(self.low, self.high - sooner))
 
     def come(self, cycle: int) -> int:
         if len(self.came) == self.late or not self.waiting or self.waiting[0] > cycle:
@@ -114,6 +115,8 @@ class World:
         Page of every touch, or None.
     forwarded : list
         For every touch: the place that it is forwarded from, or None.
+    alone : list
+        For every accepted operation: whether it is alone.
     times : Admission
         The host's recorded pulses; `expect` adds the expected actions.
     bus : list
@@ -128,7 +131,7 @@ class World:
         config: OramConfig,
         dut: Any,
         *,
-        deadlines: tuple[int, int, int],
+        deadlines: dict[str, int],
         host: int,
         response: int = 0,
         count: int = 25,
@@ -144,8 +147,11 @@ class World:
         self.operations = draw_operations(config, labels, values, count, pages)
         self.touches = touches_of(config, self.operations)
         self.pages = [touch["record"] if touch["page_valid"] else None for touch in self.touches]
-        names = ("position_cycles", "touch_cycles", "forward_cycles")
-        self.times = Admission(config, **dict(zip(names, deadlines, strict=True)))
+        self.times = Admission(config, **deadlines)
+        self.sooner = {
+            name: deadlines[f"{name}_cycles"] - deadlines[f"idle_{name}_cycles"]
+            for name in ("position", "touch")
+        }
         self.host = {
             name: Answers(
                 f"{public} {name}", 4, response if response and name == "response_written" else host
@@ -157,7 +163,7 @@ class World:
             name: Answers(
                 f"{secret} {name}",
                 4,
-                deadlines[0] - 12 if name == "operation" else deadlines[1] - 8,
+                deadlines["position_cycles"] - 12 if name == "operation" else deadlines["touch_cycles"] - 8,
                 late[1] if name == late[0] else None,
             )
             for name in WAITS
@@ -168,17 +174,25 @@ class World:
         self.records: list[int] = []
         self.fresh: list[int] = []
         self.halted: list[int] = []
+        self.alone: list[bool] = []
         self.late: Any = None
 
     async def run(self, ctx: Any, cycles: int) -> None:
         """Simulate ``cycles`` cycles."""
         dut, there, accepts = self.dut, self.times.command_arrived, 0
         flags = Cat(
-            dut.issue.accepted, dut.operation.ready, dut.page_i.ready, dut.halted, dut.release.starved
+            dut.issue.accepted,
+            dut.operation.ready,
+            dut.page_i.ready,
+            dut.halted,
+            dut.release.starved,
+            dut.issue.alone,
+            dut.issue.touch.valid,
+            dut.issue.touch_alone,
         )
         streams = (dut.page, dut.record, dut.fresh, dut.turn, dut.beat)
         tick = ctx.tick().sample(flags, *(value for each in streams for value in (each.valid, each.payload)))
-        handed = passed = 0
+        handed = passed = sooner = 0
         for t in range(cycles):
             pulses = {name: answers.come(t) for name, answers in self.host.items()}
             pulses["command_arrived"] = int(
@@ -200,7 +214,9 @@ class World:
             set_all(ctx, driven)
 
             _, _, bits, *seen = await tick
-            accepted, ready, taken, halted, starved = (bits >> n & 1 for n in range(5))
+            accepted, ready, taken, halted, starved, alone, issued, touch_alone = (
+                bits >> n & 1 for n in range(8)
+            )
             page, record, fresh, turn, beat = (
                 plain(payload) if valid else None
                 for valid, payload in zip(seen[::2], seen[1::2], strict=True)
@@ -211,17 +227,20 @@ class World:
             handed += found
             passed += taken
             self.bus.append((accepted, page, turn is not None, beat))
+            if issued:
+                sooner = touch_alone * self.sooner["touch"]
             if accepted:
-                self.hidden["operation"].ask(t)
+                self.alone.append(bool(alone))
+                self.hidden["operation"].ask(t, alone * self.sooner["position"])
             if page is not None:
                 self.host["page_arrived"].ask(t)
-                self.hidden["keystream"].ask(t)
+                self.hidden["keystream"].ask(t, sooner)
             if record is not None:
                 self.records.append(record["index"])
-                self.hidden["record"].ask(t)
+                self.hidden["record"].ask(t, sooner)
             if fresh is not None:
                 self.fresh.append(fresh["index"])
-                self.hidden["fresh"].ask(t)
+                self.hidden["fresh"].ask(t, sooner)
             if turn is not None:
                 place, forward, _ = (turn.pop(name) for name in ("place", "forward", "near"))
                 self.forwarded.append(place if forward else None)
