@@ -18,7 +18,11 @@ MATCH_LATENCY = 2
 
 
 class SumExceptions(data.ArrayLayout):
-    """The exceptions of a sum; those that are not used match no operands."""
+    """The exceptions of a sum; those that are not used match no operands.
+
+    >>> SumExceptions().size
+    34
+    """
 
     def __init__(self) -> None:
         pair = data.StructLayout({"used": 1, "first": signed(8), "second": signed(8)})

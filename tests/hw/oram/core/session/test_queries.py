@@ -28,17 +28,28 @@ UNIT = Queries(CONFIG, InlinePlacer())
 COUNT = CONFIG.accepted + 8
 
 
-def schedule(rng, pauses, before, ready):
+def turn_of(opened, last):
+    """Return the cycle in which the permutation takes a key, after the ``last`` one."""
+    if last is None:
+        return opened
+    steps = -(-(Front.latency(CONFIG.interval) + 2) // CONFIG.interval)
+    if opened > last + steps * CONFIG.interval:
+        return opened  # it waits
+    return opened + (last - opened) % CONFIG.interval
+
+
+def schedule(rng, pauses, ready):
     """Return the cycles in which commands arrive, at most ``accepted`` ahead of the queries taken, and
     that of each query.
     """
     interval, begins, taken, begin = CONFIG.interval, [], [], Keystream.LATENCY
+    turn = None
     for n in range(COUNT):
         if n >= CONFIG.accepted:
             begin = max(begin, taken[n - CONFIG.accepted] + 1)
         begins.append(begin)
         opened = begin + CommandOpener.latency(CONFIG) + Fifo.LATENCY
-        turn = opened + -(opened + before) % interval
+        turn = turn_of(opened, turn)
         there = turn + Front.latency(interval) + Fifo.DEEP_LATENCY
         taken.append(next(c for c in ready if c >= there and c > max(taken, default=0)))
         begin += interval + (rng.randrange(2 * interval) if pauses else 0)
@@ -62,7 +73,7 @@ def test_queries(way):
     writes = keyed(UNIT.session_power, record_shape(CONFIG), secrets[0])
     first = 480 if way == "full" else 0
     ready = [c for c in range(first, 2000) if way == "close" or rng.random() < 0.3]
-    begins, taken = schedule(rng, way == "pauses", len(writes), ready)
+    begins, taken = schedule(rng, way == "pauses", ready)
     came, rejected = run_timed(
         UNIT,
         [(UNIT.i, {begin: bits(record) for begin, record in zip(begins, records, strict=True)})],
