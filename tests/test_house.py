@@ -144,7 +144,7 @@ DOORS = {
         "hw.network.graph", "hw.network.compile", "hw.network.commands", "hw.scheduler.plan",
     ],
     "sim.golden.oram": [
-        "hw.oram.config", "hw.oram.core.layouts", "hw.oram.model.admission",
+        "hw.oram.config", "hw.oram.core.layouts", "hw.oram.core.touch.times", "hw.oram.model.admission",
     ],
     "sim.build": ["hw", "sim.host"],
     "sim.timing": ["hw.errors", "hw.board", "hw.edge", "hw.lib", "sim.host", "sim.build"],

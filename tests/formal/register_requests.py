@@ -14,7 +14,7 @@ def free_inputs(m, dut):
 
 
 class Requests:
-    """The write and the read that become due in a cycle, by what was seen on the bus alone."""
+    """Requests of the bus: the write and the read that are due in a cycle. Only bus signals decide."""
 
     def __init__(self, m, bus, state):
         addressed, filled, asked, sampled = (Signal() for _ in range(4))

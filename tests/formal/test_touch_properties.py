@@ -327,7 +327,7 @@ LEAKS = {
     ),
     "compares another record": (Issue, "Mux(slot.page_valid, scoreboard.near, 0)", "scoreboard.near"),
     "what is kept delays the next": (Issue, "self.LOOKUP - 1),", "self.LOOKUP - 1 + slot.keep),"),
-    "what is kept is not alone": (
+    "an operation that keeps its item is not alone": (
         Issue,
         "self.touch_alone.eq(alone)",
         "self.touch_alone.eq(alone & ~slot.keep)",

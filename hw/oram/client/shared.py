@@ -1,4 +1,7 @@
-"""Rings in a file that the client and the host's process map: a process may end, the map goes on."""
+"""Rings in a file that the client's and the host's process map into memory.
+
+A client's process may end, and the launch goes on.
+"""
 
 import mmap
 from collections.abc import Callable

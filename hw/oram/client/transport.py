@@ -29,5 +29,5 @@ class Transport(Protocol):
         ...
 
     def ended(self) -> str:
-        """Return why the launch ended, or nothing while it goes on."""
+        """Return the reason of the launch's end, or an empty text while it runs."""
         ...

@@ -1,4 +1,4 @@
-"""Keys and epoch of a map, as its arguments, and what the parties derive from them."""
+"""Keys and epoch of a map: its secret arguments, and the keys that engine and client derive from them."""
 
 from dataclasses import dataclass
 

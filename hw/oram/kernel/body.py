@@ -81,7 +81,7 @@ class OramBody(wiring.Component):
         queries = part("queries", lambda: Queries(config, placer))
         position = part("position", lambda: Position(config))
         buckets = part("buckets", lambda: Buckets(config, placer))
-        touch = part("touch", lambda: _touch(config, timing))
+        touch = part("touch", lambda: Touch(config, timing.touches))
         records = part("records", lambda: Records(config, placer))
         m.submodules.page_reader = page_reader = BlockReader(**pages, blocks=config.read_pages)
         opener = part("opener", lambda: PageOpener(config, placer))
@@ -328,15 +328,3 @@ class OramBody(wiring.Component):
             self.counters.rejected_count.eq(count("rejected", queries.rejected)),
             self.counters.initialization_cycles.eq(count_since(m, self.start, cycles)),
         ]
-
-
-def _touch(config: OramConfig, timing: PathTiming) -> Touch:
-    return Touch(
-        config,
-        position_cycles=timing.position,
-        touch_cycles=timing.touch,
-        idle_position_cycles=timing.idle_position,
-        idle_touch_cycles=timing.idle_touch,
-        rest_cycles=timing.rest,
-        forward_cycles=timing.forward,
-    )

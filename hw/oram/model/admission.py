@@ -1,6 +1,7 @@
 """Recurrences of the public times: acceptance, issue, admission and release (docs/oram.md, Time)."""
 
 from hw.oram.config import OramConfig
+from hw.oram.core.touch.times import TouchTimes
 
 #: Cycles from a pulse to the first cycle in which a counter includes it.
 _COUNTED = 1
@@ -16,29 +17,14 @@ class Admission:
 
     Operations and touches are numbered in order.  Each action returns its cycle, or None while an event or an
     action that it depends on is not yet known.
-
-    ``position_cycles``, ``touch_cycles``: deadlines of `hw.oram.core.touch.touch.Touch`: from acceptance to
-    issue, and from issue to admission. ``idle_position_cycles``, ``idle_touch_cycles``: the same for an
-    operation that is alone. It is accepted at least ``rest_cycles`` after the last admission, with all
-    earlier ones admitted. ``forward_cycles``: minimum cycles from an admission of a page to its next one.
     """
 
-    def __init__(
-        self,
-        config: OramConfig,
-        *,
-        position_cycles: int,
-        touch_cycles: int,
-        idle_position_cycles: int,
-        idle_touch_cycles: int,
-        rest_cycles: int,
-        forward_cycles: int,
-    ) -> None:
+    def __init__(self, config: OramConfig, times: TouchTimes) -> None:
         self.config = config
         #: By whether the operation is alone.
-        self._position = position_cycles, idle_position_cycles
-        self._touch = touch_cycles, idle_touch_cycles
-        self._rest, self._forward = rest_cycles, forward_cycles
+        self._position = times.position_cycles, times.idle_position_cycles
+        self._touch = times.touch_cycles, times.idle_touch_cycles
+        self._rest, self._forward = times.rest_cycles, times.forward_cycles
         self._items, self._interval, self._item_cycles = config.items, config.interval, config.item_cycles
         self._ahead, self._inflight, self._board = config.accepted, config.inflight, config.scoreboard_pages
         self._write_pages, self._response_records = config.write_pages, config.response_records

@@ -70,15 +70,7 @@ class _Launch:
         self._responses, self._writes = (self._host.port(write=True) for _ in range(2))
         self._pages, self._operations = pages, len(pages) // config.items
         self._middle = self._operations // 2 * config.items
-        self._admission = Admission(
-            config,
-            position_cycles=timing.position,
-            touch_cycles=timing.touch,
-            idle_position_cycles=timing.idle_position,
-            idle_touch_cycles=timing.idle_touch,
-            rest_cycles=timing.rest,
-            forward_cycles=timing.forward,
-        )
+        self._admission = Admission(config, timing.touches)
         self._items, self._group, self._records = config.items, config.ring_group, config.command_records
         self._command_bytes, self._page_bytes = config.command_bytes, config.page_bytes
         self._waiting: list[int] = []  # cycles of the last beats of waiting responses

@@ -17,6 +17,7 @@ from hw.oram.core.session.keys import DERIVATIONS
 from hw.oram.core.session.response_sealer import ResponseSealer
 from hw.oram.core.stage.schedule import StageSchedule
 from hw.oram.core.touch.issue import Issue
+from hw.oram.core.touch.times import TouchTimes
 from hw.oram.movers.hbm.line_reader import LineReader
 from hw.oram.sizing.idle import idle_sizes
 
@@ -87,6 +88,18 @@ class PathTiming:
             return self.touch
         last = max(self.idle.touch_cycles, self.idle.head_cycles + Keystream.LATENCY)
         return min(self._touch_path + last, self.touch)
+
+    @property
+    def touches(self) -> TouchTimes:
+        """Return the times of the controls."""
+        return TouchTimes(
+            position_cycles=self.position,
+            touch_cycles=self.touch,
+            idle_position_cycles=self.idle_position,
+            idle_touch_cycles=self.idle_touch,
+            rest_cycles=self.rest,
+            forward_cycles=self.forward,
+        )
 
     @property
     def rest(self) -> int:

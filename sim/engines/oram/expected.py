@@ -43,12 +43,7 @@ def expected_accesses(
     """
     times = PathTiming(config)
     timing = golden.Latencies(
-        position_cycles=times.position,
-        touch_cycles=times.touch,
-        idle_position_cycles=times.idle_position,
-        idle_touch_cycles=times.idle_touch,
-        rest_cycles=times.rest,
-        forward_cycles=times.forward,
+        touches=times.touches,
         seal=times.page_sealed,
         response=times.response_sealed,
     )

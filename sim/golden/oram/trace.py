@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from hw.oram.config import BEAT_BYTES, BURST_BYTES, OramConfig
+from hw.oram.core.touch.times import TouchTimes
 from hw.oram.model.admission import Admission
 from sim.golden.oram.hosts import HostTimes
 
@@ -32,15 +33,7 @@ class Burst(NamedTuple):
 class Latencies:
     """Constants of the engine, in cycles."""
 
-    #: ``position_cycles``, ``touch_cycles``: deadlines of issue and admission: HBM's, and the latency of all
-    #: other parts on the path.
-    position_cycles: int
-    touch_cycles: int
-    #: ``idle_position_cycles``, ``idle_touch_cycles``: the same of an operation that is alone.
-    idle_position_cycles: int
-    idle_touch_cycles: int
-    rest_cycles: int  #: From the last admission to the acceptance of an operation that is alone, at least.
-    forward_cycles: int  #: From a page's admission to its next: until its composed beats may be read.
+    touches: TouchTimes  #: Of the controls.
     #: ``command_arrived`` to ``response_written``: cycles from an event on the bus to its pulse. The events
     #: are the last beat of a command, of a page read and of a page written, and the answers to a page's and a
     #: response's write.
@@ -277,15 +270,7 @@ def simulate(
     Every operation has `OramConfig.items` touches.
     """
     accesses: list[Burst] = []
-    times = Admission(
-        config,
-        position_cycles=timing.position_cycles,
-        touch_cycles=timing.touch_cycles,
-        idle_position_cycles=timing.idle_position_cycles,
-        idle_touch_cycles=timing.idle_touch_cycles,
-        rest_cycles=timing.rest_cycles,
-        forward_cycles=timing.forward_cycles,
-    )
+    times = Admission(config, timing.touches)
     commands = _CommandRing(timing, launch, host, _BurstReader(host, RING, accesses), times, len(touched))
     reader = _BurstReader(host, PAGES, accesses)
     writer = _BurstWriter(host, PAGES, accesses)

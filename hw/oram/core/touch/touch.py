@@ -14,6 +14,7 @@ from hw.oram.core.touch.alone import Alone
 from hw.oram.core.touch.credits import Credits
 from hw.oram.core.touch.issue import Issue
 from hw.oram.core.touch.timer import Timer
+from hw.oram.core.touch.times import TouchTimes
 
 #: Pulses that the admission control counts.
 _RELEASE_PULSES = (
@@ -29,12 +30,6 @@ _RELEASE_PULSES = (
 class Touch(wiring.Component):
     """Acceptance of commands, issue and admission of touches, and release of pages.
 
-    ``position_cycles``, ``touch_cycles``: deadlines: cycles from a command's acceptance to its first touch's
-    issue, and from a touch's issue to its admission. They include HBM and the latency of all parts on the
-    path. ``idle_position_cycles``, ``idle_touch_cycles``: the same for an operation that is alone, at most as
-    many. ``rest_cycles``: as ``rest`` of `Alone`. ``forward_cycles``: minimum cycles from a page's admission
-    to its next.
-
     Behaviour
     ---------
     A page is in flight from i(j) to r(j): the later of ``settle_cycles`` after q(j) and the cycle after its
@@ -49,23 +44,16 @@ class Touch(wiring.Component):
     #: Cycles of the settling time outside of the timer: from q(j) to its pulse, and to the count.
     _AROUND: ClassVar = 2
 
-    def __init__(
-        self,
-        config: OramConfig,
-        *,
-        position_cycles: int,
-        touch_cycles: int,
-        idle_position_cycles: int,
-        idle_touch_cycles: int,
-        rest_cycles: int,
-        forward_cycles: int,
-    ) -> None:
+    def __init__(self, config: OramConfig, times: TouchTimes) -> None:
         self._config = config
         self.accept = Accept(config)
-        self.alone = Alone(config, rest=rest_cycles)
-        self.issue = Issue(config, deadline=position_cycles, idle_deadline=idle_position_cycles)
+        self.alone = Alone(config, rest=times.rest_cycles)
+        self.issue = Issue(config, deadline=times.position_cycles, idle_deadline=times.idle_position_cycles)
         self.release = Admit(
-            config, deadline=touch_cycles, idle_deadline=idle_touch_cycles, forward_cycles=forward_cycles
+            config,
+            deadline=times.touch_cycles,
+            idle_deadline=times.idle_touch_cycles,
+            forward_cycles=times.forward_cycles,
         )
         self.settled = Credits(config.scoreboard_pages, full=False)
         self.written = Credits(config.scoreboard_pages, full=False)

@@ -1,4 +1,4 @@
-"""A client against the golden map: a dict's answers, rejected commands, lost maps, what is refused."""
+"""A client against the golden map: answers of a dict, rejected commands, lost maps, refused calls."""
 
 import os
 import random
@@ -118,8 +118,8 @@ def test_a_call_without_an_answer_is_finished_by_the_next(opened):
 
 
 def test_an_operation_is_given_up_after_some_rejections(opened):
-    changes = lambda number: number in range(3, 3 + ATTEMPTS)  # noqa: E731
-    client = opened(GoldenCard(CONFIG, changes=changes))
+    changed = range(3, 3 + ATTEMPTS)
+    client = opened(GoldenCard(CONFIG, changes=lambda number: number in changed))
     client.load([(1, A), (2, A)])
     with pytest.raises(RejectedError, match="put of key 1: each of its commands was rejected"):
         client.put(1, B, number=1)

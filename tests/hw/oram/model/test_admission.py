@@ -6,6 +6,7 @@ import pytest
 
 from hw.oram.config import OramConfig
 from hw.oram.model.admission import Admission
+from tests.sim.golden.oram.test_trace import TOUCHES
 
 CONFIG = OramConfig(log_n=8, inflight=16, position_cycles=20, touch_cycles=32, position_ports=2)
 
@@ -13,15 +14,7 @@ CONFIG = OramConfig(log_n=8, inflight=16, position_cycles=20, touch_cycles=32, p
 @pytest.mark.parametrize("early", [0, 1])
 def test_an_operation_is_alone_after_the_rest(early):
     """One behind it is not."""
-    times = Admission(
-        CONFIG,
-        position_cycles=24,
-        touch_cycles=40,
-        idle_position_cycles=19,
-        idle_touch_cycles=33,
-        rest_cycles=26,
-        forward_cycles=25,
-    )
+    times = Admission(CONFIG, TOUCHES)
     times.command_arrived.append(0)
     assert (times.accept(), times.issue(None), times.admit()) == (1, 1 + 19, 20 + 33)
     again = 53 + 26 - early

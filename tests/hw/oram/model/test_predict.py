@@ -51,12 +51,7 @@ def test_cycles_are_those_of_the_gates(config):
     golden = trace.simulate(
         config,
         trace.Latencies(
-            position_cycles=timing.position,
-            touch_cycles=timing.touch,
-            idle_position_cycles=timing.idle_position,
-            idle_touch_cycles=timing.idle_touch,
-            rest_cycles=timing.rest,
-            forward_cycles=timing.forward,
+            touches=timing.touches,
             seal=timing.page_sealed,
             response=timing.response_sealed,
         ),

@@ -7,20 +7,20 @@ import numpy as np
 import pytest
 
 from hw.oram.config import OramConfig
+from hw.oram.core.touch.times import TouchTimes
 from sim.golden.oram.hosts import RecordedHost
 from sim.golden.oram.trace import PAGES, RING, Burst, BusLaunch, Latencies, bursts, simulate
 from tests.support.oram.hosts import SteadyHost
 
-TIMING = Latencies(
+TOUCHES = TouchTimes(
     position_cycles=24,
     touch_cycles=40,
     idle_position_cycles=19,
     idle_touch_cycles=33,
     rest_cycles=26,
     forward_cycles=25,
-    seal=31,
-    response=17,
 )
+TIMING = Latencies(touches=TOUCHES, seal=31, response=17)
 LAUNCH = BusLaunch(pages=1 << 20, commands=1 << 12, responses=1 << 14, slots=64, first=50, start=5, poll=40)
 CONFIG = OramConfig(
     log_n=8, inflight=16, alpha=0.2, position_cycles=20, touch_cycles=32, settle_cycles=30, position_ports=2
@@ -210,6 +210,7 @@ class Machine:
     # Controls.
     def gates(self):
         config, timing, items, t = self.config, self.timing, self.config.items, self.t
+        touches = timing.touches
         if self.arrived and t >= self.accept_from and self.waiting < config.accepted:
             self.arrived -= 1
             self.waiting += 1
@@ -226,7 +227,7 @@ class Machine:
             may = not first
             if first and self.inflight < config.inflight:
                 begun, self.issuing_alone = self.accepts[0]
-                wait = timing.idle_position_cycles if self.issuing_alone else timing.position_cycles
+                wait = touches.idle_position_cycles if self.issuing_alone else touches.position_cycles
                 may = t >= begun + wait
             if may and self.on_board < config.scoreboard_pages:
                 if first:
@@ -235,7 +236,7 @@ class Machine:
                     self.at(t + 2, self.add, "waiting", -1)
                 self.issued += 1
                 self.issue_from = t + config.item_cycles
-                wait = timing.idle_touch_cycles if self.issuing_alone else timing.touch_cycles
+                wait = touches.idle_touch_cycles if self.issuing_alone else touches.touch_cycles
                 self.issues.append((t + wait, page, last))
                 if page is not None:
                     self.on_board += 1
@@ -250,7 +251,7 @@ class Machine:
                 self.turn_from = t + config.item_cycles
                 if page is not None:
                     self.pages_arrived -= 1
-                    self.clear_from[page] = t + timing.forward_cycles
+                    self.clear_from[page] = t + touches.forward_cycles
                     self.writing += 1
                     self.unreleased.append([None, t + config.settle_deadline, False])
                     block = (
@@ -261,7 +262,7 @@ class Machine:
                     self.writes[PAGES].extend(self.split(t + timing.seal + timing.write_address, block))
                 if last:
                     self.under_way -= 1
-                    self.alone_from = t + timing.rest_cycles
+                    self.alone_from = t + touches.rest_cycles
                     self.at(t + 2, self.add, "inflight", -1)
                     self.answering += 1
                     self.at(t + timing.response, self.whole.append, (t + timing.response, self.turned))
@@ -418,20 +419,21 @@ def test_steady_trace_by_hand():
     host = SteadyHost(read_latency=100, write_latency=200)
     trace = simulate(roomy, TIMING, LAUNCH, host, [[n % 32] for n in range(20)])
     first, *gaps = np.diff(trace.times.admitted).tolist()
-    assert first == roomy.interval + TIMING.position_cycles - TIMING.idle_position_cycles
+    assert first == roomy.interval + TOUCHES.position_cycles - TOUCHES.idle_position_cycles
     assert set(gaps) == {roomy.interval}
 
 
 def test_a_page_waits_for_its_composed_beats_alone():
     config = replace(CONFIG, alpha=0)
-    timing = replace(
-        TIMING, idle_position_cycles=TIMING.position_cycles, idle_touch_cycles=TIMING.touch_cycles
+    always = replace(
+        TOUCHES, idle_position_cycles=TOUCHES.position_cycles, idle_touch_cycles=TOUCHES.touch_cycles
     )
+    timing = replace(TIMING, touches=always)
     times = simulate(config, timing, LAUNCH, SteadyHost(), [[3], [4], [3], [5], [4]]).times
     assert np.diff(times.issued).tolist() == [config.interval] * 4
     first, second, *others = times.admitted
     assert second == first + config.interval
-    assert others == [first + TIMING.forward_cycles + gap for gap in (0, 4, 8)]
+    assert others == [first + TOUCHES.forward_cycles + gap for gap in (0, 4, 8)]
     assert times.released[0] > others[-1]
 
 

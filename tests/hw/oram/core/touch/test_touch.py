@@ -9,6 +9,7 @@ import pytest
 
 from hw.oram.config import BEAT_BYTES, OramConfig
 from hw.oram.core.touch.accept import Accept
+from hw.oram.core.touch.times import TouchTimes
 from hw.oram.core.touch.touch import Touch
 from tests.hw.oram.core.touch.world import WAITS, World
 from tests.support.gateware.streams import simulate
@@ -21,14 +22,14 @@ SHAPES = {
     "both": OramConfig(**SMALL, touch="both", interval_cycles=11),
     "slow": OramConfig(**SMALL, touch="both", pad="always", aes_lanes=2),
 }
-DEADLINES = {
-    "position_cycles": 40,
-    "touch_cycles": 24,
-    "idle_position_cycles": 29,
-    "idle_touch_cycles": 17,
-    "rest_cycles": 30,
-    "forward_cycles": 26,
-}
+TIMES = TouchTimes(
+    position_cycles=40,
+    touch_cycles=24,
+    idle_position_cycles=29,
+    idle_touch_cycles=17,
+    rest_cycles=30,
+    forward_cycles=26,
+)
 #: With one of these, each limit of the controls delays an action.
 HOSTS = {
     "fast": {"host": 12, "cycles": 1100},
@@ -42,11 +43,11 @@ HOSTS = {
 
 @functools.cache
 def gates(shape):
-    return Touch(SHAPES[shape], **DEADLINES)
+    return Touch(SHAPES[shape], TIMES)
 
 
 def play(shape, *, cycles, **options):
-    world = World(SHAPES[shape], gates(shape), deadlines=DEADLINES, **options)
+    world = World(SHAPES[shape], gates(shape), times=TIMES, **options)
 
     async def bench(ctx):
         await world.run(ctx, cycles)
@@ -133,7 +134,7 @@ def test_what_does_not_come_in_time_stops_everything(shape, name):
 def test_a_fault_elsewhere_stops_everything():
     whole = play("one", host=12, cycles=400)
     dut = whole.dut
-    world = World(SHAPES["one"], dut, deadlines=DEADLINES, host=12)
+    world = World(SHAPES["one"], dut, times=TIMES, host=12)
 
     async def bench(ctx):
         await world.run(ctx, 400)

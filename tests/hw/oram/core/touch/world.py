@@ -10,6 +10,7 @@ from typing import Any
 from amaranth.hdl import Cat
 
 from hw.oram.config import OramConfig
+from hw.oram.core.touch.times import TouchTimes
 from hw.oram.model.admission import Admission
 from tests.support.gateware.streams import plain, set_all
 
@@ -131,7 +132,7 @@ class World:
         config: OramConfig,
         dut: Any,
         *,
-        deadlines: dict[str, int],
+        times: TouchTimes,
         host: int,
         response: int = 0,
         count: int = 25,
@@ -147,10 +148,10 @@ class World:
         self.operations = draw_operations(config, labels, values, count, pages)
         self.touches = touches_of(config, self.operations)
         self.pages = [touch["record"] if touch["page_valid"] else None for touch in self.touches]
-        self.times = Admission(config, **deadlines)
+        self.times = Admission(config, times)
         self.sooner = {
-            name: deadlines[f"{name}_cycles"] - deadlines[f"idle_{name}_cycles"]
-            for name in ("position", "touch")
+            "position": times.position_cycles - times.idle_position_cycles,
+            "touch": times.touch_cycles - times.idle_touch_cycles,
         }
         self.host = {
             name: Answers(
@@ -163,7 +164,7 @@ class World:
             name: Answers(
                 f"{secret} {name}",
                 4,
-                deadlines["position_cycles"] - 12 if name == "operation" else deadlines["touch_cycles"] - 8,
+                times.position_cycles - 12 if name == "operation" else times.touch_cycles - 8,
                 late[1] if name == late[0] else None,
             )
             for name in WAITS
