@@ -16,8 +16,8 @@ and formats, ``docs/oram-threats.md`` the threat model::
                     │    ▲   operation          │                ▲  │ beats
     HBM           Buckets: two tables         Records: lists, bins, versions
 
-    cycles, V = 8:  command 72    HBM 864   rest 32 │ HBM 352   rest 28 │ q(j) to sealed page 31, response 36
-                    └──── a(n) to i(j): 968 ────────┘ i(j) to q(j): 380 ┘
+    cycles, V = 8:  command 72    HBM 992   rest 32 │ HBM 984   rest 28 │ q(j) to sealed page 31, response 36
+                    └──── a(n) to i(j): 1096 ───────┘ i(j) to q(j): 1012┘
 
 Public times are decided by three controls, each after public events alone. `Accept` takes a command, at a(n).
 `Issue` starts the reads of touch j, at i(j). `Admit` sends the touch into the stage, at q(j).

@@ -7,6 +7,7 @@ from typing import Literal
 from hw.errors import InputError, check_field_types, check_one_of, check_power_of_two, check_range
 from hw.oram.sizing.lists import LIFE_FAILURE, ListShape, overflow_failure
 from hw.oram.sizing.queues import PositionSizes, position_sizes
+from hw.oram.sizing.records import RecordSizes, RecordTraffic
 
 #: Bytes of a beat of the host ports: PCIe's slave bridge has 512 bits.
 BEAT_BYTES = 64
@@ -36,6 +37,15 @@ _ACCEPT_TURNS = 6
 #: Slots of a record that ``list_slots: 0`` selects from: with values of 8 bytes they fill whole beats.
 _AUTOMATIC_SLOTS = range(14, 63, 4)
 
+#: Powers of two, with the least and the most; ``inflight`` may be 0.
+_POWERS_OF_TWO = (
+    ("items_per_label", 2, 32),
+    ("bin_split", 1, 16),
+    ("position_ports", 2, 16),
+    ("record_ports", 1, 16),
+    ("inflight", 4, 256),
+    ("overflow_entries", 4, 256),
+)
 #: Fields of the configuration with few legal values.
 _CHOICES: dict[str, tuple[object, ...]] = {
     "key_bits": (32, 64),
@@ -70,9 +80,10 @@ class OramConfig:
     aes_lanes: int = 4  #: AES-128 pipelines that open pages, and the same number that seal them: 1, 2 or 4.
     #: HBM ports of the two tables of the position map together: a power of two from 2 to 16.
     position_ports: int = 8
-    record_ports: int = 8  #: HBM ports of the records: a power of two from 1 to 16.
-    #: Operations between issue and admission: a power of two from 4 to 256.
-    inflight: int = 128
+    record_ports: int = 16  #: HBM ports of the records: a power of two from 1 to 16.
+    #: Operations between issue and admission: a power of two from 4 to 256. 0 selects the least that does not
+    #: limit the rate.
+    inflight: int = 0
     overflow_entries: int = 128  #: Items on chip whose list is full: a power of two from 4 to 256.
     #: Minimum cycles between operations, or 0 for the least that the engine supports.
     interval_cycles: int = 0
@@ -80,7 +91,7 @@ class OramConfig:
     #: suffice for every sequence of keys (`hw.oram.sizing.queues`).
     position_cycles: int = 0
     #: Cycles for an operation's reads of records in HBM, from its issue: 16 to 4,096. 0 selects the cycles
-    #: that calibrated HBM needs for records of this size.
+    #: that suffice for every sequence of keys (`hw.oram.sizing.records`).
     touch_cycles: int = 0
     settle_cycles: int = 0  #: Cycles for an operation's writes to HBM: as for ``touch_cycles``.
 
@@ -93,16 +104,13 @@ class OramConfig:
         check_range("slots", self.slots, 4, 62)
         if self.list_slots and not 4 <= self.list_slots <= 62:
             raise InputError("list_slots", self.list_slots, "0, or from 4 to 62")
-        check_power_of_two("items_per_label", self.items_per_label, 2, 32)
-        check_power_of_two("bin_split", self.bin_split, 1, 16)
+        for name, least, most in _POWERS_OF_TWO:
+            if getattr(self, name) or name != "inflight":
+                check_power_of_two(name, getattr(self, name), least, most)
         if not (isinstance(self.alpha, (int, float)) and 0 <= self.alpha < 1 and self.host_pages > 0):
             raise InputError("alpha", self.alpha, "from 0 to less than 1, with a label left for the host")
         for name, choices in _CHOICES.items():
             check_one_of(name, getattr(self, name), choices)
-        check_power_of_two("position_ports", self.position_ports, 2, 16)
-        check_power_of_two("record_ports", self.record_ports, 1, 16)
-        for name in ("inflight", "overflow_entries"):
-            check_power_of_two(name, getattr(self, name), 4, 256)
         for name in ("position_cycles", "touch_cycles", "settle_cycles"):
             if getattr(self, name):
                 check_range(name, getattr(self, name), 16, 4096)
@@ -115,9 +123,10 @@ class OramConfig:
         if self.interval_cycles and not self.least_interval_cycles <= self.interval_cycles <= 4096:
             legal = f"0, or from {self.least_interval_cycles} to 4096"
             raise InputError("interval_cycles", self.interval_cycles, legal)
-        if not self.position.write_back:
+        enough = {"position_ports": self.position.write_back, "record_ports": self.record_sizes.touch_cycles}
+        for name in (name for name, sizes in enough.items() if not sizes):
             legal = f"more for so many keys, or interval_cycles larger than {self.interval}"
-            raise InputError("position_ports", self.position_ports, legal)
+            raise InputError(name, getattr(self, name), legal)
 
     @property
     def keys(self) -> int:
@@ -156,6 +165,17 @@ class OramConfig:
     def list_shape(self) -> ListShape:
         """Numbers on which the failure of the overflow depends; see `hw.oram.sizing.lists`."""
         return ListShape(**{field.name: getattr(self, field.name) for field in fields(ListShape)})
+
+    @cached_property
+    def record_sizes(self) -> RecordSizes:
+        """Deadlines of the records in HBM, and the sizes of their queues."""
+        traffic = RecordTraffic(**{field.name: getattr(self, field.name) for field in fields(RecordTraffic)})
+        return RecordSizes(
+            traffic,
+            touch_cycles=self.touch_cycles,
+            settle_cycles=self.settle_cycles,
+            inflight=self.inflight,
+        )
 
     @property
     def records(self) -> int:
@@ -280,7 +300,7 @@ class OramConfig:
         """G, most commands in a request and responses in a write. It is a power of two, at most a burst, and
         leaves room for four groups.
         """
-        most = min(BURST_BYTES // self.command_bytes, self.inflight // 2)
+        most = min(BURST_BYTES // self.command_bytes, self.issued // 2)
         return 1 << (most.bit_length() - 1)
 
     @property
@@ -322,17 +342,9 @@ class OramConfig:
         )
 
     @property
-    def touch_deadline(self) -> int:
-        """Cycles for a touch's reads of its record in HBM, from its issue.
-
-        A port may first read and write some six other large records.
-        """
-        return self.touch_cycles or max(352, 128 + 12 * self.record_beats)
-
-    @property
-    def settle_deadline(self) -> int:
-        """Cycles for an operation's writes of records to HBM."""
-        return self.settle_cycles or max(192, 64 + 10 * self.record_beats)
+    def issued(self) -> int:
+        """Maximum number of operations between their issue and their admission."""
+        return self.record_sizes.issued
 
     @property
     def item_cycles(self) -> int:
@@ -341,54 +353,48 @@ class OramConfig:
 
     @cached_property
     def accepted(self) -> int:
-        """Maximum number of operations between the acceptance of their command and the issue of their
-        first touch.
-        """
+        """Maximum number of operations between acceptance and the issue of their first touch."""
         return -(-(self.position.read_cycles + _ACCEPT_EXTRA) // self.interval) + _ACCEPT_TURNS
 
     @property
     def command_records(self) -> int:
         """Maximum number of commands requested and not accepted."""
-        return 2 * self.inflight
+        return 2 * self.issued
 
     @property
     def response_records(self) -> int:
         """Maximum number of responses between the admission of their operation and the end of their write."""
-        return 2 * self.inflight
+        return 2 * self.issued
 
     @property
     def read_pages(self) -> int:
         """Maximum number of pages between the issue of their read and their admission."""
-        return self.inflight * self.label_count
+        return self.issued * self.label_count
 
     @property
     def write_pages(self) -> int:
         """Maximum number of pages between their admission and the last beat of their write."""
-        return self.inflight * self.label_count
+        return self.issued * self.label_count
 
     @property
     def scoreboard_pages(self) -> int:
         """Maximum number of pages between the issue of their read and the end of their write."""
-        return 2 * self.inflight * self.label_count
+        return 2 * self.issued * self.label_count
 
     @property
     def unsettled(self) -> int:
         """Maximum number of operations whose writes to HBM are in flight."""
         passing = 2 * self.page_cycles + self.record_beats
         values = 2 * -(-self.value_bytes // RECORD_HEADER_BYTES)
-        return -(-(self.settle_deadline + _WRITE_EXTRA + passing + values) // self.interval)
+        return -(-(self.record_sizes.settle_cycles + _WRITE_EXTRA + passing + values) // self.interval)
 
     @property
     def window(self) -> int:
-        """W, operations whose writes a record's read may miss. For as many operations an item stays in its
-        list.
-        """
-        return self.inflight + self.unsettled
+        """W, operations whose writes a record's read may miss: an item stays in its list as long."""
+        return self.issued + self.unsettled
 
     @property
     def operation_bits(self) -> int:
-        """Bits of an operation's number, which wraps: it counts all operations from their command to the end
-        of the window.
-        """
-        ahead = self.accepted + 2 * self.inflight
+        """Bits of an operation's number: it counts those from their command to the end of the window."""
+        ahead = self.accepted + 2 * self.issued
         return (ahead + self.window).bit_length()

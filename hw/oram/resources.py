@@ -45,7 +45,7 @@ _RAM_SHAPES = ((36, 512), (18, 1024), (9, 2048))
 def blocks(config: OramConfig) -> dict[str, Resources]:
     """Estimate each block of a kernel."""
     labels, lanes, beat = config.label_count, config.aes_lanes, 8 * BEAT_BYTES
-    items, row = config.inflight * config.items, 8 * config.row_bytes
+    items, row = config.issued * config.items, 8 * config.row_bytes
     values = (1 << config.operation_bits, config.window, config.overflow_entries, 2 * config.record_slots)
     stage_ram = sum(_ram(row, depth * config.value_rows) for depth in values)
     return {
@@ -71,7 +71,7 @@ def blocks(config: OramConfig) -> dict[str, Resources]:
         "records in HBM": _block(
             _RECORDS + config.record_ports * _RECORD_PORT + _multiplies(config.record_bytes) * _RECORD_DSP,
             ram=_ram(beat, items * config.record_beats)
-            + _ram(8 * RECORD_HEADER_BYTES, config.inflight * labels)
+            + _ram(8 * RECORD_HEADER_BYTES, config.issued * labels)
             + config.record_ports * (1 + _ram(beat, _PORT_LINES * config.record_beats)),
         ),
         "ports to the host": _block(

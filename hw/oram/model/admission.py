@@ -26,9 +26,9 @@ class Admission:
         self._touch = times.touch_cycles, times.idle_touch_cycles
         self._rest, self._forward = times.rest_cycles, times.forward_cycles
         self._items, self._interval, self._item_cycles = config.items, config.interval, config.item_cycles
-        self._ahead, self._inflight, self._board = config.accepted, config.inflight, config.scoreboard_pages
+        self._ahead, self._inflight, self._board = config.accepted, config.issued, config.scoreboard_pages
         self._write_pages, self._response_records = config.write_pages, config.response_records
-        self._settle = config.settle_deadline
+        self._settle = config.record_sizes.settle_cycles
         #: Cycles of pulses at the ports of `Touch`. ``command_arrived``, ``response_written``: by operation.
         #: ``page_arrived``, ``page_left``, ``page_written``: by touch with a page.
         self.command_arrived: list[int] = []

@@ -72,7 +72,6 @@ def predict(workload: OramWorkload, config: OramConfig, board: Board) -> Predict
             "hbm_bytes": hbm_bytes(config),
             "record_slots": config.record_slots,
             **failures(config),
-            "position_failure_log2": config.position.failure,
         },
     )
 

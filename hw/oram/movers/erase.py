@@ -30,7 +30,7 @@ def erase_cycles(config: OramConfig) -> int:
     """Return the cycles of an erasure: until earlier writes are answered, then of the longest slice."""
     longest = max(bucket_lines(config) * BUCKET_BYTES, record_lines(config) * config.record_bytes)
     beats = longest // HBM_BEAT_BYTES
-    settled = max(config.settle_deadline, config.position.write_cycles)
+    settled = max(config.record_sizes.settle_cycles, config.position.write_cycles)
     return settled + -(-beats * _BURST_CYCLES // _BURST_BEATS) + _EXTRA
 
 

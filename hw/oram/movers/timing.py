@@ -69,7 +69,7 @@ class PathTiming:
     @property
     def touch(self) -> int:
         """From the issue of a touch to its admission, at least."""
-        return self._touch_path + _ROTATION + self._config.touch_deadline + Keystream.LATENCY
+        return self._touch_path + _ROTATION + self._config.record_sizes.touch_cycles + Keystream.LATENCY
 
     @property
     def idle_position(self) -> int:
@@ -109,7 +109,7 @@ class PathTiming:
         than its operation's admission.
         """
         config = self._config
-        records = self.response_sealed + self.quiet + config.settle_deadline + _END_EXTRA
+        records = self.response_sealed + self.quiet + config.record_sizes.settle_cycles + _END_EXTRA
         return max(config.position.write_cycles + _BUCKET_EXTRA, records)
 
     @property
@@ -157,4 +157,7 @@ class PathTiming:
     def end(self) -> int:
         """Cycles for all writes to HBM once the host's ports are quiet: those of the log, and of records."""
         config = self._config
-        return max(Sweep.cycles(config) + config.position.write_cycles, config.settle_deadline) + _END_EXTRA
+        return (
+            max(Sweep.cycles(config) + config.position.write_cycles, config.record_sizes.settle_cycles)
+            + _END_EXTRA
+        )

@@ -15,11 +15,15 @@ def failures(config: OramConfig) -> dict[str, float]:
     """Return log2 of the failure probabilities, by names for reports.
 
     ``overflow_failure_log2``: 10^12 operations of the worst sequence stop the map.
+    ``position_failure_log2``, ``record_failure_log2``: HBM misses a deadline of the position map, or of the
+    records, in 10^12 operations, and stops the map.
     ``insertion_failure_log2``: an insertion into a map of nearly N keys is answered FULL. It stops nothing,
     and the host sees no difference.
     """
     return {
         "overflow_failure_log2": overflow_failure(config.list_shape),
+        "position_failure_log2": config.position.failure,
+        "record_failure_log2": config.record_sizes.failure,
         "insertion_failure_log2": insertion_failure(config),
     }
 

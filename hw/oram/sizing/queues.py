@@ -32,19 +32,20 @@ _BUCKET_BYTES, _BEATS = 128, 4
 #: Cycles of a row: for a read 45 of HBM's 900 MHz (``rc_ck`` of ``boards/u55c.yaml``); for a write with two
 #: granules in a bank 12 + 4 + 4 + 2 + 15 + 14 (``rcd_write_ck`` to ``rp_ck``).
 READ_CYCLES, WRITE_CYCLES = 15.0, 17.0
-#: Cycles from refresh to refresh up to 85 degrees Celsius, and those that one takes with closing the rows.
+#: Cycles from refresh to refresh up to 85 degrees Celsius, and those of one behind a row just opened
+#: (`hw.oram.sizing.idle`).
 #: Above 85 degrees refreshes are twice as frequent, and the bound does not hold.
-REFRESH_INTERVAL, REFRESH_CYCLES = 1170.0, 110.0
+REFRESH_INTERVAL, REFRESH_CYCLES = 1170.0, 120.0
 #: Share of the time in which a bank serves.
-_SERVED = 1 - REFRESH_CYCLES / REFRESH_INTERVAL
+SERVED = 1 - REFRESH_CYCLES / REFRESH_INTERVAL
 #: Pairs of banks of a channel, and bytes of the rows of a pair.
-_PAIRS, _ROW_BYTES = 8, 2048
-#: Cycles of a bucket on a channel's data bus: four granules of 2 / 900 MHz.
-_DATA_CYCLES = 8 / 3
+PAIRS, ROW_BYTES = 8, 2048
+#: Cycles of a bucket at the kernel's port: four beats. HBM's data bus is faster.
+_DATA_CYCLES = 4.0
 #: Cycles for which a channel's reads wait while it writes: a full buffer of 128 granules, with their rows.
-_WRITING_CYCLES = 128
+WRITING_CYCLES = 128
 #: Cycles of a request that nothing delays, from the address to the last beat or the answer: 54, and a margin.
-_UNLOADED = 80
+UNLOADED = 80
 #: Cycles of a bucket's read and of its write outside of HBM.
 _READ_EXTRA, _WRITE_EXTRA = 40, 24
 #: Places of the log are a multiple of this.
@@ -104,14 +105,14 @@ class PositionQueues:
     def __init__(self, *, ports: int, buckets: int, interval: int, windows: int = 1) -> None:
         self._interval = interval
         share = max(1, buckets // ports)
-        pairs = min(_PAIRS, max(1, share * _BUCKET_BYTES // _ROW_BYTES))
+        pairs = min(PAIRS, max(1, share * _BUCKET_BYTES // ROW_BYTES))
         self._banks = _Bins(bins=ports * pairs, room=max(1, share // pairs), windows=windows)
         self._channels = _Bins(bins=ports, room=share, windows=windows)
 
     def _bank_cycles(self, count: int, operations: int) -> float:
         """Return the cycles of ``count`` row cycles: as many are writes as there are operations."""
         writes = min(count, operations)
-        return (writes * WRITE_CYCLES + (count - writes) * READ_CYCLES) / _SERVED
+        return (writes * WRITE_CYCLES + (count - writes) * READ_CYCLES) / SERVED
 
     def _backlog(self, operations: int) -> float:
         """Return the cycles of a bin's requests beyond the time in which they came."""
@@ -133,10 +134,10 @@ class PositionQueues:
     def _beside(self) -> float:
         """Longest wait beside the bank's: for its channel's data bus, its writes, and a refresh."""
         data = max(
-            self._channels.most(2 * n) * _DATA_CYCLES / _SERVED - (n - 1) * self._interval
+            self._channels.most(2 * n) * _DATA_CYCLES / SERVED - (n - 1) * self._interval
             for n in self._windows
         )
-        return max(0.0, data) + _WRITING_CYCLES + REFRESH_CYCLES
+        return max(0.0, data) + WRITING_CYCLES + REFRESH_CYCLES
 
     @functools.cached_property
     def wait_cycles(self) -> float:
@@ -146,7 +147,7 @@ class PositionQueues:
     @functools.cached_property
     def deadline(self) -> int:
         """Cycles for a read or a write, from the port's address to its end; a multiple of 8."""
-        return 8 * math.ceil((self.wait_cycles + _UNLOADED) / 8)
+        return 8 * math.ceil((self.wait_cycles + UNLOADED) / 8)
 
     def beats(self, operations: int) -> int:
         """Return the most beats of so many operations' buckets at one port."""
@@ -154,7 +155,7 @@ class PositionQueues:
 
     def failure(self, deadline: int) -> float:
         """Return log2 of a bound on the probability that a request in a map's life misses its deadline."""
-        bank = deadline - _UNLOADED - self._beside
+        bank = deadline - UNLOADED - self._beside
         total = self._exceeds(self.apart, 0.0) + sum(self._exceeds(n, bank) for n in self._windows)
         events = LIFE_OPERATIONS * _TABLES * self._banks.bins
         return min(0.0, math.log2(max(total * events, 2.0**-1000)))

@@ -31,8 +31,9 @@ _POLL_CYCLES = 64
 
 _FAULTS = {
     Fault.LATE_OPERATION: "a bucket was not read within position_cycles, {config.position.read_cycles}",
-    Fault.LATE_TOUCH: "a record was not read within touch_cycles, {config.touch_deadline}",
-    Fault.LATE_WRITE: "a write to HBM was not answered within settle_cycles, {config.settle_deadline}",
+    Fault.LATE_TOUCH: "a record was not read within touch_cycles, {config.record_sizes.touch_cycles}",
+    Fault.LATE_WRITE: "a write to HBM was not answered within settle_cycles, "
+    "{config.record_sizes.settle_cycles}",
     Fault.OVERFLOW: "an item found no room, with overflow_entries {config.overflow_entries}",
     Fault.PAGE: "a page is not the one that was written",
     Fault.BUS: "memory answered with an error",

@@ -30,7 +30,9 @@ SMALL = OramConfig(
 def roomy(config: OramConfig) -> OramConfig:
     """Return a configuration with twice the calibrated memory's time for its records."""
     own = replace(config, touch_cycles=0, settle_cycles=0)
-    return replace(own, touch_cycles=2 * own.touch_deadline, settle_cycles=2 * own.settle_deadline)
+    return replace(
+        own, touch_cycles=2 * own.record_sizes.touch_cycles, settle_cycles=2 * own.record_sizes.settle_cycles
+    )
 
 
 _IN_SOAK = (

@@ -40,4 +40,4 @@ def test_ports_to_hbm_have_channels_of_their_own():
     placement = ENGINE.placement(OramConfig(), load_board("u55c"))
     assert (placement["host0"], placement["host1"]) == (0, 0)
     channels = [channel for port, channel in placement.items() if port.startswith("gmem")]
-    assert channels == list(range(16))
+    assert channels == list(range(24))

@@ -28,7 +28,7 @@ NAME = "loomwork_lines"
 STEP, CLASSES = 16, 32
 #: Timed reads: the second bucket of an operation is like the first.
 TIMED = ("bucket", "record", "record_head", "header")
-_DEADLINE = OramConfig().settle_deadline
+_DEADLINE = OramConfig().record_sizes.settle_cycles
 #: Cycles from the beginning of an operation to its writes.
 _WRITES = 400
 _BUCKET = LineRead(name="bucket", length=128, word_bytes=128)

@@ -73,7 +73,7 @@ class Admit(wiring.Component):
                 "late": Out(1),
             }
         )
-        touches = config.inflight * config.items
+        touches = config.issued * config.items
         self.touches = Fifo(touch_layout(config), depth=touches)  # bounded by the operations issued
         self.timer = Timer(cycles=deadline - self._AROUND, spacing=config.item_cycles)
         self.idle_timer = Timer(cycles=idle_deadline - self._AROUND, most=config.items)
@@ -83,7 +83,7 @@ class Admit(wiring.Component):
         self.responses = Credits(config.response_records)
         self.keystreams = Credits(config.read_pages, full=False)
         self.records = Credits(touches, full=False)
-        self.fresh = Credits(config.inflight, full=False)
+        self.fresh = Credits(config.issued, full=False)
         # The page stream had a gap: a proof checks that it never has.
         self.starved = Signal()
 

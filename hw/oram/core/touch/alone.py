@@ -41,7 +41,7 @@ class Alone(wiring.Component):
                 "alone": Out(1),  #: With ``accepted``: the operation is alone.
             }
         )
-        self.under_way = Credits(config.accepted + config.inflight + 1, full=False)
+        self.under_way = Credits(config.accepted + config.issued + 1, full=False)
 
     def elaborate(self, platform: Any) -> Module:
         """Count operations, and the cycles since the last admission."""

@@ -76,15 +76,13 @@ class Issue(wiring.Component):
         self.timer = Timer(cycles=deadline - around, spacing=config.interval)
         self.idle_timer = Timer(cycles=idle_deadline - around, most=1)
         self.due = Credits(config.accepted, full=False)
-        self.turns = Credits(config.inflight)
+        self.turns = Credits(config.issued)
         self.scoreboard = Scoreboard(page_bits=config.record_index_bits, pages=config.scoreboard_pages)
         # Bounded by the credits, as a proof checks: operations that wait, and the one being issued.
         self.operations = Fifo(operation_layout(config), depth=config.accepted + 1, ram_style="distributed")
         # The deep queue of headers has a longer latency than that of records, so a record is read first.
-        self.records = Fifo(index, depth=config.inflight * config.items, ram_style="distributed")
-        self.heads = Fifo(
-            data.ArrayLayout(index, config.label_count), depth=config.inflight, ram_style="block"
-        )
+        self.records = Fifo(index, depth=config.issued * config.items, ram_style="distributed")
+        self.heads = Fifo(data.ArrayLayout(index, config.label_count), depth=config.issued, ram_style="block")
 
     def elaborate(self, platform: Any) -> Module:
         """A slot holds one touch until its page is looked up and its credits are free."""

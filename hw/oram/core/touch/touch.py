@@ -99,7 +99,7 @@ class Touch(wiring.Component):
         m.submodules.alone = alone = self.alone
         m.submodules.settled, m.submodules.written = settled, written = self.settled, self.written
         m.submodules.settling = settling = Timer(
-            cycles=config.settle_deadline - self._AROUND, spacing=config.item_cycles
+            cycles=config.record_sizes.settle_cycles - self._AROUND, spacing=config.item_cycles
         )
         connect(m, flipped(self.command_i), accept.i)
         connect(m, accept.o, flipped(self.command_o))

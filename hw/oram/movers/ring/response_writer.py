@@ -44,7 +44,7 @@ class ResponseWriter(wiring.Component):
         blocks = config.response_records
         self._beats = config.command_bytes // BEAT_BYTES
         self._group = config.ring_group
-        self._commands = config.command_records + config.accepted + config.inflight + blocks
+        self._commands = config.command_records + config.accepted + config.issued + blocks
         self.writer = GroupWriter(
             index_bits=SLOT_BITS, beats=self._beats, blocks=blocks, outstanding=blocks, group=self._group
         )

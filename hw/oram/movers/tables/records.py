@@ -57,9 +57,9 @@ class Records(wiring.Component):
                 "erased": Out(1),
             }
         )
-        lines = config.inflight * config.items
+        lines = config.issued * config.items
         self.stored = Fifo(BEAT_BITS, depth=lines * config.record_beats, ram_style="block")
-        self.headers = Fifo(8 * RECORD_HEADER_BYTES, depth=config.inflight * config.label_count)
+        self.headers = Fifo(8 * RECORD_HEADER_BYTES, depth=config.issued * config.label_count)
         self.pages = Fifo(index, depth=lines)
 
     def elaborate(self, platform: Any) -> Module:
@@ -84,12 +84,18 @@ class Records(wiring.Component):
         m.submodules.reader = reader = LineReader(
             lines,
             (whole, head),
-            outstanding=config.inflight * config.items,
+            outstanding=config.issued * config.items,
+            depth=config.record_sizes.read_lines,
+            requests=config.record_sizes.read_lines,
             cell="record_read_port",
             placer=self._placer,
         )
         m.submodules.writer = writer = LineWriter(
-            lines, deadline=config.settle_deadline, cell="record_write_port", placer=self._placer
+            lines,
+            deadline=config.record_sizes.settle_cycles,
+            depth=config.record_sizes.write_beats,
+            cell="record_write_port",
+            placer=self._placer,
         )
         for p in range(config.record_ports):
             axi.connect(m, read=reader.axi[p], write=writer.axi[p], port=self.axi[p])

@@ -7,7 +7,7 @@ from hw.oram.driver.buffers import board_arguments, gather_lines, launch_buffers
 
 
 def test_sizes():
-    config = OramConfig(log_n=10, position_ports=4, record_ports=2)
+    config = OramConfig(log_n=10, position_ports=4, record_ports=2, interval_cycles=16)
     commands = np.arange(3 * config.command_bytes, dtype=np.uint8).reshape(3, -1)
     buffers = {buffer.argument: buffer for buffer in launch_buffers(config, commands)}
     assert np.array_equal(buffers["commands"].data, commands.reshape(-1))
@@ -23,7 +23,7 @@ def test_sizes():
 
 
 def test_lines_are_spread_in_turn():
-    config = OramConfig(log_n=8, record_ports=4)
+    config = OramConfig(log_n=8, record_ports=4, interval_cycles=8)
     structure = board_arguments(config)["records0"]
     assert structure.lines % 4  # the last line of ports is incomplete
     ports = [np.full(structure.port_bytes, 255, np.uint8) for _ in range(4)]

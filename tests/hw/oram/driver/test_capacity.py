@@ -16,7 +16,7 @@ def test_bytes_by_hand():
     """N = 2^20, C = 8: 104,858 pages and 26,214 labels of 4 bins; 2^17 buckets of 128 bytes."""
     assert capacity_table(OramConfig(), U55C) == [
         ("hbm", "position map", 2**17 * 128, 2**14 * 128),
-        ("hbm", "lists and HBM bins", 209_714 * 256, 26_215 * 256),
+        ("hbm", "lists and HBM bins", 209_714 * 256, 13_108 * 256),
         ("host", "pages", 104_858 * 256, 104_858 * 256),
     ]
     assert hbm_bytes(OramConfig()) == 2**24 + 209_714 * 256
@@ -34,11 +34,12 @@ def test_what_fits():
     )
     assert "lists and HBM bins        8,437.8 MiB,        527.4 MiB a channel" in message
     assert "pages" in message
-    longest = OramConfig(log_n=26)  # 128 bytes too long
+    check_capacity(OramConfig(log_n=26), U55C)
+    longest = OramConfig(log_n=26, record_ports=8)  # 128 bytes too long
     with pytest.raises(InputError, match="log_n must be small enough or have record_ports 16 for AMD"):
         check_capacity(longest, U55C)
     check_capacity(replace(longest, record_ports=16), U55C)
-    few = OramConfig(log_n=27, alpha=0, position_ports=2, interval_cycles=32)
+    few = OramConfig(log_n=27, alpha=0, position_ports=2, record_ports=8, interval_cycles=32)
     with pytest.raises(InputError, match="have record_ports 16 and position_ports 16 for AMD"):
         check_capacity(few, U55C)
 

@@ -253,7 +253,7 @@ class Machine:
                     self.pages_arrived -= 1
                     self.clear_from[page] = t + touches.forward_cycles
                     self.writing += 1
-                    self.unreleased.append([None, t + config.settle_deadline, False])
+                    self.unreleased.append([None, t + config.record_sizes.settle_cycles, False])
                     block = (
                         self.unreleased[-1],
                         self.launch.pages + page * config.page_bytes,
