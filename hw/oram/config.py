@@ -339,6 +339,7 @@ class OramConfig:
             interval=self.interval,
             read_cycles=self.position_cycles,
             write_cycles=self.settle_cycles,
+            window=self.window,
         )
 
     @property

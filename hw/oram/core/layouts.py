@@ -125,6 +125,8 @@ def operation_layout(config: OramConfig) -> data.StructLayout:
             "key": config.key_bits,
             "status": STATUS_BITS,  #: `Status`; final.
             "keep": 1,  #: The item is appended to a fresh record after the last touch.
+            #: Of a hit: operations since the last one that kept the item, or 0 if more than the window.
+            "age": range(config.window + 1),
             #: ``page_valid``, ``page``: for each label: the operation touches a page of the host, and its
             #: number. For a LOAD it is the next page in order; its second label has none, or a dummy.
             "page_valid": labels,
@@ -147,6 +149,7 @@ def touch_layout(config: OramConfig) -> data.StructLayout:
             "code": CODE_BITS,
             "key": config.key_bits,
             "status": STATUS_BITS,
+            "age": range(config.window + 1),  #: As in `operation_layout`; used with the first touch.
             #: ``first``, ``last``: of the operation's touches. ``fresh`` and ``keep`` are used with the last.
             "first": 1,
             "last": 1,

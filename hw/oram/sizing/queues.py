@@ -189,17 +189,19 @@ class PositionSizes:
     inflight: int  #: Operations between the request of their buckets and their lookup, at most.
     #: Operations after which the changes of a bucket leave the log for HBM; 0 if the ports do not suffice.
     write_back: int
-    log: int  #: Operations whose buckets are in the log. A later one reads HBM, which then has all changes.
+    #: Operations whose buckets are in the log. A later one reads HBM, which then has all changes. The log has
+    #: the buckets of more operations than the stage's window.
+    log: int
     write_beats: int  #: Beats at a port from their queue to their answer, at most.
 
 
 @functools.cache
 def position_sizes(
-    *, ports: int, buckets: int, interval: int, read_cycles: int, write_cycles: int
+    *, ports: int, buckets: int, interval: int, read_cycles: int, write_cycles: int, window: int
 ) -> PositionSizes:
     """Return the sizes; ``read_cycles`` and ``write_cycles`` of 0 are chosen.
 
-    ``ports``, ``buckets``: of a table. ``interval``: cycles of an operation.
+    ``ports``, ``buckets``: of a table. ``interval``: cycles of an operation. ``window``: of the stage.
     """
     queues = position_queues(ports=ports, buckets=buckets, interval=interval)
     apart = queues.apart
@@ -207,7 +209,7 @@ def position_sizes(
     read_cycles, write_cycles = read_cycles or chosen, write_cycles or chosen
     inflight = -(-(read_cycles + _READ_EXTRA) // interval) + 1
     leaving = -(-(write_cycles + _WRITE_EXTRA) // interval)
-    log = apart + inflight + max(apart, leaving)
+    log = max(apart + inflight + max(apart, leaving), window + 1)
     return PositionSizes(
         read_cycles=read_cycles,
         write_cycles=write_cycles,

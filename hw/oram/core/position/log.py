@@ -13,6 +13,7 @@ from hw.lib.memory import RamStyle, uninitialised
 from hw.oram.config import BUCKET_BYTES, OramConfig
 from hw.oram.core.layouts import HBM_BEAT_BYTES, bucket_beat_layout, bucket_layout, entry_layout
 from hw.oram.core.position.lookahead import place_bits
+from hw.oram.core.position.stamps import stamps_layout
 
 #: Beats of a bucket in HBM.
 BEATS = BUCKET_BYTES // HBM_BEAT_BYTES
@@ -24,12 +25,13 @@ BLOCK_PLACES = 1024
 
 
 def kept_layout(config: OramConfig) -> data.StructLayout:
-    """Return a bucket in the log: without the gaps between entries, and with its number."""
+    """Return a bucket in the log: without the gaps between entries, with its number and stamps."""
     return data.StructLayout(
         {
             "used": config.bucket_entries,
             "entries": data.ArrayLayout(entry_layout(config), config.bucket_entries),
             "number": config.bucket_bits,
+            "stamps": stamps_layout(config),
         }
     )
 

@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
 from hw.oram.config import OramConfig
+from hw.oram.core.bits import any_of
 from hw.oram.core.layouts import (
     STATUS_BITS,
     Code,
@@ -27,6 +28,7 @@ from hw.oram.core.position.lookahead import (
     tag,
     turn_layout,
 )
+from hw.oram.core.position.stamps import number_bits
 from hw.oram.core.position.sweep import Sweep
 from hw.oram.core.position.table import BucketTable
 
@@ -97,6 +99,7 @@ class Position(wiring.Component):
             ]
             tables.append(table)
         m.d.comb += [lookahead.clear.eq(self.clear), lookahead.done.eq(turn[-1])]
+        age = self._stamp(m, load, tables)
         self._load(m, load, lookahead.o, results, tables)
         self._leave(m, turn, lookahead, tables)
         hit, status, keep = self._decide(m, turn, now, tables)
@@ -107,10 +110,28 @@ class Position(wiring.Component):
             results.i.payload.key.eq(now.command.key),
             results.i.payload.status.eq(status),
             results.i.payload.keep.eq(keep),
+            results.i.payload.age.eq(age),
             results.i.payload.fresh.eq(now.fresh),
         ]
         self._touch(m, turn, now, hit, tables, results.i.payload)
         return m
+
+    def _stamp(self, m: Module, load: Signal, tables: list[BucketTable]) -> Value:
+        """Number operations; return the age of the found entry's stamp, valid from four cycles after the load
+        on.
+        """
+        window = self._config.window
+        number = Signal(number_bits(self._config))
+        age = Signal.like(number, reset_less=True)
+        stamped = Signal(reset_less=True)
+        with m.If(load):
+            m.d.sync += number.eq(number + 1)
+        m.d.comb += [table.stamp.eq(number) for table in tables]
+        m.d.sync += [
+            age.eq(number - any_of([table.found_stamp for table in tables])),
+            stamped.eq(Cat(table.stamped for table in tables).any()),
+        ]
+        return Mux(stamped & (age <= window), age, 0)
 
     def _leave(self, m: Module, turn: list[Value], lookahead: Lookahead, tables: list[BucketTable]) -> None:
         """With each operation an older one leaves the log for HBM; a sweep visits all places."""

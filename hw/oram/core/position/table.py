@@ -14,6 +14,7 @@ from hw.oram.config import BUCKET_BITMAP_BYTES, OramConfig
 from hw.oram.core.layouts import HBM_BEAT_BYTES, bucket_beat_layout, bucket_layout, entry_layout
 from hw.oram.core.position.log import BEATS, BucketLog
 from hw.oram.core.position.lookahead import place_bits
+from hw.oram.core.position.stamps import Stamps, number_bits
 
 
 class BucketTable(wiring.Component):
@@ -49,10 +50,14 @@ class BucketTable(wiring.Component):
                 "read": In(bucket_layout(config)),
                 #: From the cycle after ``load`` on: the tag to look up, and fresh records.
                 "entry": In(entry_layout(config)),
+                "stamp": In(number_bits(config)),  #: With ``entry``: the operation's number.
                 #: ``hit``: two cycles after ``load``: the tag was found. ``found``: a cycle later: the
-                #: entry's records, else zeros.
+                #: entry's records, else zeros. ``stamped``, ``found_stamp``: with them: its stamp, as in
+                #: `Stamps`.
                 "hit": Out(1),
                 "found": Out(entry_layout(config)["record"].shape),
+                "stamped": Out(1),
+                "found_stamp": Out(number_bits(config)),
                 "used": Out(range(config.bucket_entries + 1)),  #: Entries in use, two cycles after ``load``.
                 #: ``renew``, ``remove``, ``insert``: two cycles after ``load``, else 0. They write the fresh
                 #: records into the matching entry, free it, or write the tag into the lowest free entry.
@@ -75,6 +80,7 @@ class BucketTable(wiring.Component):
         used = Signal(count, name="used_now", reset_less=True)
         entries = [Signal(entry, name=f"entry_{n}", reset_less=True) for n in range(count)]
         m.submodules.log = log = BucketLog(config)
+        m.submodules.stamps = stamps = Stamps(config)
 
         # Lookup.
         hits, free = (Signal(count, name=name, reset_less=True) for name in ("hits", "free"))
@@ -104,6 +110,18 @@ class BucketTable(wiring.Component):
                 m.d.sync += entries[n].eq(
                     Mux(self.logged, log.recalled.entries[n], self.read.entries[n].entry)
                 )
+        m.d.comb += [
+            stamps.load.eq(self.load & ~self.same),
+            stamps.recalled.eq(log.recalled.stamps),
+            stamps.recalled.known.eq(log.recalled.stamps.known & self.logged.replicate(count)),
+            stamps.check.eq(delay(m, "loaded", self.load, Stamps.CHECK)),
+            stamps.number.eq(self.stamp),
+            stamps.written.eq(written),
+            stamps.hits.eq(hits),
+            log.kept.stamps.eq(stamps.kept),
+            self.stamped.eq(stamps.known),
+            self.found_stamp.eq(stamps.found),
+        ]
         self._log(m, log, used, entries, written, toggled)
         return m
 

@@ -1,8 +1,8 @@
-"""The log of recent operations: where a touch's record and key were used last."""
+"""The log of recent operations: places of a touch's records, and the slot of the operation's item."""
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -25,7 +25,7 @@ def appended_layout(config: OramConfig) -> data.StructLayout:
 
 
 class Recall(wiring.Component):
-    """The log of the last `OramConfig.window` operations: touched and fresh records, keys, and slots.
+    """The log of the last `OramConfig.window` operations: touched and fresh records, and slots.
 
     All outputs are constant until the same cycle of the next touch.
 
@@ -33,7 +33,7 @@ class Recall(wiring.Component):
     ---------
     Records are entered in the order of their touches, then the fresh ones, a cycle each. A place holds the
     entry of `OramConfig.window` operations ago until it is overwritten: an operation's touches still see that
-    slot. (A reused place is emptied first.)
+    slot. (A reused place is emptied first.) The position map tells which operation last kept the key.
     """
 
     def __init__(self, config: OramConfig) -> None:
@@ -79,12 +79,11 @@ class Recall(wiring.Component):
         m.submodules.records = records = Recent(
             width=config.record_index_bits, kinds=items + labels, turns=turns
         )
-        m.submodules.keys = keys = Recent(width=config.key_bits, kinds=1, turns=turns)
-        self._enter(m, at, records, keys)
-        before, previous = self._compare_previous(m, at)
-        unseen, equal_held = self._hide_filled(m, at, records)
+        self._enter(m, at, records)
+        previous = self._compare_previous(m, at)
+        unseen = self._hide_filled(m, at, records)
         self._find_records(m, at, records)
-        own, log_turn, previous_own, previous_put = self._find_key(m, at, keys, before, equal_held)
+        own, log_turn, previous_own, previous_put = self._find_item(m, at)
         m.d.comb += [
             self.unseen.eq(unseen),
             self.own.eq(own),
@@ -95,10 +94,10 @@ class Recall(wiring.Component):
         ]
         return m
 
-    def _enter(self, m: Module, at: list[Any], records: Recent, keys: Recent) -> None:
-        """Enter the touched record, then the fresh ones, and the key of an operation's first touch."""
+    def _enter(self, m: Module, at: list[Any], records: Recent) -> None:
+        """Enter the touched record, then the fresh ones."""
         labels, items, touch = self._config.label_count, self._config.items, self.item.touch
-        m.d.comb += [records.turn.eq(self.item.turn), keys.turn.eq(self.item.turn)]
+        m.d.comb += records.turn.eq(self.item.turn)
         with m.If(at[0]):
             m.d.comb += [
                 records.enter.eq(1),
@@ -117,18 +116,10 @@ class Recall(wiring.Component):
         for label in range(labels):
             word = Mux(at[1 + label], touch.fresh[label], word)
         m.d.comb += records.word.eq(word)
-        m.d.comb += [
-            keys.enter.eq(at[0] & touch.first),
-            keys.present.eq(touch.keep),
-            keys.word.eq(touch.key),
-        ]
 
-    def _compare_previous(self, m: Module, at: list[Any]) -> tuple[Signal, Signal]:
-        """Return the previous operation's place in the log, and which of its fresh records the touched one
-        is.
-        """
+    def _compare_previous(self, m: Module, at: list[Any]) -> Signal:
+        """Return which of the previous operation's fresh records the touched one is."""
         labels, touch = self._config.label_count, self.item.touch
-        before = Signal(range(self._config.window), reset_less=True)
         before_fresh = Signal.like(touch.fresh, name="before_fresh", reset_less=True)
         before_keep = Signal()
         previous = Signal(labels)
@@ -137,15 +128,11 @@ class Recall(wiring.Component):
                 same = touch.record == before_fresh[label]
                 m.d.sync += previous[label].eq(same & before_keep & touch.record_valid)
         with m.If(at[3] & touch.last):
-            m.d.sync += [
-                before.eq(self.item.turn),
-                before_fresh.eq(touch.fresh),
-                before_keep.eq(touch.keep),
-            ]
-        return before, previous
+            m.d.sync += [before_fresh.eq(touch.fresh), before_keep.eq(touch.keep)]
+        return previous
 
-    def _hide_filled(self, m: Module, at: list[Any], records: Recent) -> tuple[Signal, list[Signal]]:
-        """Return ``unseen``, and for each label the operations with the record as that fresh one."""
+    def _hide_filled(self, m: Module, at: list[Any], records: Recent) -> Signal:
+        """Return ``unseen``."""
         config, item, touch = self._config, self.item, self.item.touch
         turns, labels, items, slots = config.window, config.label_count, config.items, config.record_slots
         equal = [records.equal[(items + label) * turns :][:turns] for label in range(labels)]
@@ -154,21 +141,19 @@ class Recall(wiring.Component):
             for label in range(labels)
         ]
         unseen = Signal(slots, reset_less=True)
-        equal_held = [Signal(turns, name=f"equal_{label}", reset_less=True) for label in range(labels)]
         initialized = Signal(turns)  # its slot, or none, was written since reset
         shown = [named(m, f"initialized_{label}", equal[label] & initialized) for label in range(labels)]
         with m.If(at[1]):
             m.d.sync += unseen.eq(any_of([select(one, of) for one, of in zip(shown, filled, strict=True)]))
             with m.If(touch.last):
                 m.d.sync += initialized.eq(initialized | (1 << item.turn)[:turns])
-            m.d.sync += [held.eq(now) for held, now in zip(equal_held, equal, strict=True)]
         for label in range(labels):
             for turn in range(turns):
                 with m.If(self.written & (self.written_turn == turn)):
                     m.d.sync += filled[label][turn].eq(self.appended[label])
                 with m.If(at[1] & touch.last & (item.turn == turn)):
                     m.d.sync += filled[label][turn].eq(0)
-        return unseen, equal_held
+        return unseen
 
     def _find_records(self, m: Module, at: list[Any], records: Recent) -> None:
         """Drive ``found`` and ``fresh``."""
@@ -191,38 +176,56 @@ class Recall(wiring.Component):
         for label in range(config.label_count):
             keep(self.fresh[label], at[3 + label], f"fresh_{label}_held")
 
-    def _find_key(
-        self, m: Module, at: list[Any], keys: Recent, before: Signal, equal_held: list[Signal]
-    ) -> tuple[Signal, ...]:
-        """Return ``own``, ``log_turn``, ``previous_own``, ``previous_put``: the last place of the key."""
+    def _find_item(self, m: Module, at: list[Any]) -> tuple[Value, ...]:
+        """Return ``own``, ``log_turn``, ``previous_own``, ``previous_put``: from the operation that last kept
+        the item.
+        """
         config, touch = self._config, self.item.touch
         turns, labels, slots = config.window, config.label_count, config.record_slots
-        key_found = Signal(turns, reset_less=True)
-        key_turn = Signal(range(turns), reset_less=True)
-        with m.If(at[2] & touch.first):
-            m.d.sync += [key_found.eq(keys.newest), key_turn.eq(encode(keys.newest))]
-        here = [(key_found & held).any() & touch.record_valid & self.item.search for held in equal_held]
+        turn = Signal(range(turns), name="kept_turn", reset_less=True)
+        known = Signal(name="kept_known", reset_less=True)
+        late = Signal(name="kept_late", reset_less=True)
+        with m.If(at[0] & touch.first):
+            wraps = self.item.turn < touch.age
+            m.d.sync += [
+                turn.eq(self.item.turn - touch.age + Mux(wraps, turns, 0)),
+                known.eq(touch.age != 0),
+                late.eq(touch.age == 1),
+            ]
+        # A cycle later its fresh records, and then its slots.
         own = Signal(slots, reset_less=True)
         previous_own = Signal(labels)
         previous_put = Signal()
-        read = []
+        here, read = [], []
         for label in range(labels):
-            m.submodules[f"slots_{label}"] = ram = uninitialised(
-                width=slots, depth=turns, ram_style="distributed"
+            record = self._log(
+                m, f"fresh_{label}", turn, at[3] & touch.last, self.item.turn, touch.fresh[label]
             )
-            write, port = ram.write_port(), ram.read_port(domain="comb")
-            m.d.comb += [
-                write.en.eq(self.written),
-                write.addr.eq(self.written_turn),
-                write.data.eq(self.appended[label]),
-                port.addr.eq(key_turn),
-            ]
-            read.append(port.data)
-        late = key_turn == before
+            same = Signal(name=f"here_{label}", reset_less=True)
+            with m.If(at[2]):
+                m.d.sync += same.eq((record == touch.record) & known & touch.record_valid & self.item.search)
+            here.append(same)
+            read.append(
+                self._log(m, f"slots_{label}", turn, self.written, self.written_turn, self.appended[label])
+            )
         with m.If(at[3]):
             m.d.sync += own.eq(select(Cat(one & ~late for one in here), read))
             m.d.sync += [
                 previous_own.eq(Cat(one & late for one in here)),
-                previous_put.eq(key_found.any() & late),
+                previous_put.eq(known & late),
             ]
-        return own, key_turn, previous_own, previous_put
+        return own, turn, previous_own, previous_put
+
+    def _log(self, m: Module, name: str, turn: Value, enable: Value, written: Value, word: Value) -> Value:
+        """Keep a word of each operation in block RAM; return the word of ``turn``, a cycle later."""
+        ram = uninitialised(width=len(word), depth=self._config.window, ram_style="block")
+        m.submodules[name] = ram
+        write, read = ram.write_port(), ram.read_port()
+        m.d.comb += [
+            write.en.eq(enable),
+            write.addr.eq(written),
+            write.data.eq(word),
+            read.addr.eq(turn),
+            read.en.eq(1),
+        ]
+        return read.data

@@ -206,6 +206,7 @@ class Issue(wiring.Component):
             slot.code.eq(operation.code),
             slot.key.eq(operation.key),
             slot.status.eq(operation.status),
+            slot.age.eq(operation.age),
             slot.first.eq(first),
             slot.last.eq(last),
             slot.keep.eq(operation.keep),

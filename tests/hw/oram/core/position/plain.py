@@ -32,14 +32,16 @@ def golden(config, queries):
         for command in commands
     )
     operations = []
-    for command, outcome, (fresh, *_) in zip(commands, outcomes, draws, strict=True):
+    for number, (command, outcome, (fresh, *_)) in enumerate(zip(commands, outcomes, draws, strict=True)):
         kept = outcome.status == Status.HIT and command["code"] != Code.DELETE
         halves = config.items // config.label_count
+        age = number - outcome.drawn
         operations.append(
             {
                 **{name: command[name] for name in ("operation", "code", "key")},
                 "status": outcome.status,
                 "keep": kept or outcome.status == Status.INSERTED,
+                "age": (age if age <= config.window else 0) if outcome.status == Status.HIT else None,
                 "page": [page for page, _ in outcome.touches[halves - 1 :: halves]],
                 "record": [record for _, record in outcome.touches],
                 "fresh": [model.record_of(word) for word in fresh[: config.label_count]],
@@ -54,6 +56,8 @@ def touched(config, operation):
     for name in ("page", "record"):
         valid = operation.pop(f"{name}_valid")
         operation[name] = [value if valid >> n & 1 else None for n, value in enumerate(operation[name])]
+    if operation["status"] != Status.HIT:
+        operation["age"] = None
     return operation
 
 

@@ -13,6 +13,7 @@ from hw.oram.core.position.log import BucketLog
 from hw.oram.core.position.lookahead import Lookahead
 from hw.oram.core.position.position import Position
 from hw.oram.core.position.recent import RecentBuckets
+from hw.oram.core.position.stamps import Stamps, number_bits
 from hw.oram.core.position.sweep import Sweep
 from sim.golden.oram.image import bucket_images
 from tests.hw.oram.core.position.plain import Hbm, golden, ones, touched
@@ -232,6 +233,25 @@ def test_a_bucket_is_read_and_written_once_while_the_log_has_it():
         assert written == [(0, bucket, 0)] * (3 if distance > sizes.write_back else 1), distance
 
 
+def test_the_age_of_an_entry_whose_bucket_stays_in_the_log():
+    """Keys of one bucket, used again as late as their stamps' borders; others keep the bucket in the log."""
+    config = small(inflight=4)
+    rng = random.Random(31)
+    window, returns = config.window, 1 << number_bits(config)
+    ages = [1, 2, window - 1, window, window + 1, returns, returns + 1, returns + window]
+    keys = permuted_keys(config, rng, len(ages) + 2, 1)
+    queries = [(Code.PUT, key) for key in keys]
+    uses = {}
+    for key, age in zip(keys[2:], ages, strict=True):
+        first = next(n for n in itertools.count(len(keys)) if not {n, n + age} & {*uses})
+        uses |= {first: key, first + age: key}
+    queries += [(Code.GET, uses.get(n, keys[n % 2])) for n in range(len(keys), max(uses) + 1)]
+    wanted, _, _ = hold(config, [query(config, rng, n, *operation) for n, operation in enumerate(queries)])
+    seen = [wanted[number]["age"] for number in sorted(uses)]
+    assert {1, 2, window - 1, window} <= {*seen}
+    assert seen[-3:] == [0, 0, 0]
+
+
 #: Seeded bugs: a class, its text, and the module that makes it.
 BUGS = {
     "asks in vain": (Lookahead, "found & ~recent.found", "found", position),
@@ -241,6 +261,13 @@ BUGS = {
     "marks do not go on": (BucketLog, "over | self.changed", "self.changed", table),
     "leaves again": (BucketLog, "self.keep | takes | leaves", "self.keep | takes", table),
 }
+
+
+def test_numbers_that_return_are_found(monkeypatch):
+    """Without the check an old stamp is taken for a new one."""
+    monkeypatch.setattr(table, "Stamps", mutant(Stamps, "back(number) <= most", "back(number) <= 7"))
+    with pytest.raises(AssertionError):
+        test_the_age_of_an_entry_whose_bucket_stays_in_the_log()
 
 
 @pytest.mark.parametrize("bug", BUGS)

@@ -55,6 +55,7 @@ class PlayedMap(ObliviousMap):
         self.position.insert = lambda entry: self.rng.random() >= self.no_room and insert(entry)
         self.no_room = 0.1
         self._shown, self._pending = {}, defaultdict(list)
+        self._kept = {}  # key -> its last operation that kept it
         self.played = []
         places = ("flush", "move", "store", "page", "list", "log", "entry", "moved", "forward")
         self.found = dict.fromkeys(places, 0)
@@ -103,9 +104,13 @@ class PlayedMap(ObliviousMap):
         config, code = self.config, self._command.code
         last = len(self.played) == config.items - 1
         keep = self._status == Status.INSERTED or (self._status == Status.HIT and code != Code.DELETE)
+        age = number - self._kept.get(self._command.key, number)
+        if last and keep:
+            self._kept[self._command.key] = number
         fields = {
             "operation": number % (1 << config.operation_bits), "code": code, "key": self._command.key,
-            "status": self._status, "first": not self.played, "last": last, "keep": keep,
+            "status": self._status, "age": age if age <= config.window else 0,
+            "first": not self.played, "last": last, "keep": keep,
             "page_valid": page is not None, "record_valid": record is not None, "record": record or 0,
             "fresh": self._fresh, "forward": 0, "place": 0, "near": 0,
         }  # fmt: skip
