@@ -98,6 +98,7 @@ def operations(m, dut, name, accepted, labels):
         operation.key,
         operation.status,
         operation.keep,
+        operation.age,
         operation.fresh,
     )
     free(m, dut.operation.valid, dut.record.ready, dut.fresh.ready)
@@ -247,7 +248,7 @@ class AdmitSpec(Elaboratable):
                 touch.last.eq(1),
             ]
             hidden = Signal(name=f"hidden_{n}")
-            free(m, touch.keep, touch.status, touch.record, hidden)
+            free(m, touch.keep, touch.status, touch.age, touch.record, hidden)
             m.d.comb += touch.record_valid.eq(page_valid | hidden)
             for pulse, wanted in (
                 (gate.keystream_arrived, page_valid),
