@@ -9,6 +9,8 @@ from amaranth.hdl import Cat, Const, Module, Signal, Value
 
 #: Bits counted together in the first step.
 _GROUP = 6
+#: Bits of two words that a LUT compares.
+_COMPARED = 3
 #: Maximum number of bits for which a carry chain finds the lowest.
 _CHAIN = 16
 
@@ -46,6 +48,24 @@ def encode(one: Value) -> Value:
     """Return the number of the only bit that is set; 0 when none is."""
     width = max(1, (len(one) - 1).bit_length())
     return Cat(Cat(one[at] for at in range(len(one)) if at >> bit & 1).any() for bit in range(width))
+
+
+def equal_words(
+    m: Module, name: str, words: Sequence[Value], word: Value, wanted: Value | None = None
+) -> Value:
+    """Compare a word with all ``words``, where ``wanted``; a LUT compares three bits.
+
+    ``name``: begins the names of inner signals. They are kept, or tools would build trees of pairs, of twice
+    as many LUTs.
+    """
+    parts = []
+    for last in range(len(word), 0, -_COMPARED):
+        bits = slice(max(0, last - _COMPARED), last)
+        part = Signal(len(words), name=f"{name}_{last}", attrs={"keep": 1})
+        equal = Cat(old[bits] == word[bits] for old in words)
+        m.d.comb += part.eq(equal if wanted is None or last > _COMPARED else equal & wanted)
+        parts.append(part)
+    return functools.reduce(operator.and_, parts)
 
 
 def lowest(m: Module, name: str, bits: Value) -> Value:

@@ -1,7 +1,5 @@
 """The newest of the last operations with the same bucket."""
 
-import functools
-import operator
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module, Signal, Value
@@ -11,12 +9,10 @@ from amaranth.lib.wiring import In, Out
 from hw.errors import check_range
 from hw.lib.delay import delay
 from hw.lib.loads import LOADS, copies
-from hw.oram.core.bits import any_of, encode
+from hw.oram.core.bits import any_of, encode, equal_words
 
 #: Places whose matches become a number in one step.
 _GROUP = 16
-#: Bits of two numbers that a LUT compares.
-_LUT_BITS = 3
 #: Places compared with one copy of the number: each loads it twice.
 _SHARE = LOADS // 2
 
@@ -92,7 +88,7 @@ class RecentBuckets(wiring.Component):
         valid = Signal(size, name=f"valid_{n}")
         match = Signal(size, name=f"match_{n}", reset_less=True)
         kept = [Signal(self._bits, name=f"number_{n}_{k}", reset_less=True) for k in range(size)]
-        m.d.sync += match.eq(self._equal(m, n, kept, number, valid & ~turn))
+        m.d.sync += match.eq(equal_words(m, f"equal_{n}", kept, number, valid & ~turn))
         with m.If(taken):
             m.d.sync += valid.eq(valid | turn)
             for k, old in enumerate(kept):
@@ -103,20 +99,6 @@ class RecentBuckets(wiring.Component):
         with m.If(self.clear):
             m.d.sync += valid.eq(0)
         return match
-
-    def _equal(self, m: Module, n: int, kept: list[Signal], number: Value, wanted: Value) -> Value:
-        """Compare all numbers of a group with one; a LUT compares three bits.
-
-        The signals are kept, or tools would build trees of pairs, of twice as many LUTs.
-        """
-        parts = []
-        for last in range(self._bits, 0, -_LUT_BITS):
-            bits = slice(max(0, last - _LUT_BITS), last)
-            part = Signal(len(kept), name=f"equal_{n}_{last}", attrs={"keep": 1})
-            equal = Cat(old[bits] == number[bits] for old in kept)
-            m.d.comb += part.eq(equal & wanted if last <= _LUT_BITS else equal)
-            parts.append(part)
-        return functools.reduce(operator.and_, parts)
 
     def _previous(self, m: Module) -> None:
         """Compare with the previous operation alone."""

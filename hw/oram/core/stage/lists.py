@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -32,6 +32,10 @@ class Lists(wiring.Component):
         done = done_layout(config)
         super().__init__(
             {
+                #: ``ahead``, ``record``, ``index``: as in `Recall`.
+                "ahead": In(1),
+                "record": In(config.record_index_bits),
+                "index": In(range(config.items + config.label_count)),
                 #: ``start``, ``item``: a touch, in its cycle `StageSchedule.recall`.
                 "start": In(1),
                 "item": In(item_layout(config)),
@@ -86,9 +90,13 @@ class _Steps:
         self.loop, self.retry_at, self.append_at = schedule.loop, schedule.retry, schedule.append
         m.submodules.recall = self.recall = Recall(config)
         m.submodules.overflow = self.overflow = Overflow(config)
-        m.submodules.states = self.states = uninitialised(
-            width=state.size, depth=1 << place_layout(config).size, ram_style="distributed"
-        )
+        #: States at each kind of place.
+        self.states = [
+            uninitialised(width=state.size, depth=config.window, ram_style="distributed")
+            for _ in range(config.items + labels)
+        ]
+        for kind, states in enumerate(self.states):
+            m.submodules[f"states_{kind}"] = states
 
         #: Set by `prepare`.
         self.item = _register(item_layout(config), "item_held")
@@ -129,15 +137,21 @@ class _Steps:
 
     def _read_state(self, place: Any) -> Any:
         """Read the state at a place of the log."""
-        port = self.states.read_port(domain="comb")
-        self.m.d.comb += port.addr.eq(Value.cast(place))
-        return data.View(state_layout(self.config), port.data)
+        read = []
+        for states in self.states:
+            port = states.read_port(domain="comb")
+            self.m.d.comb += port.addr.eq(place.turn)
+            read.append(port.data)
+        return data.View(state_layout(self.config), Array(read)[place.kind])
 
     def prepare(self) -> None:
         """Before the loop: find the record's state, except for changes of the previous touch."""
         m, at, loop, lists = self.m, self.at, self.loop, self.lists
         recall, overflow = self.recall, self.overflow
         m.d.comb += [
+            recall.ahead.eq(lists.ahead),
+            recall.record.eq(lists.record),
+            recall.index.eq(lists.index),
             recall.start.eq(lists.start),
             recall.item.eq(lists.item),
             overflow.prepare.eq(at[loop - 3]),
@@ -322,18 +336,19 @@ class _Steps:
         """Last: write the states for the next touches, and drive `Lists.done`."""
         m, lists, recall, overflow = self.m, self.lists, self.recall, self.overflow
         items, labels, append = self.config.items, self.config.label_count, self.append_at
-        write = self.states.write_port()
-        m.d.comb += [
-            write.addr.eq(Value.cast(self.place)),
-            write.data.eq(self.touched),
-            write.en.eq(self.at[append]),
-        ]
-        for label in range(labels):
-            with m.If(self.at[append + 1 + label]):
+        for kind, states in enumerate(self.states):
+            write = states.write_port()
+            if kind < items:
                 m.d.comb += [
-                    write.addr.eq(Cat(self.done_item.turn, Const(items + label, len(self.place.kind)))),
-                    write.data.eq(self.appended[label]),
-                    write.en.eq(self.done_item.touch.last),
+                    write.addr.eq(self.item.turn),
+                    write.data.eq(self.touched),
+                    write.en.eq(self.at[append] & (self.item.index == kind)),
+                ]
+            else:
+                m.d.comb += [
+                    write.addr.eq(self.done_item.turn),
+                    write.data.eq(self.appended[kind - items]),
+                    write.en.eq(self.at[append + 1 + kind - items] & self.done_item.touch.last),
                 ]
         m.d.comb += [
             recall.written.eq(self.at[append + 1] & self.done_item.touch.last),

@@ -9,7 +9,8 @@ from amaranth.lib.wiring import In, Out
 from hw.lib.delay import delay
 from hw.lib.memory import uninitialised
 from hw.oram.config import OramConfig
-from hw.oram.core.bits import any_of, encode, named, select
+from hw.oram.core.bits import any_of, encode, select
+from hw.oram.core.stage.filled import FilledSlots
 from hw.oram.core.stage.layouts import item_layout, place_layout
 from hw.oram.core.stage.recent import Recent
 
@@ -33,7 +34,7 @@ class Recall(wiring.Component):
     ---------
     Records are entered in the order of their touches, then the fresh ones, a cycle each. A place holds the
     entry of `OramConfig.window` operations ago until it is overwritten: an operation's touches still see that
-    slot. (A reused place is emptied first.) The position map tells which operation last kept the key.
+    slot. The position map tells which operation last kept the key.
     """
 
     def __init__(self, config: OramConfig) -> None:
@@ -41,6 +42,11 @@ class Recall(wiring.Component):
         slots, labels = config.record_slots, config.label_count
         super().__init__(
             {
+                #: ``ahead``, ``record``, ``index``: the cycle before ``start``; the touch's record, and its
+                #: number in its operation.
+                "ahead": In(1),
+                "record": In(config.record_index_bits),
+                "index": In(range(config.items + config.label_count)),
                 #: ``start``, ``item``: a touch, constant for four cycles.
                 "start": In(1),
                 "item": In(item_layout(config)),
@@ -52,8 +58,8 @@ class Recall(wiring.Component):
                 "found": Out(found_layout(config)),
                 #: For the last touch: four cycles after ``start``, and five for the second label.
                 "fresh": Out(found_layout(config)).array(labels),
-                #: Two cycles after ``start``: slots of the record that operations of the window filled. This
-                #: and the outputs below lack the previous operation, whose slot is initialized later.
+                #: Four cycles after ``start``: slots of the record that operations of the window filled. This
+                #: and the outputs below lack the previous operation, whose slot is known later.
                 "unseen": Out(slots),
                 #: ``own``, ``log_turn``: four cycles after ``start``: the slot of the operation's item in
                 #: this record, if an operation of the window appended it, and that operation.
@@ -72,50 +78,81 @@ class Recall(wiring.Component):
         """Cycle by cycle from ``start``."""
         m = Module()
         config = self._config
-        turns, labels, items = config.window, config.label_count, config.items
         at = [self.start]
-        for n in range(1, 3 + labels):
+        for n in range(1, 3 + config.label_count):
             at.append(delay(m, f"at_{n}", at[-1], 1))
-        m.submodules.records = records = Recent(
-            width=config.record_index_bits, kinds=items + labels, turns=turns
-        )
-        self._enter(m, at, records)
-        previous = self._compare_previous(m, at)
-        unseen = self._hide_filled(m, at, records)
-        self._find_records(m, at, records)
+        rings = self._look_up(m, at)
+        self._find_records(m, at, rings)
+        self._hide_filled(m, at, rings[config.items :])
         own, log_turn, previous_own, previous_put = self._find_item(m, at)
         m.d.comb += [
-            self.unseen.eq(unseen),
             self.own.eq(own),
             self.log_turn.eq(log_turn),
-            self.previous.eq(previous),
+            self.previous.eq(self._compare_previous(m, at)),
             self.previous_own.eq(previous_own),
             self.previous_put.eq(previous_put),
         ]
         return m
 
-    def _enter(self, m: Module, at: list[Any], records: Recent) -> None:
-        """Enter the touched record, then the fresh ones."""
-        labels, items, touch = self._config.label_count, self._config.items, self.item.touch
-        m.d.comb += records.turn.eq(self.item.turn)
-        with m.If(at[0]):
+    def _look_up(self, m: Module, at: list[Any]) -> list[Recent]:
+        """Look up and enter the touched record, then the fresh ones; return the rings."""
+        config, touch = self._config, self.item.touch
+        labels, items = config.label_count, config.items
+        # One multiplexer without a default: many registers take its output.
+        word: Value = self.record
+        for label in range(labels):
+            word = Mux(at[label], touch.fresh[label], word)
+        enters = [self.ahead & (self.index == index) for index in range(items)]
+        enters += [at[label] & touch.last for label in range(labels)]
+        fresh = Cat(at[1 + label] for label in range(labels)).any() & touch.last & touch.keep
+        rings = []
+        for kind, enter in enumerate(enters):
+            ring = Recent(width=config.record_index_bits, turns=config.window, every=kind >= items)
+            m.submodules[f"ring_{kind}"] = ring
             m.d.comb += [
-                records.enter.eq(1),
-                records.kind.eq(self.item.index),
-                records.present.eq(touch.record_valid),
+                ring.ask.eq(self.ahead | Cat(at[:labels]).any()),
+                ring.word.eq(word),
+                ring.enter.eq(enter),
+                ring.present.eq((at[0] & touch.record_valid) | fresh),
             ]
-        for label in range(labels):
-            with m.Elif(at[1 + label]):
-                m.d.comb += [
-                    records.enter.eq(touch.last),
-                    records.kind.eq(items + label),
-                    records.present.eq(touch.keep),
+            rings.append(ring)
+        return rings
+
+    def _find_records(self, m: Module, at: list[Any], rings: list[Recent]) -> None:
+        """Drive ``found`` and ``fresh``."""
+
+        def keep(found: Any, when: Any, name: str) -> None:
+            held = Signal(found_layout(self._config), name=name, reset_less=True)
+            with m.If(when):
+                m.d.sync += [
+                    held.valid.eq(Cat(ring.found for ring in rings).any()),
+                    held.place.turn.eq(any_of([ring.turn for ring in rings])),
+                    held.place.kind.eq(encode(Cat(ring.found for ring in rings))),
                 ]
-        # One multiplexer without a default: hundreds of places compare its output in this cycle.
-        word = touch.record
-        for label in range(labels):
-            word = Mux(at[1 + label], touch.fresh[label], word)
-        m.d.comb += records.word.eq(word)
+            m.d.comb += found.eq(held)
+
+        keep(self.found, at[2], "found_held")
+        for label in range(self._config.label_count):
+            keep(self.fresh[label], at[3 + label], f"fresh_{label}_held")
+
+    def _hide_filled(self, m: Module, at: list[Any], rings: list[Recent]) -> None:
+        """Drive ``unseen``."""
+        config = self._config
+        m.submodules.filled = filled = FilledSlots(
+            slots=config.record_slots, turns=config.window, labels=config.label_count
+        )
+        m.d.comb += [
+            filled.ask.eq(at[1]),
+            filled.enter.eq(at[1] & self.item.touch.last),
+            filled.written.eq(self.written),
+            self.unseen.eq(filled.unseen),
+        ]
+        for label, ring in enumerate(rings):
+            m.d.comb += [
+                filled.equal[label].eq(ring.equal),
+                filled.place[label].eq(ring.place),
+                filled.appended[label].eq(self.appended[label]),
+            ]
 
     def _compare_previous(self, m: Module, at: list[Any]) -> Signal:
         """Return which of the previous operation's fresh records the touched one is."""
@@ -130,51 +167,6 @@ class Recall(wiring.Component):
         with m.If(at[3] & touch.last):
             m.d.sync += [before_fresh.eq(touch.fresh), before_keep.eq(touch.keep)]
         return previous
-
-    def _hide_filled(self, m: Module, at: list[Any], records: Recent) -> Signal:
-        """Return ``unseen``."""
-        config, item, touch = self._config, self.item, self.item.touch
-        turns, labels, items, slots = config.window, config.label_count, config.items, config.record_slots
-        equal = [records.equal[(items + label) * turns :][:turns] for label in range(labels)]
-        filled = [
-            [Signal(slots, name=f"filled_{label}_{turn}", reset_less=True) for turn in range(turns)]
-            for label in range(labels)
-        ]
-        unseen = Signal(slots, reset_less=True)
-        initialized = Signal(turns)  # its slot, or none, was written since reset
-        shown = [named(m, f"initialized_{label}", equal[label] & initialized) for label in range(labels)]
-        with m.If(at[1]):
-            m.d.sync += unseen.eq(any_of([select(one, of) for one, of in zip(shown, filled, strict=True)]))
-            with m.If(touch.last):
-                m.d.sync += initialized.eq(initialized | (1 << item.turn)[:turns])
-        for label in range(labels):
-            for turn in range(turns):
-                with m.If(self.written & (self.written_turn == turn)):
-                    m.d.sync += filled[label][turn].eq(self.appended[label])
-                with m.If(at[1] & touch.last & (item.turn == turn)):
-                    m.d.sync += filled[label][turn].eq(0)
-        return unseen
-
-    def _find_records(self, m: Module, at: list[Any], records: Recent) -> None:
-        """Drive ``found`` and ``fresh``."""
-        config = self._config
-        kinds, turns = config.items + config.label_count, config.window
-        by_kind = [records.newest[kind * turns :][:turns] for kind in range(kinds)]
-        newest = named(m, "newest_turn", any_of(by_kind))
-
-        def keep(found: Any, when: Any, name: str) -> None:
-            held = Signal(found_layout(config), name=name, reset_less=True)
-            with m.If(when):
-                m.d.sync += [
-                    held.valid.eq(records.newest.any()),
-                    held.place.turn.eq(encode(newest)),
-                    held.place.kind.eq(encode(Cat(places.any() for places in by_kind))),
-                ]
-            m.d.comb += found.eq(held)
-
-        keep(self.found, at[2], "found_held")
-        for label in range(config.label_count):
-            keep(self.fresh[label], at[3 + label], f"fresh_{label}_held")
 
     def _find_item(self, m: Module, at: list[Any]) -> tuple[Value, ...]:
         """Return ``own``, ``log_turn``, ``previous_own``, ``previous_put``: from the operation that last kept

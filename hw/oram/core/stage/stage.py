@@ -149,9 +149,15 @@ class Stage(wiring.Component):
         item = Signal(item_layout(config), reset_less=True)
         touch = item.touch
         turn = Signal(range(config.window))
+        index = Signal.like(item.index)
+        m.d.comb += [
+            index.eq(Mux(coming.first, 0, item.index + 1)),
+            lists.ahead.eq(at[recall - 1]),
+            lists.record.eq(coming.record),
+            lists.index.eq(index),
+        ]
         with m.If(at[recall - 1]):
-            m.d.sync += [touch.eq(coming), item.search.eq(searches(coming))]
-            m.d.sync += item.index.eq(Mux(coming.first, 0, item.index + 1))
+            m.d.sync += [touch.eq(coming), item.index.eq(index), item.search.eq(searches(coming))]
             with m.If(coming.first):
                 m.d.sync += turn.eq(Mux(turn == config.window - 1, 0, turn + 1))
         m.d.comb += [lists.start.eq(at[recall]), lists.item.eq(item), lists.item.turn.eq(turn)]
