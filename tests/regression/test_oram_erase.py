@@ -11,7 +11,7 @@ import pytest
 
 from hw.oram import engine
 from hw.oram.core.layouts import Code
-from hw.oram.driver.buffers import board_arguments
+from hw.oram.driver.buffers import board_arguments, swap_halves
 from hw.oram.kernel.arguments import Fault
 from hw.oram.model.predict import finish_cycles
 from hw.oram.movers.timing import PathTiming
@@ -54,7 +54,7 @@ def first_digests(job):
             lines[:, 0] = 1  # of the last line too, which may be no record
             own = images[number - config.position_ports :: config.record_ports]
             lines[: len(own)] = own
-        found[name] = hashlib.sha256(lines.tobytes()).hexdigest()
+        found[name] = hashlib.sha256(swap_halves(structure, lines).tobytes()).hexdigest()
     return found
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hw.launch import Buffer, Bytes
-from hw.oram.config import OramConfig
+from hw.oram.config import RECORD_HEADER_BYTES, OramConfig
 from hw.oram.driver.capacity import Structure, hbm_structures, host_structures
 from hw.oram.kernel.arguments import position_names, record_names
 
@@ -35,7 +35,19 @@ def launch_buffers(config: OramConfig, commands: Bytes, *, state: bool = False) 
     )
 
 
+def swap_halves(structure: Structure, lines: Bytes) -> Bytes:
+    """Return the lines behind a port [lines, line_bytes] as they are in the board's memory, or back.
+
+    Nothing changes unless the structure's lines are swapped.
+    """
+    if not structure.swapped:
+        return lines
+    halves = lines.reshape(len(lines), -1, 2, RECORD_HEADER_BYTES).copy()
+    halves[1::2] = halves[1::2, :, ::-1].copy()
+    return halves.reshape(lines.shape)
+
+
 def gather_lines(structure: Structure, ports: Sequence[Bytes]) -> Bytes:
     """Return the lines [lines, line_bytes] of a structure from the buffers of its ports."""
-    rows = [port.reshape(-1, structure.line_bytes) for port in ports]
+    rows = [swap_halves(structure, port.reshape(-1, structure.line_bytes)) for port in ports]
     return np.stack(rows, axis=1).reshape(-1, structure.line_bytes)[: structure.lines]

@@ -16,6 +16,8 @@ class Structure:
     lines: int
     line_bytes: int
     ports: int  #: Of the memory, each in a channel of its own if there are enough.
+    #: Odd lines behind a port have the halves of every 64 bytes swapped: `hw.oram.movers.hbm.lines`.
+    swapped: bool = False
 
     @property
     def total_bytes(self) -> int:
@@ -42,6 +44,7 @@ def hbm_structures(config: OramConfig) -> list[Structure]:
             lines=config.records,
             line_bytes=config.record_bytes,
             ports=config.record_ports,
+            swapped=True,
         ),
     ]
 

@@ -39,8 +39,9 @@ def idle_sizes(config: OramConfig) -> IdleSizes:
     # Earlier records of the operation, each with its rows and beats.
     rows = 1 + (config.record_bytes - 1) // _ROW_BYTES
     before = (config.items - 1) * (rows * round(READ_CYCLES) + beats)
+    # A head comes with the second beat of an odd record.
     # The keystream of an operation's second page waits for the first one's.
-    head = _READ - (_BUCKET_BEATS - 1) + before + (config.label_count - 1) * config.page_cycles
+    head = _READ - (_BUCKET_BEATS - 2) + before + (config.label_count - 1) * config.page_cycles
     record = _READ - _BUCKET_BEATS + beats + (rows - 1) * round(READ_CYCLES) + before
     headers = config.label_count * RECORD_HEADER_BYTES // _PORT_BYTES
     # A header's bank may be that of the record, or of the other header.

@@ -65,7 +65,7 @@ class LineBody(wiring.Component):
         m = Module()
         quarter = self._ports // 4
         buckets = Lines(ports=quarter, port_bytes=32, line_bytes=128, line_bits=16)
-        records = Lines(ports=2 * quarter, port_bytes=32, line_bytes=256, line_bits=17)
+        records = Lines(ports=2 * quarter, port_bytes=32, line_bytes=256, line_bits=17, swapped=True)
         readers, writers = [], []
         shapes = [
             ("low", buckets, (_BUCKET,)),

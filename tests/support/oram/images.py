@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.oram.config import BLOCK_BYTES, RECORD_HEADER_BYTES, OramConfig
-from hw.oram.driver.buffers import board_arguments
+from hw.oram.driver.buffers import board_arguments, swap_halves
 from sim.golden.oram.gcm import Gcm, page_ivs
 from sim.golden.oram.image import Bytes
 
@@ -55,7 +55,7 @@ def is_erased(config: OramConfig, buffers: Mapping[str, Bytes]) -> bool:
     """Return whether every byte of HBM's buffers is that of an erased table."""
     right = []
     for name, structure in board_arguments(config).items():
-        lines = buffers[name].reshape(-1, structure.line_bytes)
+        lines = swap_halves(structure, buffers[name].reshape(-1, structure.line_bytes))
         line = np.zeros(structure.line_bytes, np.uint8)
         line[0] = name.startswith("records")  # version 1
         right.append(bool((lines == line).all()))

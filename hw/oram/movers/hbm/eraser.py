@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -15,7 +15,7 @@ def erase_layout(lines: Lines) -> data.StructLayout:
     return data.StructLayout(
         {
             "beat": lines.beat_bits,  #: Number of the beat behind the port.
-            "head": 1,  #: It is the first of its line.
+            "head": 1,  #: It is the first of its line; in HBM the second one if these are swapped.
             #: ``first``, ``last``, ``length``: of its burst; beats of the burst without the first.
             "first": 1,
             "last": 1,
@@ -50,12 +50,16 @@ class Eraser(wiring.Component):
         """The flags of a beat are registers, computed at its predecessor."""
         m = Module()
         beats, line_beats = self._lines.slice_beats, self._lines.beats
+        swapped = Const(self._lines.swapped, 1)
         bursts = -(-beats // MAX_BURST_BEATS)
         tail = (beats - 1) % MAX_BURST_BEATS
         out = self.o.payload
         in_burst = out.beat[: MAX_BURST_BEATS.bit_length() - 1]
         burst = out.beat[len(in_burst) :]
         place = Signal(range(max(2, line_beats)))
+        at_first = place == 0
+        at_last = place == line_beats - 1
+        odd = Signal()  # the line's beats are swapped
         final = Signal()
         unanswered = Signal(range(bursts + 1))
         begin = Signal()
@@ -64,8 +68,10 @@ class Eraser(wiring.Component):
             m.d.sync += [
                 self.o.valid.eq(~final),
                 out.beat.eq(out.beat + 1),
-                place.eq(Mux(place == line_beats - 1, 0, place + 1)),
-                out.head.eq(place == line_beats - 1),
+                place.eq(Mux(at_last, 0, place + 1)),
+                odd.eq(odd ^ (swapped & at_last)),
+                # Behind a last beat comes an even line's head; behind a first one, an odd line's.
+                out.head.eq(Mux(swapped, odd & (at_first | at_last), at_last)),
                 final.eq(out.beat == beats - 2),
                 out.first.eq(in_burst.all()),
                 out.last.eq((in_burst == MAX_BURST_BEATS - 2) | (out.beat == beats - 2)),
@@ -80,6 +86,7 @@ class Eraser(wiring.Component):
                 self.o.valid.eq(1),
                 out.beat.eq(0),
                 place.eq(0),
+                odd.eq(0),
                 out.head.eq(1),
                 final.eq(beats == 1),
                 out.first.eq(1),

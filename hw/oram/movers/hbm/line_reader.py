@@ -102,7 +102,7 @@ class LineReader(wiring.Component):
         m.submodules[f"{read.name}_line"] = line = Skid(lines.line_bits)
         wiring.connect(m, wiring.flipped(getattr(self, f"{read.name}_request")), line.i)
         number = line.o.payload[: lines.port_bits]
-        offset = line.o.payload[lines.port_bits :] * lines.line_bytes
+        offset = lines.first_beat(line.o.payload)
         noted = Cat(note.ready for note in notes).all()
         accepted = Signal(name=f"{read.name}_accepted")
         for p, port in enumerate(ports):

@@ -2,12 +2,16 @@
 
 from dataclasses import dataclass
 
+from amaranth.hdl import Cat, Const, Value
 from amaranth.lib import data
 from amaranth.utils import exact_log2
 
 from hw.errors import InputError, check_power_of_two
 from hw.lib import axi
 from hw.oram.core.layouts import ADDRESS_BITS, beat_write_layout
+
+#: Bytes of two beats that lines may have swapped.
+PAIR_BYTES = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +26,9 @@ class Lines:
     line_bits: int  #: Bits of a line's number.
     slice_lines: int = 0  #: Lines behind each port, or 0 for all that the number can tell.
     head: int = 0  #: First beat of an empty line; its other bytes are zeros.
+    #: Lines of odd number behind their port have the beats of every 64 bytes swapped. HBM's address map takes
+    #: the banks of a pair in turn, so first beats of lines lie in both.
+    swapped: bool = False
 
     def __post_init__(self) -> None:
         check_power_of_two("ports", self.ports, 1, 32)
@@ -33,6 +40,8 @@ class Lines:
         most = 1 << self.line_bits - self.port_bits
         if not 0 <= self.slice_lines <= most:
             raise InputError("slice_lines", self.slice_lines, f"at most {most}, as the bits of a line")
+        if self.swapped and self.port_bytes != PAIR_BYTES // 2:
+            raise InputError("port_bytes", self.port_bytes, f"{PAIR_BYTES // 2} for swapped lines")
 
     @property
     def port_bits(self) -> int:
@@ -60,6 +69,14 @@ class Lines:
         return beat_write_layout(
             line_bits=self.line_bits, port_bytes=self.port_bytes, line_bytes=self.line_bytes
         )
+
+    def first_beat(self, line: Value) -> Value:
+        """Return the byte offset of the line's first beat from the base of its port."""
+        place = line[self.port_bits :]
+        if not self.swapped:
+            return place * self.line_bytes
+        odd, pairs = place[0], place * (self.line_bytes // PAIR_BYTES)
+        return Cat(Const(0, exact_log2(self.port_bytes)), odd, pairs)
 
     @property
     def offset_bits(self) -> int:
@@ -110,6 +127,10 @@ def check_reads(lines: Lines, reads: tuple[LineRead, ...]) -> None:
             raise InputError("length", read.length, f"at most line_bytes ({lines.line_bytes})")
         if read.word_bytes < lines.port_bytes and read.length > read.word_bytes:
             raise InputError("word_bytes", read.word_bytes, "at least a beat where a line has several words")
+        if lines.swapped and read.length > lines.port_bytes and read.word_bytes != PAIR_BYTES:
+            raise InputError("word_bytes", read.word_bytes, f"{PAIR_BYTES} where lines are swapped")
+        if lines.swapped and read.head_bytes > lines.port_bytes:
+            raise InputError("head_bytes", read.head_bytes, "at most a beat where lines are swapped")
 
 
 def words_of(reads: tuple[LineRead, ...]) -> tuple[Words, ...]:

@@ -73,6 +73,7 @@ class Records(wiring.Component):
             line_bits=config.record_index_bits,
             slice_lines=record_lines(config),
             head=1,
+            swapped=True,
         )
         whole = LineRead(
             name="record",

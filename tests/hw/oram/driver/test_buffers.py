@@ -1,9 +1,12 @@
 """Buffers of a launch: sizes of all structures, and lines found again behind their ports."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from hw.oram.config import OramConfig
-from hw.oram.driver.buffers import board_arguments, gather_lines, launch_buffers
+from hw.oram.driver.buffers import board_arguments, gather_lines, launch_buffers, swap_halves
+from hw.oram.driver.capacity import Structure
 
 
 def test_sizes():
@@ -30,7 +33,24 @@ def test_lines_are_spread_in_turn():
     for line in range(structure.lines):
         at = line // 4 * structure.line_bytes
         ports[line % 4][at : at + structure.line_bytes] = line % 251
+    structure = replace(structure, swapped=False)
     lines = gather_lines(structure, ports)
     assert lines.shape == (structure.lines, structure.line_bytes)
     assert np.array_equal(lines[:, 0], np.arange(structure.lines) % 251)
     assert (lines == lines[:, :1]).all()
+
+
+def test_halves_of_odd_lines_are_swapped():
+    """By the byte: record n of 192 bytes, its bytes from 64 n on."""
+    structure = Structure(name="records", lines=6, line_bytes=192, ports=2, swapped=True)
+    rows = [np.arange(64 * n, 64 * n + 192).astype(np.uint8) for n in range(6)]
+    ports = [bytearray(structure.port_bytes) for _ in range(2)]
+    for line, row in enumerate(rows):
+        place = line // 2
+        for at, byte in enumerate(row):
+            ports[line % 2][192 * place + (at ^ 32 if place == 1 else at)] = byte
+    buffers = [np.frombuffer(port, np.uint8) for port in ports]
+    assert np.array_equal(gather_lines(structure, buffers), rows)
+    behind = buffers[1].reshape(-1, 192)
+    assert np.array_equal(swap_halves(structure, swap_halves(structure, behind)), behind)
+    assert not np.array_equal(gather_lines(replace(structure, swapped=False), buffers), rows)

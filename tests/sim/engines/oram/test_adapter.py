@@ -9,6 +9,7 @@ from hw.board import load_board
 from hw.errors import InputError
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code, Status
+from hw.oram.driver.buffers import board_arguments, swap_halves
 from hw.oram.driver.operations import UNVERIFIED
 from hw.oram.driver.sealing import open_commands, seal_responses
 from hw.oram.kernel.arguments import Fault, argument_table
@@ -59,7 +60,9 @@ def memory_of(job, records):
         for port in range(ports):
             lines = images[port::ports]
             missing = -(-len(images) // ports) - len(lines)
-            buffers[f"{name}{first + port}"] = np.pad(lines, ((0, missing), (0, 0))).reshape(-1)
+            argument = f"{name}{first + port}"
+            lines = np.pad(lines, ((0, missing), (0, 0)))
+            buffers[argument] = swap_halves(board_arguments(config)[argument], lines).reshape(-1)
     return buffers
 
 

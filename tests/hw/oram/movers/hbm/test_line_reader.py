@@ -6,10 +6,13 @@ import random
 import pytest
 
 from hw.errors import InputError
+from hw.oram.movers.hbm import line_reader
 from hw.oram.movers.hbm.line_reader import LineReader
 from hw.oram.movers.hbm.lines import LineRead, Lines
+from hw.oram.movers.hbm.read_port import LineReadPort
 from tests.support.gateware.axi_memory import AxiMemory
 from tests.support.gateware.streams import STALLS, Side, exchange, grid
+from tests.support.proofs.mutants import mutant
 
 #: A bucket; a record cut into blocks of 512 bytes, with its head, and the head alone.
 BUCKET = (LineRead(name="bucket", length=128, word_bytes=128),)
@@ -23,8 +26,10 @@ def base_of(port):
     return 0x1_0000_0000 * port + 0x3000
 
 
-def lines_of(port_bytes, line_bytes, *, ports=4, line_bits=9):
-    return Lines(ports=ports, port_bytes=port_bytes, line_bytes=line_bytes, line_bits=line_bits)
+def lines_of(port_bytes, line_bytes, *, ports=4, line_bits=9, swapped=False):
+    return Lines(
+        ports=ports, port_bytes=port_bytes, line_bytes=line_bytes, line_bits=line_bits, swapped=swapped
+    )
 
 
 def bench(lines, reads, *, outstanding=16, depth=3, **model):
@@ -40,8 +45,10 @@ def bench(lines, reads, *, outstanding=16, depth=3, **model):
 
 
 def words_of(memories, lines, line, length, word_bytes):
-    port = line % lines.ports
-    content = memories[port].content(base_of(port) + line // lines.ports * lines.line_bytes, length)
+    port, place = line % lines.ports, line // lines.ports
+    content = memories[port].content(base_of(port) + place * lines.line_bytes, lines.line_bytes)
+    if lines.swapped and place % 2:
+        content = bytes(content[at ^ 32] for at in range(lines.line_bytes))
     return [int.from_bytes(content[at : at + word_bytes], "little") for at in range(0, length, word_bytes)]
 
 
@@ -50,12 +57,42 @@ def words_of(memories, lines, line, length, word_bytes):
 )
 def test_words_in_order_of_requests(port_bytes, reads, stall, away, seed):
     rng = random.Random(f"{port_bytes} {stall} {away} {seed}")
-    lines = lines_of(port_bytes, max(read.length for read in reads))
+    read_words(rng, lines_of(port_bytes, max(read.length for read in reads)), reads, stall, away, seed)
+
+
+@pytest.mark.parametrize(("depth", "stall", "away", "seed"), grid((1, 3, 32), (0.0, 0.7), STALLS))
+def test_swapped_lines(depth, stall, away, seed):
+    """Even and odd lines in any order, as many under way as a port has room for."""
+    rng = random.Random(f"{depth} {stall} {away} {seed}")
+    lines = lines_of(32, 320, ports=2, swapped=True)
+    read_words(rng, lines, RECORD, stall, away, seed, depth=depth, count=80)
+
+
+#: Seeded bugs of swapped lines.
+BUGS = {
+    "the bit of a line before": ("with m.If(mine & first):", "with m.If(mine & last):"),
+    "the bit changes within a line": ("with m.If(Mux(mine, last, first)):", "with m.If(mine | first):"),
+    "no bit changes": ("newest.addr.eq(newest.addr + 1)", "newest.addr.eq(newest.addr)"),
+    "too few bits": ("1 << (self._depth - 1).bit_length()", "1 << self._depth.bit_length() - 2"),
+    "reads begin at the second beat": ("first[0].eq(0)", "first[0].eq(first[0])"),
+    "beats of a word the wrong way": ("number[0] == n", "number[0] != n"),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_bugs_are_found(bug, monkeypatch):
+    monkeypatch.setattr(line_reader, "LineReadPort", mutant(LineReadPort, *BUGS[bug]))
+    with pytest.raises(AssertionError):
+        test_swapped_lines(8, 0.0, 0.0, 0)
+
+
+def read_words(rng, lines, reads, stall, away, seed, *, depth=3, count=24):
+    """Read ``count`` random lines of each kind, and compare all words."""
     model = {"stall": stall / 2, "latency": (1, 40), "overtaking": True}
-    unit, memories, background = bench(lines, reads, **model)
+    unit, memories, background = bench(lines, reads, depth=depth, **model)
     sides, expected = {}, {}
     for read in reads:
-        chosen = [rng.randrange(1 << 9) for _ in range(24)]
+        chosen = [rng.randrange(1 << 9) for _ in range(count)]
         sides[f"{read.name}_request"] = Side(getattr(unit, f"{read.name}_request"), items=chosen)
         streams = [(read.name, read.length, read.word_bytes)]
         if read.head_bytes:
@@ -69,9 +106,13 @@ def test_words_in_order_of_requests(port_bytes, reads, stall, away, seed):
     assert all(cycle >= 0 for memory in memories for cycle in memory.cycles["r"])
 
 
-def test_rate_and_latency():
-    """A record and a header every four cycles over ports with a latency of 100; then one alone."""
-    lines = lines_of(32, 256, ports=8)
+@pytest.mark.parametrize(("swapped", "line"), [(False, 3), (True, 3), (True, 11)])
+def test_rate_and_latency(swapped, line):
+    """A record and a header every four cycles over ports with a latency of 100; then one alone.
+
+    The head of a swapped odd line comes with its second beat.
+    """
+    lines = lines_of(32, 256, ports=8, swapped=swapped)
     reads = (
         LineRead(name="record", length=256, word_bytes=64, head_bytes=32),
         LineRead(name="header", length=32, word_bytes=32),
@@ -95,13 +136,13 @@ def test_rate_and_latency():
 
     unit, memories, background = bench(lines, reads, outstanding=128, depth=16, latency=(10, 10))
     sides = {
-        "record_request": Side(unit.record_request, items=[3]),
+        "record_request": Side(unit.record_request, items=[line]),
         "record": Side(unit.record, count=4),
         "record_head": Side(unit.record_head, count=1),
     }
     exchange(unit, sides, background=background)
     beats = memories[3].cycles["r"]
-    assert sides["record_head"].cycles == [beats[0] + LineReader.DATA_LATENCY]
+    assert sides["record_head"].cycles == [beats[line == 11] + LineReader.DATA_LATENCY]
     assert sides["record"].cycles[0] == beats[1] + LineReader.DATA_LATENCY
 
 
@@ -147,12 +188,18 @@ def test_bad_answer_is_told():
         ({"word_bytes": 48}, "word_bytes"),
         ({"length": 512}, "length"),
         ({"word_bytes": 16}, "word_bytes"),
+        ({"swapped": True}, "word_bytes"),
+        ({"swapped": True, "word_bytes": 64, "head_bytes": 64}, "head_bytes"),
+        ({"swapped": True, "port_bytes": 64}, "port_bytes"),
     ],
 )
 def test_refused(change, named):
+    shape = {name: change.pop(name) for name in ("swapped", "port_bytes") if name in change}
+
     def make():
         read = LineRead(**({"name": "bucket", "length": 128, "word_bytes": 128} | change))
-        LineReader(lines_of(32, 128), (read,), outstanding=8)
+        lines = Lines(**({"ports": 4, "port_bytes": 32, "line_bytes": 128, "line_bits": 9} | shape))
+        LineReader(lines, (read,), outstanding=8)
 
     with pytest.raises(InputError, match=named):
         make()

@@ -29,26 +29,30 @@ def memories_of(unit, **model):
 
 
 class Table:
-    """Lines in rotation over ``ports`` ports from ``first`` on."""
+    """Lines in rotation over ``ports`` ports from ``first`` on; ``swapped``: odd ones have halves swapped."""
 
-    def __init__(self, memories, *, first=0, ports, line_bytes):
+    def __init__(self, memories, *, first=0, ports, line_bytes, swapped=False):
         self._memories, self._first, self._ports, self._line_bytes = memories, first, ports, line_bytes
+        self._swapped = swapped
 
     def _place(self, line):
         port = self._first + line % self._ports
-        return port, base_of(port) + line // self._ports * self._line_bytes
+        place = line // self._ports
+        flip = 32 if self._swapped and place % 2 else 0
+        return port, base_of(port) + place * self._line_bytes, flip
 
     def content(self, line, length):
         """Return the first bytes of a line, as a signal's value."""
-        port, address = self._place(line)
-        return int.from_bytes(self._memories[port].content(address, length), "little")
+        port, address, flip = self._place(line)
+        row = self._memories[port].content(address, self._line_bytes)
+        return int.from_bytes(bytes(row[at ^ flip] for at in range(length)), "little")
 
     def write(self, written, line, at, data, strobe):
         """Record in ``written``, bytes by (port, address), the effect of a write."""
-        port, address = self._place(line)
+        port, address, flip = self._place(line)
         for n in range(strobe.bit_length()):
             if strobe >> n & 1:
-                written[port, address + at + n] = data >> 8 * n & 0xFF
+                written[port, address + (at + n ^ flip)] = data >> 8 * n & 0xFF
 
 
 def written_bytes(memories):

@@ -30,7 +30,7 @@ VERSION_MASK = (1 << 48) - 1
 
 
 def table_of(memories, config=CONFIG):
-    return Table(memories, ports=config.record_ports, line_bytes=config.record_bytes)
+    return Table(memories, ports=config.record_ports, line_bytes=config.record_bytes, swapped=True)
 
 
 def words(value, count, size):
