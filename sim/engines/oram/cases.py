@@ -28,11 +28,9 @@ SMALL = OramConfig(
 
 
 def roomy(config: OramConfig) -> OramConfig:
-    """Return a configuration with twice the calibrated memory's time for its records."""
-    own = replace(config, touch_cycles=0, settle_cycles=0)
-    return replace(
-        own, touch_cycles=2 * own.record_sizes.touch_cycles, settle_cycles=2 * own.record_sizes.settle_cycles
-    )
+    """Return a configuration with deadlines for a memory with random waits, for its size of records."""
+    beats = config.record_beats
+    return replace(config, touch_cycles=max(704, 256 + 24 * beats), settle_cycles=max(384, 128 + 20 * beats))
 
 
 _IN_SOAK = (
