@@ -140,7 +140,8 @@ class PageBuffer(wiring.Component):
         before = Signal(range(config.scoreboard_pages), name="read_place", reset_less=True)
         place = Signal(range(config.scoreboard_pages), name="place_now")
         last = index == beats - 1
-        m.d.comb += place.eq(Mux(self.turn.valid, self.turn.payload.place, before))
+        paged = self.turn.valid & self.turn.payload.page_valid  # others may come between the beats of a page
+        m.d.comb += place.eq(Mux(paged, self.turn.payload.place, before))
         m.d.sync += before.eq(place)
         with m.If(self.beat):
             m.d.sync += index.eq(Mux(last, 0, index + 1))

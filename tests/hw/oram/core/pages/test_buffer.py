@@ -60,7 +60,11 @@ class Played:
             first = content[0] >> 48 << 48 | version
             composed.append([first, *content[1:]])
             turns.append(turn)
-            turn += max(config.item_cycles, beats * pace) + rng.choice([0, 0, 0, 1, 7])
+            room = max(config.item_cycles, beats * pace)
+            if rng.randrange(2):  # a touch without a page, whatever its other fields
+                bare = {"page_valid": 0, "forward": rng.randrange(2), "place": rng.randrange(places)}
+                self._put(turn + 1 + rng.randrange(1, room), "turn", bare)
+            turn += room + rng.choice([0, 0, 0, 1, 7])
         self.end = turn + 40 + composed_after + beats * pace
 
     def _put(self, cycle, name, value):
