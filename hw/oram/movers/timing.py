@@ -82,7 +82,8 @@ class PathTiming:
     def idle_touch(self) -> int:
         """As `touch`, of an operation that is alone; a stated deadline holds for all.
 
-        A page's keystream needs its record's head alone.
+        A page's keystream needs its record's head alone. The queue of versions takes one of the cycles of
+        `_COLLECT`, which a head does not need.
         """
         if self._config.touch_cycles:
             return self.touch

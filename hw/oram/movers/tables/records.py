@@ -19,6 +19,8 @@ from hw.oram.movers.hbm.lines import LineRead, Lines
 
 #: Bytes at the front of a record with its page's version, read as its head.
 _HEAD_BYTES = 16
+#: Versions that wait for the opener.
+_VERSIONS = 2
 
 
 class Records(wiring.Component):
@@ -34,7 +36,8 @@ class Records(wiring.Component):
                 #: Records to read whole, in the order of their touches.
                 "touch": In(stream.Signature(index)),
                 "fresh": In(stream.Signature(index)),  #: Records whose header is read.
-                #: For each record of a page: the page and its version, on arrival.
+                #: For each record of a page: the page and its version, a cycle after their arrival. Bins in
+                #: between cause no gap.
                 "version": Out(stream.Signature(seal_layout())),
                 "record": Out(stream.Signature(BEAT_BITS)),  #: Whole records, in order.
                 #: Headers of fresh records, in order.
@@ -122,7 +125,10 @@ class Records(wiring.Component):
             self.fresh.ready.eq(reader.header_request.ready),
         ]
 
-        # Versions: only those of records that belong to pages are used.
+        # Versions: only those of records that belong to pages are used. A bin's takes a cycle of its own. The
+        # opener's lanes may have none to spare, so versions wait ahead of their use.
+        m.submodules.versions = versions = Fifo(seal_layout(), depth=_VERSIONS)
+        connect(m, versions.o, flipped(self.version))
         m.submodules.pages = pages = self.pages
         number = pages.o.payload.index
         in_host = number < config.host_pages
@@ -132,11 +138,11 @@ class Records(wiring.Component):
             pages.i.valid.eq(self.touch.valid & reader.record_request.ready),
             pages.i.payload.eq(self.touch.payload),
             self.touch.ready.eq(pages.i.ready & reader.record_request.ready),
-            self.version.valid.eq(reader.record_head.valid & pages.o.valid & in_host),
-            self.version.payload.page.eq(number),
-            self.version.payload.version.eq(reader.record_head.payload),
-            reader.record_head.ready.eq(pages.o.valid & (self.version.ready | ~in_host)),
-            pages.o.ready.eq(reader.record_head.valid & (self.version.ready | ~in_host)),
+            versions.i.valid.eq(reader.record_head.valid & pages.o.valid & in_host),
+            versions.i.payload.page.eq(number),
+            versions.i.payload.version.eq(reader.record_head.payload),
+            reader.record_head.ready.eq(pages.o.valid & (versions.i.ready | ~in_host)),
+            pages.o.ready.eq(reader.record_head.valid & (versions.i.ready | ~in_host)),
         ]
 
         connect(m, flipped(self.write), writer.i)

@@ -152,6 +152,32 @@ def test_there(inflight):
     assert headers == [table.content(line, HEADER) for line in asked[1]]
 
 
+def test_versions_follow_each_other():
+    """Pages' versions that have arrived have no gap between them, however many bins are touched."""
+    config = OramConfig(**(SMALLEST | {"inflight": 128}), record_ports=4)
+    unit = Records(config, InlinePlacer())
+    _, background = memories_of(unit)
+    touched = [line for page in range(16) for line in (config.records - 1 - page, page)]
+    gaps, found = [], []
+
+    async def take(ctx):
+        await put(ctx, raw(unit.touch), touched)
+        for _ in range(100):
+            await ctx.tick()
+        while len(found) < 16:  # one every second cycle
+            ready = not ctx.get(unit.version.ready)
+            ctx.set(unit.version.ready, ready)
+            _, _, valid, page = await ctx.tick().sample(unit.version.valid, unit.version.payload.page)
+            gaps.append(not valid)
+            if ready:
+                found.append(page)
+
+    simulate(unit, take, background=background)
+    assert config.host_pages <= config.records - 16
+    assert found == list(range(16))
+    assert not any(gaps)
+
+
 #: From a write to the bus; and the deadline.
 WAY, DEADLINE = LineWriter.LATENCY, 80
 SHORT_CONFIG = OramConfig(**(SMALLEST | {"settle_cycles": DEADLINE}), record_ports=2)
