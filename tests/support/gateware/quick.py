@@ -1,15 +1,15 @@
 """Amaranth's simulator, quicker where testbenches read and drive signals, and where gates run.
 
 Amaranth walks an expression for every read and every assignment of a testbench, computes the width of each
-part, and makes the clock's trigger in every cycle.  Here shapes, parts and triggers are cached at expressions
-and domains.  Compiled gates skip assignments of the value a signal already has, and equal processes are
-compiled once.  `compiled` and `stepping` have the rest.
+part, and makes the clock's trigger in every cycle.  Here parts and triggers are cached at expressions and
+domains.  Compiled gates skip assignments of the value a signal already has, and equal processes are compiled
+once.  `building`, `compiled` and `stepping` have the rest.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -20,7 +20,7 @@ from amaranth.lib import data
 from amaranth.sim import _async, _pyrtl, pysim
 from amaranth.sim._pyeval import eval_assign, eval_value
 
-from tests.support.gateware import compiled, stepping
+from tests.support.gateware import building, compiled, stepping
 
 #: Assignment of a signal's next value in a compiled process, and names of signals.
 _UPDATE = re.compile(r"(slots\[\d+\])\.update\((next_\d+), (-?\d+)\)")
@@ -28,7 +28,6 @@ _UPDATE = re.compile(r"(slots\[\d+\])\.update\((next_\d+), (-?\d+)\)")
 _WRITE = re.compile(r"slots\[\d+\]\.write\(\w+, \w+, (\w+)\)$")
 _SLOT = re.compile(r"slots\[(\d+)\]|\bnext_(\d+)")
 #: Attributes of cached facts at Amaranth's objects.
-_SHAPE = "_quick_shape"
 _STATE, _PARTS, _PIECES, _TRIGGERS = "_quick_state", "_quick_parts", "_quick_pieces", "_quick_triggers"
 _FIELDS = "_quick_fields"
 
@@ -180,19 +179,6 @@ def _triggers(tick: Any) -> tuple[Any, ...]:
     return known
 
 
-def _kept(shape: Callable[[Any], Shape]) -> Callable[[Any], Shape]:
-    """Cache the shape of an expression at the expression."""
-
-    def remembered(expression: Any) -> Shape:
-        found: Shape | None = expression.__dict__.get(_SHAPE)
-        if found is None:
-            found = shape(expression)
-            setattr(expression, _SHAPE, found)
-        return found
-
-    return remembered
-
-
 _compile = lru_cache(maxsize=1 << 15)(compile)
 
 
@@ -266,10 +252,9 @@ def install() -> None:
             code = _WRITE.sub(r"if \1: \g<0>", code)
         append(emitter, code)
 
+    building.install()
     compiled.install()
     stepping.install()
-    for kind in (Operator, Concat):
-        kind.shape = _kept(kind.shape)
     _pyrtl._PythonEmitter.append = append_line
     _pyrtl.compile, _pyrtl.exec = _localized, _execute
     pysim._PyTriggerState.compute_result = compute_result

@@ -31,6 +31,9 @@ STALLS = (0.0, 0.3, 0.7, 0.95)
 #: Simulated clock period; only its ratio to `simulate`'s limit matters.
 PERIOD_SECONDS = 1e-8
 
+#: Attribute of a simulation with the signals that are set together, joined.
+_JOINED = "quick_joined"
+
 Testbench = Callable[[Any], Awaitable[None]]
 
 #: Sides of streams that the running simulation has not finished: named when it is stuck.
@@ -88,12 +91,17 @@ def payload_of(signal: Any, bits: int) -> Any:
 
 def set_all(ctx: Any, values: Iterable[tuple[Any, Any]]) -> None:
     """Set signals at once, so that the design settles once; the last value of a signal counts."""
-    signals, together, width = [], 0, 0
-    for signal, payload in values:
-        signals.append(signal)
-        together |= bits_of(signal, payload) << width
-        width += len(Value.cast(signal))
-    ctx.set(Cat(signals), together)
+    pairs = list(values)
+    joined = ctx._engine.__dict__.setdefault(_JOINED, {})
+    known = joined.get(key := tuple(id(signal) for signal, _ in pairs))
+    if known is None:  # kept with the signals, whose numbers are then nobody else's
+        signals = [signal for signal, _ in pairs]
+        known = joined[key] = Cat(signals), [len(Value.cast(signal)) for signal in signals], signals
+    together = at = 0
+    for (signal, payload), width in zip(pairs, known[1], strict=True):
+        together |= bits_of(signal, payload) << at
+        at += width
+    ctx.set(known[0], together)
 
 
 @dataclass
