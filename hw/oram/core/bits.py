@@ -9,8 +9,8 @@ from amaranth.hdl import Cat, Const, Module, Signal, Value
 
 #: Bits counted together in the first step.
 _GROUP = 6
-#: Bits of two words that a LUT compares.
-_COMPARED = 3
+#: Bits of two words that a LUT compares, and words of which it selects a bit.
+_COMPARED = _SELECTED = 3
 #: Maximum number of bits for which a carry chain finds the lowest.
 _CHAIN = 16
 
@@ -42,6 +42,19 @@ def select(chosen: Any, values: Sequence[Any]) -> Value:
     return any_of(
         [Value.cast(value) & chosen[at].replicate(len(Value.cast(value))) for at, value in enumerate(values)]
     )
+
+
+def select_many(m: Module, name: str, chosen: Value, values: Sequence[Value]) -> Value:
+    """Return the same as `select`; a LUT selects among three values.
+
+    ``name``: begins the names of inner signals. They are kept, or tools would build trees of more LUTs.
+    """
+    ones = []
+    for at in range(0, len(values), _SELECTED):
+        one = Signal(len(values[at]), name=f"{name}_{at}", attrs={"keep": 1})
+        m.d.comb += one.eq(select(chosen[at : at + _SELECTED], values[at : at + _SELECTED]))
+        ones.append(one)
+    return any_of(ones)
 
 
 def encode(one: Value) -> Value:

@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hw.lib.arbiter import lowest
 from hw.lib.delay import delay
 from hw.oram.config import BUCKET_BITMAP_BYTES, OramConfig
+from hw.oram.core.bits import equal_words
 from hw.oram.core.layouts import HBM_BEAT_BYTES, bucket_beat_layout, bucket_layout, entry_layout
 from hw.oram.core.position.log import BEATS, BucketLog
 from hw.oram.core.position.lookahead import place_bits
@@ -85,7 +86,7 @@ class BucketTable(wiring.Component):
         # Lookup.
         hits, free = (Signal(count, name=name, reset_less=True) for name in ("hits", "free"))
         m.d.sync += [
-            hits.eq(Cat(used[n] & (entries[n].tag == self.entry.tag) for n in range(count))),
+            hits.eq(equal_words(m, "equal", [entry.tag for entry in entries], self.entry.tag, used)),
             free.eq(lowest(~used)),
             self.used.eq(_count(used)),
         ]

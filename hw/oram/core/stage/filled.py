@@ -2,16 +2,16 @@
 
 from typing import Any, ClassVar
 
-from amaranth.hdl import Cat, Module, Signal, Value
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.lib.delay import delay
 from hw.lib.loads import LOADS, copies
-from hw.oram.core.bits import any_of, select
+from hw.oram.core.bits import any_of, select_many
 
-#: Operations whose slots a LUT selects, and those of a register: as many as six LUTs select.
-_SELECTED, _GROUP = 3, 18
+#: Operations whose slots are selected in one step: six LUTs select them, and one joins these.
+_GROUP = 18
 
 
 class FilledSlots(wiring.Component):
@@ -81,22 +81,11 @@ class FilledSlots(wiring.Component):
                     m.d.sync += slot.eq(bus[share])
             for first in range(0, self._turns, _GROUP):
                 part = Signal(self._slots, name=f"part_{label}_{first}", reset_less=True)
-                chosen = self._select(m, f"chosen_{label}", equal, filled, first)
+                group = slice(first, min(first + _GROUP, self._turns))
+                chosen = select_many(m, f"chosen_{label}_{first}", equal[group], filled[group])
                 with m.If(selects):
                     m.d.sync += part.eq(chosen)
                 parts.append(part)
         with m.If(combines):
             m.d.sync += self.unseen.eq(any_of(parts))
         return m
-
-    def _select(self, m: Module, name: str, equal: Signal, filled: list[Signal], first: int) -> Value:
-        """Return the or of the slots of those of a group that are ``equal``.
-
-        The signals are kept, or tools would build trees of more LUTs.
-        """
-        ones = []
-        for at in range(first, min(first + _GROUP, self._turns), _SELECTED):
-            one = Signal(self._slots, name=f"{name}_{at}", attrs={"keep": 1})
-            m.d.comb += one.eq(select(equal[at : at + _SELECTED], filled[at : at + _SELECTED]))
-            ones.append(one)
-        return any_of(ones)

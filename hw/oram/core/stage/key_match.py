@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.lib.delay import delay
+from hw.oram.core.bits import equal_words
 from hw.oram.core.layouts import BEAT_BITS
 
 #: Bits of a key and of a bitmap in memory, and words of that size in a beat.
@@ -50,8 +51,9 @@ class KeyMatch(wiring.Component):
         equal = Signal(LANES, reset_less=True)
         in_use = Signal(self._slots, reset_less=True)
         words = [beat.word_select(lane, WORD_BITS) for lane in range(LANES)]
+        keys = [word[: self._key_bits] for word in words]
         m.d.sync += [
-            equal.eq(Cat(word[: self._key_bits] == self.key for word in words)),
+            equal.eq(equal_words(m, "equal", keys, self.key)),
             in_use.eq(words[self._bitmap_word][: self._slots]),
         ]
         bitmap = Signal(self._slots, reset_less=True)

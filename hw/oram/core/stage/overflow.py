@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.lib.memory import uninitialised
 from hw.oram.config import OramConfig
-from hw.oram.core.bits import encode, lowest, named, select
+from hw.oram.core.bits import encode, equal_words, lowest, named, select_many
 from hw.oram.core.stage.layouts import item_layout
 
 
@@ -162,27 +162,35 @@ class Overflow(wiring.Component):
             m.d.sync += item.eq(self.item)
 
         same_record, same_key, same_turn = vector("same_record"), vector("same_key"), vector("same_turn")
-        slots = []
-        for at in range(config.overflow_entries):
-            record = Signal(config.record_index_bits, name=f"record_{at}", reset_less=True)
-            key = Signal(config.key_bits, name=f"key_{at}", reset_less=True)
-            slot = Signal(config.record_slots, name=f"slot_{at}", reset_less=True)
-            turn = Signal(range(config.window), name=f"turn_{at}", reset_less=True)
-            m.d.sync += [
-                same_record[at].eq((record == touch.record) & touch.record_valid),
-                same_key[at].eq((key == touch.key) & item.search),
-                same_turn[at].eq(turn == item.turn),
-            ]
+        entries = range(config.overflow_entries)
+        records, keys, turns = (
+            [Signal(shape, name=f"{name}_{at}", reset_less=True) for at in entries]
+            for name, shape in (
+                ("record", config.record_index_bits),
+                ("key", config.key_bits),
+                ("turn", range(config.window)),
+            )
+        )
+        slots = [Signal(config.record_slots, name=f"slot_{at}", reset_less=True) for at in entries]
+        for at in entries:
             with m.If(stored[at]):
-                m.d.sync += [record.eq(self.record), key.eq(self.current.touch.key)]
+                m.d.sync += [records[at].eq(self.record), keys[at].eq(self.current.touch.key)]
             with m.If(moves[at]):
-                m.d.sync += [slot.eq(self.slot), turn.eq(self.current.turn)]
-            slots.append(slot)
+                m.d.sync += [slots[at].eq(self.slot), turns[at].eq(self.current.turn)]
+        for same, name, kept, word, wanted in (
+            (same_record, "records", records, touch.record, touch.record_valid),
+            (same_key, "keys", keys, touch.key, item.search),
+            (same_turn, "turns", turns, item.turn, None),
+        ):
+            every = None if wanted is None else wanted.replicate(len(same))
+            m.d.sync += same.eq(equal_words(m, f"equal_{name}", kept, word, every))
 
         places = Signal(config.record_slots, reset_less=True)
         own_places = Signal(config.record_slots, reset_less=True)
         m.d.sync += [
-            places.eq(select(named(m, "moved_here", same_record & moved), slots)),
-            own_places.eq(select(named(m, "own_moved_here", same_record & same_key & moved), slots)),
+            places.eq(select_many(m, "place", named(m, "moved_here", same_record & moved), slots)),
+            own_places.eq(
+                select_many(m, "own", named(m, "own_moved_here", same_record & same_key & moved), slots)
+            ),
         ]
         return same_record, same_key, same_turn, places, own_places

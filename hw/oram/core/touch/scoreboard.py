@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.errors import check_power_of_two
-from hw.oram.core.bits import encode
+from hw.oram.core.bits import encode, equal_words
 from hw.oram.core.layouts import NEAREST
 from hw.oram.core.touch.credits import Credits
 
@@ -59,14 +59,14 @@ class Scoreboard(wiring.Component):
         with m.If(self.release):
             m.d.sync += oldest.eq(oldest.rotate_left(1))
         equal = Signal(self._pages)
-        for n in range(self._pages):
-            page = Signal(self._page_bits, name=f"page_{n}", reset_less=True)
-            held = Signal(name=f"held_{n}")  # in flight, and the newest place of its page
+        held = Signal(self._pages)  # in flight, and the newest place of its page
+        pages = [Signal(self._page_bits, name=f"page_{n}", reset_less=True) for n in range(self._pages)]
+        m.d.sync += equal.eq(equal_words(m, "same", pages, self.page, held))
+        for n, page in enumerate(pages):
             with m.If(self.release & oldest[n] | self.insert & equal[n]):
-                m.d.sync += held.eq(0)
+                m.d.sync += held[n].eq(0)
             with m.If(self.insert & newest[n]):
-                m.d.sync += [held.eq(1), page.eq(self.page)]
-            m.d.sync += equal[n].eq(held & (page == self.page))
+                m.d.sync += [held[n].eq(1), page.eq(self.page)]
         ago = Signal(range(self._pages))
         m.d.comb += ago.eq(number - self.place)
         m.d.sync += [

@@ -44,6 +44,7 @@ def draw_operations(
                 "key": secret.getrandbits(config.key_bits),
                 "status": secret.randrange(7),
                 "keep": int(secret.random() < 0.6),
+                "age": secret.randrange(config.window + 1),
                 "page_valid": page_valid,
                 "page": page,
                 "record_valid": sum(bit << k for k, bit in enumerate(record_valid)),
@@ -57,9 +58,10 @@ def draw_operations(
 def touches_of(config: OramConfig, operations: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the touches of operations: one for each label, or two, of which the second has the page."""
     per_label = config.items // config.label_count
+    same = ("operation", "code", "key", "status", "keep", "age", "fresh")
     return [
         {
-            **{name: operation[name] for name in ("operation", "code", "key", "status", "keep", "fresh")},
+            **{name: operation[name] for name in same},
             "first": int(k == 0),
             "last": int(k == config.items - 1),
             "page_valid": (operation["page_valid"] >> k // per_label & 1) * (k % per_label == per_label - 1),
