@@ -46,10 +46,10 @@ def random_pages(config: OramConfig, operations: int) -> list[int | None]:
 def launch_times(
     config: OramConfig, link: Link, pages: Sequence[int | None]
 ) -> tuple[LaunchTimes, LaunchTimes]:
-    """Follow operations that touch ``pages``, `OramConfig.items` each: return the times of the first half,
-    and of all.
+    """Follow operations that touch ``pages``, `OramConfig.items` each: return the times of the second and
+    third quarter, and of all with the end of the launch.
 
-    Both include the end of the launch.
+    The last operations are faster than these: no later one reads.
     """
     return _Launch(config, link, pages).follow()
 
@@ -69,13 +69,14 @@ class _Launch:
         self._commands, self._reads = (self._host.port(write=False) for _ in range(2))
         self._responses, self._writes = (self._host.port(write=True) for _ in range(2))
         self._pages, self._operations = pages, len(pages) // config.items
-        self._middle = self._operations // 2 * config.items
+        quarter = self._operations // 4
+        self._middle = [quarter * config.items, (quarter + self._operations // 2) * config.items]
         self._admission = Admission(config, timing.touches)
         self._items, self._group, self._records = config.items, config.ring_group, config.command_records
         self._command_bytes, self._page_bytes = config.command_bytes, config.page_bytes
         self._waiting: list[int] = []  # cycles of the last beats of waiting responses
         self._asked, self._earliest = 0, 0  # commands requested, and the cycle of the next request at least
-        self._half_waits = dict(self._admission.waits)
+        self._waits_at = [dict(self._admission.waits)] * 2
 
     def follow(self) -> tuple[LaunchTimes, LaunchTimes]:
         """See `launch_times`."""
@@ -83,8 +84,9 @@ class _Launch:
         self._host.run()
         times = self._admission
         total = max(times.response_written[-1], *times.page_written[-1:]) + self._end
-        half = total - times.admitted[-1] + times.admitted[self._middle - 1]
-        return LaunchTimes(half, **self._half_waits), LaunchTimes(total, **times.waits)
+        first, last = (times.admitted[j - 1] if j else 0 for j in self._middle)
+        waits = {name: self._waits_at[1][name] - wait for name, wait in self._waits_at[0].items()}
+        return LaunchTimes(last - first, **waits), LaunchTimes(total, **times.waits)
 
     def _advance(self) -> None:
         """Compute every action that the events so far determine."""
@@ -131,8 +133,9 @@ class _Launch:
         j = len(times.issued)
         if j >= len(self._pages):
             return False
-        if j == self._middle:
-            self._half_waits = dict(times.waits)
+        for n, middle in enumerate(self._middle):
+            if j == middle:
+                self._waits_at[n] = dict(times.waits)
         page = self._pages[j]
         issued = times.issue(page)
         if issued is None:

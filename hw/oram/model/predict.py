@@ -105,15 +105,13 @@ def _times(config: OramConfig, board: Board, used_bytes: int, workload: OramWork
         return launch_times(config, Link(board, used_bytes=used_bytes), workload.pages)[1]
     followed = min(workload.operations, _FOLLOWED)
     half, whole = _drawn(config, board, used_bytes, followed)
-    more = (workload.operations - followed) / (followed - followed // 2)
-    return LaunchTimes(
-        *(cycles + more * (cycles - before) for cycles, before in zip(whole, half, strict=True))
-    )
+    more = (workload.operations - followed) / max(1, followed // 2)
+    return LaunchTimes(*(cycles + more * steady for cycles, steady in zip(whole, half, strict=True)))
 
 
 @functools.lru_cache(maxsize=256)
 def _drawn(
     config: OramConfig, board: Board, used_bytes: int, operations: int
 ) -> tuple[LaunchTimes, LaunchTimes]:
-    """Follow operations with random pages: their first half, and all. Comparisons repeat the call."""
+    """Follow operations with random pages: half of them, and all. Comparisons repeat the call."""
     return launch_times(config, Link(board, used_bytes=used_bytes), random_pages(config, operations))

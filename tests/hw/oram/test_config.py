@@ -32,7 +32,7 @@ def test_ports_that_random_reads_do_not_pass():
 
 def test_operations_between_issue_and_admission():
     """As many as a deadline of reads has intervals, unless they are given."""
-    assert [OramConfig(value_bytes=size).issued for size in (8, 64, 384)] == [256, 128, 32]
+    assert [OramConfig(value_bytes=size).issued for size in (8, 64, 384)] == [256, 128, 64]
     assert OramConfig(inflight=64).issued == 64
     with pytest.raises(InputError, match="inflight must be a power of two from 4 to 256, not 2"):
         OramConfig(inflight=2)

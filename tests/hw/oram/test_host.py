@@ -25,7 +25,7 @@ from tests.hw.package.support import build_xrt
 from tests.support.oram.dialects import DIALECTS
 
 ENGINE, BOARD = OramEngine(), load_board("u55c")
-CONFIG = OramConfig(log_n=8, value_bytes=32, position_ports=4, record_ports=4)
+CONFIG = OramConfig(log_n=8, value_bytes=32, position_ports=4, record_ports=4, interval_cycles=16)
 HERE, ROOT = Path(__file__).parent, Path(__file__).parents[3]
 
 

@@ -22,8 +22,8 @@ class LineWriter(wiring.Component):
 
     Behaviour
     ---------
-    One beat a cycle; `LATENCY` cycles from ``i`` to ``awvalid`` and ``wvalid`` at an idle port. Ports erase
-    their slices in parallel, a beat a cycle each; see `LineWritePort`.
+    One beat a cycle; `LATENCY` cycles from ``i`` to ``awvalid`` and ``wvalid`` at an idle port, two more if
+    its queue is in block RAM. Ports erase their slices in parallel, a beat a cycle each; see `LineWritePort`.
     """
 
     LATENCY: ClassVar = Skid.LATENCY + LineWritePort.LATENCY

@@ -15,9 +15,11 @@ def test_cycles():
     """Of the longer slice, at four beats in five cycles, behind earlier writes."""
     config = OramConfig(log_n=18, record_ports=4)
     assert (bucket_lines(config), record_lines(config)) == (1 << 12, -(-config.records // 4))
-    assert erase_cycles(config) == config.position.write_cycles + -(-record_lines(config) * 8 * 5 // 4) + 512
+    settled = config.record_sizes.settle_cycles
+    assert settled > config.position.write_cycles
+    assert erase_cycles(config) == settled + -(-record_lines(config) * 8 * 5 // 4) + 512
     few = OramConfig(log_n=18, position_ports=2, record_ports=16, interval_cycles=16)
-    assert erase_cycles(few) == few.position.write_cycles + (1 << 14) * 4 * 5 // 4 + 512
+    assert erase_cycles(few) == few.record_sizes.settle_cycles + (1 << 14) * 4 * 5 // 4 + 512
 
 
 @pytest.mark.parametrize("last", [0, 1])

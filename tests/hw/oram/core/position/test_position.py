@@ -195,7 +195,7 @@ def test_full_at_n_keys():
 @pytest.mark.parametrize("read_cycles", [0, 16])
 def test_four_cycles_an_operation(read_cycles):
     """Inserted, looked up and removed in turn: the same key, keys of the same buckets, and random ones."""
-    config = small()
+    config = small(inflight=128, touch_cycles=352)
     rng = random.Random(11)
     keys = permuted_keys(config, rng, 3, 1)
     codes = [Code.PUT, Code.GET, Code.DELETE] * 20

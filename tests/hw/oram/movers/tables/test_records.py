@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from hw.lib.fifo import SHALLOW_DEPTH, Fifo
 from hw.lib.place import InlinePlacer
 from hw.oram.config import OramConfig
 from hw.oram.movers.erase import record_lines
@@ -179,8 +180,10 @@ def test_versions_follow_each_other():
 
 
 #: From a write to the bus; and the deadline.
-WAY, DEADLINE = LineWriter.LATENCY, 80
+DEADLINE = 80
 SHORT_CONFIG = OramConfig(**(SMALLEST | {"settle_cycles": DEADLINE}), record_ports=2)
+assert SHORT_CONFIG.record_sizes.write_beats > SHALLOW_DEPTH
+WAY = LineWriter.LATENCY + Fifo.DEEP_LATENCY - Fifo.LATENCY
 SHORT = Records(SHORT_CONFIG, InlinePlacer())
 FIRST = bits_of(SHORT.write.payload, {"line": 5, "beat": 1, "data": 3, "strobe": 1})
 
