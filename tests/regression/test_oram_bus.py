@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from hw.oram.config import BLOCK_BYTES
-from hw.oram.core.layouts import Code
 from hw.oram.driver.buffers import PAGES
 from hw.oram.driver.sealing import SEALED, sealed_bytes
 from hw.oram.kernel.arguments import PAGE_PORT
@@ -17,9 +16,9 @@ from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.engines.oram.adapter import ADAPTER
 from sim.engines.oram.cases import SMALL
 from sim.golden.oram.leakage import leaks, page_findings, same_distribution, same_mean
-from sim.memory.trace import Channel, read_trace
+from sim.memory.trace import Channel
 from sim.run.adapter import Tamper
-from sim.run.run import compare, run
+from sim.run.run import compare
 from tests.support.oram.bus import BOARD, Bus, simulated
 from tests.support.oram.images import open_pages
 from tests.support.oram.mixed import TOLD, Mixed, mixed_launch
@@ -153,45 +152,3 @@ def test_pages_are_uniform_and_independent(seen):
     pages = seen.page[~np.isin(seen.operation, told)]
     findings = page_findings(pages[:, None], seen.config.host_pages)
     assert leaks(findings) == []
-
-
-def test_equal_labels_give_equal_buses_whatever_is_asked(tmp_path):
-    """Misses of every code reveal the same labels under the same seed: no key exists, then new keys are
-    inserted. So do hits on other keys with other values, reads or writes.
-    """
-    count, rng = 60, np.random.default_rng(3)
-    pattern = np.concatenate([np.arange(20), rng.integers(20, size=count - 20)])
-    read = np.where((rng.random(count) < 0.7) & (np.arange(count) >= 20), Code.GET, Code.PUT)
-    groups = (
-        (
-            ("absent", [Code.GET] * count, np.full(count, 7), {1}),
-            ("inserted", [Code.PUT] * count, np.arange(count) << 40, {2}),
-            (
-                "mixed",
-                rng.choice([Code.NOP, Code.DELETE, 200], count),
-                rng.integers(1 << 60, size=count),
-                {1, 6},
-            ),
-        ),
-        (
-            ("written", [Code.PUT] * count, pattern, {0, 2}),
-            ("read", read, rng.integers(1 << 60, size=20)[pattern], {0, 2}),
-        ),
-    )
-    for group in groups:
-        traces = []
-        for name, codes, keys, statuses in group:
-            tensors = {
-                "codes": np.array(codes, np.uint8),
-                "keys": keys.astype(np.uint64),
-                "values": rng.integers(256, size=(count, SMALL.value_bytes), dtype=np.uint8),
-            }
-            path = tmp_path / f"{name}.trace"
-            result = run(
-                "oram", SMALL, BOARD, tensors, directory=tmp_path / "run", traces={BOARD.host.name: path}
-            )
-            assert result.bit_exact
-            assert set(result.integers["statuses"].tolist()) == statuses
-            traces.append(read_trace(path))
-        for other in traces[1:]:
-            np.testing.assert_array_equal(traces[0], other)

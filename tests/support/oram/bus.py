@@ -16,15 +16,15 @@ from sim.run.layout import place_buffers
 BOARD = load_board("u55c")
 
 
-def simulated(config, launch, directory, **options):
+def simulated(config, launch, directory, *, board=BOARD, **options):
     """Simulate a launch; return its result, and the trace at the host's ports."""
     engine, path = find_engine("oram"), directory / "bus.trace"
     done = simulate(
-        kernel_design(engine, config, BOARD),
+        kernel_design(engine, config, board),
         launch,
         directory=directory / "run",
         expected_cycles=1_000_000,
-        traces={BOARD.host.name: path},
+        traces={board.host.name: path},
         **options,
     )
     return done, read_trace(path)
@@ -37,13 +37,14 @@ class Bus:
     config: object
     launch: object  #: Made by the adapter.
     trace: object
+    board: object = BOARD
     addresses: dict = field(init=False)
     ports: list = field(init=False)
 
     def __post_init__(self):
         engine = find_engine("oram")
-        table = engine.arguments(self.config, BOARD)
-        placed = place_buffers(self.launch, table, engine.placement(self.config, BOARD), BOARD)
+        table = engine.arguments(self.config, self.board)
+        placed = place_buffers(self.launch, table, engine.placement(self.config, self.board), self.board)
         self.addresses = {buffer.argument: buffer.address for buffer in placed}
         self.ports = [port for port in table.ports if port.startswith("host")]
 
