@@ -1,86 +1,100 @@
-"""Keys that share banks of HBM, at default deadlines: no sequence of them stops the oblivious map."""
+"""Keys that share banks of HBM, bursts and scans, at deadlines as chosen: no sequence stops the oblivious
+map, and its bus follows from labels and host.
+"""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from hw.board import load_board
 from hw.oram.config import OramConfig
-from hw.oram.core.layouts import Code
-from sim.engines.oram.job import simulation_secrets
-from sim.golden.oram.front import map_keys, permute
-from sim.run.run import run
-from tests.support.oram.bucket_traffic import bin_of
-from tests.support.oram.bus import BOARD
+from hw.registry import find_engine
+from sim.engines.oram.adapter import ADAPTER
+from sim.run.run import compare
+from tests.support.oram.attacks import SEED, Attacker, Late
+from tests.support.oram.bus import BOARD, Bus, simulated
+from tests.support.oram.links import with_fast_link
 
-#: A link that never limits, as in docs/oram.md.
-FAST = replace(
-    BOARD,
-    memories=(
-        BOARD.memory,
-        replace(
-            BOARD.host,
-            timing=replace(
-                BOARD.host.timing,
-                bytes_per_second=1e11,
-                read_bursts=1024,
-                write_bursts=1024,
-                read_in_flight_bytes=1048576,
-            ),
-        ),
-    ),
+FAST = with_fast_link(BOARD)
+#: Of few gates, with an operation every 8 cycles. A table of buckets has one port, and each of its bins two
+#: rows; its deadline is chosen.
+FEW = OramConfig(
+    log_n=12,
+    slots=6,
+    aes_lanes=1,
+    position_ports=2,
+    record_ports=4,
+    inflight=64,
+    overflow_entries=64,
+    touch_cycles=448,
+    settle_cycles=448,
 )
 #: Operations of each attack; distinct keys of a bin that its deadline covers, one after the other.
 OPERATIONS, PAIRS, MOST = 3000, 200, 40
+#: Boards whose default is attacked.
+BOARDS = {name: load_board(name) for name in ("u50", "u280", "u55c")} | {"fast link": FAST}
 
 
-def bins_of(config, seed, keys):
-    """Return the bin of each key in table 0; the test knows the permutation's key."""
-    secrets = simulation_secrets(seed)
-    permuted = permute(map_keys(secrets.seed, secrets.epoch).permutation, keys, key_bits=config.key_bits)
-    ports = config.position_ports // 2
-    return [bin_of(int(word) & config.buckets - 1, ports) for word in permuted]
+def check(attacker, bursts, board, directory, *, absent=0):
+    """Run bursts, each of which finds the map at rest."""
+    config = attacker.config
+    job = attacker.job(bursts, absent=absent)
+    late = Late(job, np.cumsum([len(keys) for keys in bursts])[:-1].tolist())
+    launch = late.launch(board)
+    done, trace = simulated(config, launch, directory, board=board)
+    (call,) = done.answer.calls
+    assert call.counters["status"] == 0
+    assert compare(ADAPTER.outputs(job, config, done.buffers), ADAPTER.golden(job, config)) == ()
+    Bus(config, launch, trace, board=board).follows(job, found=late.looks(), empty_pages=config.host_pages)
 
 
-def attacks(config, seed):
-    """Yield the keys of each attack [`OPERATIONS`]."""
-    rng = np.random.default_rng(seed)
-    keys = rng.integers(1 << 63, size=64 * MOST, dtype=np.uint64)
-    of = bins_of(config, seed, keys)
-    groups = [keys[[one == place for one in of]] for place in sorted(set(of))]
-    yield np.repeat(keys[:1], OPERATIONS)
-    pairs = [rng.choice(groups[n % len(groups)], 2, replace=False) for n in range(PAIRS)]
-    yield np.concatenate([np.tile(pair, OPERATIONS // PAIRS // 2 + 1) for pair in pairs])[:OPERATIONS]
+def test_bursts_on_a_bank_are_answered(tmp_path):
+    """Keys of one bin, a pair of them, one key, few keys, and an absent pair."""
+    attacker = Attacker(FEW, np.random.default_rng(3))
+    bursts = [attacker.bank(96, 32), attacker.pairs(144), attacker.one(96), attacker.zipf(48, 8)]
+    check(attacker, [*bursts, attacker.pairs(144)], BOARD, tmp_path, absent=1)
+
+
+def on_banks(attacker):
+    """Return attacks on bins of HBM."""
+    yield attacker.one(OPERATIONS)
+    yield attacker.pairs(OPERATIONS, PAIRS)
     for count in (3, 10, MOST):
-        group = next(group for group in groups if len(group) >= count)
-        yield np.resize(group[:count], OPERATIONS)
+        yield attacker.bank(OPERATIONS, count)
     # 300 of a bin, between others: they leave the log, and return to it.
-    pool = rng.integers(1 << 63, size=300_000 // 8, dtype=np.uint64)
-    group = pool[[one == (0, 0) for one in bins_of(config, seed, pool)]][:300]
-    assert len(group) == 300
-    mixed = rng.choice(pool, OPERATIONS)
-    mixed[::8] = np.resize(group, len(mixed[::8]))
+    pool = attacker.banks(37_500)
+    assert len(pool[0]) >= 300
+    mixed = attacker.rng.choice(np.concatenate(pool), OPERATIONS)
+    mixed[::8] = np.resize(pool[0][:300], len(mixed[::8]))
     yield mixed
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("present", [True, False], ids=["present", "absent"])
+@pytest.mark.parametrize("absent", [False, True], ids=["present", "absent"])
 @pytest.mark.parametrize("board", [BOARD, FAST], ids=["u55c", "fast link"])
 @pytest.mark.parametrize("log_n", [18, 20])
-def test_no_keys_stop_it(log_n, board, present, tmp_path):
-    """One key, pairs and sets of a bin: all operations are answered as by the golden map."""
-    config, seed = OramConfig(log_n=log_n), 7
-    keys = np.concatenate(list(attacks(config, seed)))
-    rng = np.random.default_rng(3)
-    codes = rng.choice([Code.GET, Code.PUT], len(keys)) if present else np.full(len(keys), Code.GET)
-    tensors = {
-        "codes": codes.astype(np.uint8),
-        "keys": keys,
-        "values": rng.integers(256, size=(len(keys), config.value_bytes), dtype=np.uint8),
-        "seed": np.array(seed),
-    }
-    result = run("oram", config, board, tensors, directory=tmp_path)
-    assert result.report.details["status"] == 0
-    assert result.bit_exact, result.mismatches
+def test_no_keys_stop_it(log_n, board, absent, tmp_path):
+    """One key, pairs and sets of a bin, at once."""
+    attacker = Attacker(OramConfig(log_n=log_n), np.random.default_rng(SEED))
+    keys = np.concatenate(list(on_banks(attacker)))
+    check(attacker, [keys], board, tmp_path, absent=int(absent))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("absent", [False, True], ids=["present", "absent"])
+@pytest.mark.parametrize("board", BOARDS.values(), ids=BOARDS)
+def test_bursts_scans_and_few_keys(board, absent, tmp_path):
+    """Many bursts from rest, a long scan, and keys by Zipf's law, on a board's default."""
+    config = find_engine("oram").default_config(board)
+    attacker = Attacker(config, np.random.default_rng(4))
+    kinds = (
+        attacker.one,
+        attacker.pairs,
+        lambda operations: attacker.bank(operations, MOST),
+        attacker.draw,
+        lambda operations: attacker.scan(operations, 8),
+    )
+    bursts = [kinds[n % len(kinds)](int(128 << n % 2)) for n in range(20)]
+    bursts += [attacker.scan(8000, 3000), attacker.zipf(8000, 3000)]
+    check(attacker, bursts, board, tmp_path, absent=len(bursts) if absent else 0)
