@@ -9,6 +9,7 @@ from amaranth.hdl import Elaboratable, Module, Mux, Signal
 from tests.support.proofs.formal import (
     PropertyFailure,
     Unproven,
+    alike,
     bounded,
     check,
     constant,
@@ -126,6 +127,32 @@ def test_invariant_is_found_by_pdr_and_missed_by_induction():
     assert prove(Hidden(), depth=2).method == "pdr"
     with pytest.raises(Unproven, match="would be violated from this state"):
         prove(Hidden(), depth=2, pdr=False)
+
+
+class Pair(Elaboratable):
+    """Two counters to 200 of one input; the second one skips a step after ``skip`` of them."""
+
+    def __init__(self, skip=None):
+        self.skip = skip
+
+    def elaborate(self, platform):
+        m = Module()
+        step = Signal()
+        free(m, step)
+        counts = Signal(8, name="one"), Signal(8, name="other")
+        for count, leaps in zip(counts, (None, self.skip), strict=True):
+            following = Mux(count == 200, 0, count + 1 + (0 if leaps is None else count == leaps))
+            m.d.sync += count.eq(Mux(step, following, count))
+        check(m, counts[0] == counts[1], "in step")
+        return m
+
+
+def test_copies_are_alike_or_not():
+    assert alike(Pair()).method == "correspondence"
+    with pytest.raises(PropertyFailure, match=r"'in step'.* is violated in cycle 4"):
+        alike(Pair(skip=3), depth=5)
+    with pytest.raises(Unproven, match="nor violated in 4 cycles"):
+        alike(Pair(skip=3), depth=4)
 
 
 def test_reset_is_free_unless_told():

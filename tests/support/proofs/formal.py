@@ -1,4 +1,6 @@
-"""Formal proofs of Amaranth specs: `prove` (unbounded), `bounded`, and `cover`, in process-isolated Yosys.
+"""Formal proofs of Amaranth specs in process-isolated Yosys.
+
+`prove` and `alike` answer for all time, `bounded` for some cycles; `cover` shows that events come up.
 
 A **spec** is an elaboratable that places the block under test.  It drives its inputs with free values
 (`free`, or inputs of the spec's own signature), states assumptions (`suppose`) and properties (`check`), and
@@ -72,7 +74,7 @@ class Proof:
     Members
     -------
     method : str
-        ``induction``, ``pdr``, ``bounded`` or ``cover``.
+        ``induction``, ``pdr``, ``correspondence``, ``bounded`` or ``cover``.
     depth : int
         Induction length, bound, or cycles of the longest covering trace; 0 for PDR.
     seconds : float
@@ -197,6 +199,37 @@ def bounded(
     return Proof(method="bounded", depth=depth, seconds=found["seconds"], properties=names)
 
 
+def alike(spec: Elaboratable, depth: int = 0, *, reset: Reset = "low", seconds: int = 60) -> Proof:
+    """Prove for all time that two copies in ``spec`` agree: every `check` compares them.
+
+    ABC merges registers that are equal in every cycle (``scorr``), by induction, and asks PDR for what is
+    left.  Copies of equal structure need no invariant.  A violation in the first ``depth`` cycles is found
+    before, and named.
+
+    Raises
+    ------
+    PropertyFailure
+        Naming each check that is violated, and its cycle.
+    Unproven
+        When there is neither a proof nor a violation in ``depth`` cycles.
+    """
+    answer = _ask(spec, "alike", depth=depth, reset=reset, seconds=seconds)
+    names = _names(answer["properties"], "assert")
+    if not names:
+        raise ValueError("the spec has no check to prove")
+    found = answer["alike"]
+    if found["verdict"] == "proved":
+        return Proof(method="correspondence", depth=0, seconds=found["seconds"], properties=names)
+    failed = []
+    for entry in answer["properties"]:
+        verdict = found["bounded"].get(f"{entry['label']}_hit", {"verdict": "open"})
+        if verdict["verdict"] == "failed":
+            failed.append(f"{_describe(entry)} is violated in cycle {verdict['depth'] - 1}")
+    if failed:
+        raise PropertyFailure("\n".join(failed))
+    raise Unproven(f"neither proven nor violated in {depth} cycles")
+
+
 def cover(spec: Elaboratable, depth: int, *, reset: Reset = "low", seconds: int = 60) -> Proof:
     """Show that every `reach` and the condition of every `check` and `suppose` comes up in ``depth`` cycles.
 
@@ -298,6 +331,7 @@ __all__ = [
     "Proof",
     "PropertyFailure",
     "Unproven",
+    "alike",
     "bounded",
     "check",
     "constant",

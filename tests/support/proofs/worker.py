@@ -29,6 +29,9 @@ VERDICTS = {
     "Interrupted SAT solver: TIMEOUT!": "undecided",
 }
 
+#: Cycles of the induction that merges registers: after one alone, copies of a queue are not merged.
+STEPS = 2
+
 
 class Bench:
     """A flattened spec whose properties have become one-bit wires.
@@ -158,7 +161,7 @@ class Bench:
         return {
             label: {"verdict": "failed", "depth": first[label], "seconds": spent}
             if label in first
-            else {"verdict": rest if label in outputs else "held", "depth": depth, "seconds": spent}
+            else {"verdict": rest if label in outputs.values() else "held", "depth": depth, "seconds": spent}
             for label in labels
         }
 
@@ -176,8 +179,28 @@ class Bench:
             answer["depth"] = int(text.split("asserted in frame")[1].split(".")[0]) + 1
         return answer
 
-    def _abc(self, labels: Sequence[str], command: str, *, reset: str) -> tuple[list[str], str, float]:
-        """Run ABC on "none of ``labels`` is ever 1"; return labels by output, ABC's output and seconds."""
+    def correspond(self, labels: Sequence[str], depth: int, *, reset: str, seconds: int) -> dict[str, Any]:
+        """Search ``depth`` cycles for a violation; then merge registers that are always equal, and ask PDR.
+
+        Returns verdict ``proved``, or ``open`` with the bounded verdicts of ``labels``.
+        """
+        found: dict[str, Any] = {}
+        if depth:
+            found = self.bmc(labels, depth, reset=reset, seconds=seconds)
+            if any(one["verdict"] == "failed" for one in found.values()):
+                return {"verdict": "open", "bounded": found}
+        merged = self.dir / "merged.aig"
+        script = f"scorr -F {STEPS}; write_aiger {merged}; pdr -T {seconds}"
+        _, text, spent = self._abc(["violation"], script, reset=reset)
+        if output_literals(merged.read_bytes()) == [0] or "Property proved" in text:
+            return {"verdict": "proved", "seconds": spent}
+        return {"verdict": "open", "bounded": found}
+
+    def _abc(self, labels: Sequence[str], command: str, *, reset: str) -> tuple[dict[int, str], str, float]:
+        """Run ABC on "none of ``labels`` is ever 1"; return labels by output, ABC's output and seconds.
+
+        Constant outputs have no label.
+        """
         start = time.monotonic()
         self.run("design -push-copy")
         module = self.design.top_module()
@@ -210,8 +233,14 @@ class Bench:
         script = f"read_aiger {aig}; fold; strash; {command}"
         done = subprocess.run([abc, "-c", script], capture_output=True, text=True, check=True)
         found = re.findall(r"^output (\d+) 0 event_(\w+)$", names.read_text(), re.MULTILINE)
-        outputs = [label for _, label in sorted((int(number), label) for number, label in found)]
-        return outputs, done.stdout, time.monotonic() - start
+        return {int(number): label for number, label in found}, done.stdout, time.monotonic() - start
+
+
+def output_literals(aiger: bytes) -> list[int]:
+    """Read the literal of each output of a binary AIGER file; 0 is the constant 0."""
+    header, *lines = aiger.split(b"\n")
+    latches, outputs = (int(field) for field in header.split()[3:5])
+    return [int(line) for line in lines[latches : latches + outputs]]
 
 
 def values(signal: dict[str, Any]) -> list[int]:
@@ -257,6 +286,9 @@ def answer(job: dict[str, Any], directory: Path) -> dict[str, Any]:
             base = f"-tempinduct-baseonly -maxsteps {depth}"
             verdict = bench.ask("violation", base, reset=reset, seconds=seconds)
         result["bounded"] = verdict
+    elif job["question"] == "alike":
+        labels = [f"{entry['label']}_hit" for entry in bench.properties if entry["kind"] == "assert"]
+        result["alike"] = bench.correspond(labels, depth, reset=reset, seconds=seconds)
     else:
         result["covers"] = bench.cover(depth, reset=reset, seconds=seconds)
     return result
