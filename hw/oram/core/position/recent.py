@@ -30,7 +30,8 @@ class RecentBuckets(wiring.Component):
     Why
     ---
     A place is forgotten when a later operation has the same bucket. So at most one matches, and its number is
-    an or of all numbers.
+    an or of all numbers. The oldest place follows the bus until an operation takes it: no place needs a gate
+    of its own.
     """
 
     LATENCY: ClassVar = 4
@@ -56,7 +57,8 @@ class RecentBuckets(wiring.Component):
         step = delay(m, "step", self.step, 2)
         first_of = range(0, self._places, _GROUP)
         numbers = copies(Signal(self._bits, name="sent", reset_less=True), -(-self._places // _SHARE))
-        m.d.sync += [sent.eq(self.number) for sent in numbers]
+        with m.If(self.step):
+            m.d.sync += [sent.eq(self.number) for sent in numbers]
         steps = copies(Signal(name="taken"), -(-self._places // _SHARE))
         m.d.sync += [taken.eq(self.step) for taken in steps]
         before = Signal()  # the last place of the previous group takes the operation
@@ -91,6 +93,7 @@ class RecentBuckets(wiring.Component):
         m.d.sync += match.eq(equal_words(m, f"equal_{n}", kept, number, valid & ~turn))
         with m.If(taken):
             m.d.sync += valid.eq(valid | turn)
+        with m.If(turn.any()):  # for the simulator
             for k, old in enumerate(kept):
                 with m.If(turn[k]):
                     m.d.sync += old.eq(number)

@@ -78,9 +78,10 @@ class Recent(wiring.Component):
             place = self.place[places]
             size = len(place)
             words = [Signal(self._width, name=f"word_{n}_{k}", reset_less=True) for k in range(size)]
-            for k, word in enumerate(words):
-                with m.If(place[k]):
-                    m.d.sync += word.eq(held[share])
+            with m.If(place.any()):  # for the simulator
+                for k, word in enumerate(words):
+                    with m.If(place[k]):
+                        m.d.sync += word.eq(held[share])
             equal = Signal(size, name=f"equal_now_{n}", reset_less=True)
             wanted = None if known is None else known[places]
             match = equal_words(m, f"equal_{n}", words, sent[share], wanted)

@@ -255,7 +255,6 @@ def test_the_age_of_an_entry_whose_bucket_stays_in_the_log():
 #: Seeded bugs: a class, its text, and the module that makes it.
 BUGS = {
     "asks in vain": (Lookahead, "found & ~recent.found", "found", position),
-    "forgets late": (RecentBuckets, "number, valid & ~turn", "number, valid", lookahead),
     "older places match": (RecentBuckets, "valid & ~match", "valid", lookahead),
     "old marks stay": (BucketLog, "self.keep | takes | leaves", "self.keep | leaves", table),
     "marks do not go on": (BucketLog, "over | self.changed", "self.changed", table),

@@ -6,13 +6,13 @@ import pytest
 
 from hw.oram.core.position.recent import RecentBuckets
 from tests.support.gateware.streams import simulate
+from tests.support.proofs.mutants import mutant
 
 
-@pytest.mark.parametrize(("places", "numbers"), [(2, 2), (8, 3), (9, 12), (33, 40), (150, 120)])
-def test_newest(places, numbers):
-    """Steps at the least distance and later; after ``clear`` nothing is known."""
+def follow(places, numbers, make):
+    """Compare each match; steps at the least distance and later; after ``clear`` nothing is known."""
     rng = random.Random(places)
-    dut = RecentBuckets(bits=7, places=places)
+    dut = make(bits=7, places=places)
     seen, wanted, found = [], {}, {}
 
     async def play(ctx):
@@ -42,3 +42,17 @@ def test_newest(places, numbers):
         cycle: told for cycle, told in wanted.items() if cycle in found
     }
     assert sum(told is not None for told in wanted.values()) > 20
+
+
+@pytest.mark.parametrize(("places", "numbers"), [(2, 2), (8, 3), (9, 12), (33, 40), (150, 120)])
+def test_newest(places, numbers):
+    follow(places, numbers, RecentBuckets)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("number, valid & ~turn", "number, valid"), ("valid & ~match", "valid")]
+)
+def test_bugs_are_found(old, new):
+    """The place of the next operation has its predecessor's number; older places match."""
+    with pytest.raises(AssertionError):
+        follow(8, 3, mutant(RecentBuckets, old, new))
