@@ -18,6 +18,7 @@ from hw.errors import InputError
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code, Status
 from hw.oram.driver.capacity import hbm_structures, host_structures
+from hw.oram.driver.operations import UNVERIFIED
 from hw.oram.engine import OramEngine
 from hw.package import render
 from sim.engines.oram.operations import read_operations
@@ -137,7 +138,7 @@ def test_buffers_and_keys(host):
         ((call,),) = host.calls("call")
         keys.append([call.pop(f"{name}{n}") for name in ("session_key", "seed") for n in range(4)])
         epochs.append([call.pop(f"epoch{n}") % 2**32 for n in range(2)])
-        scalars = {"initialize": 1, "finish": 1, "operation_count": 1, "ring_slots": 1024}
+        scalars = {"initialize": 1, "finish": 1, "operation_count": 2, "ring_slots": 1024}
         assert call == scalars | {"poll_cycles": 250, "lock": 1}
     assert not set(keys[0]) & set(keys[1])
     first, second = (low + (high << 32) for low, high in epochs)
@@ -151,22 +152,40 @@ def test_buffers_and_keys(host):
     assert [group for *_, group in host.calls("bo")] == list(range(16, 27))
 
 
+def test_the_first_command_is_a_nop_of_its_own(host):
+    """The first operation leaves after its response: a ring of many slots has one command until then."""
+    assert host.run([("put", n, 7) for n in range(6)]).returncode == 0
+    assert host.calls("opened") == [[Code.NOP, True], *[[Code.PUT, True]] * 6]
+    assert [row["op"] for row in host.results()] == ["put"] * 6
+
+
 def test_an_answer_of_somebody_else_is_not_read(host):
-    run = host.run([("put", n, 7) for n in range(6)], FAKE_FOREIGN="4")
+    run = host.run([("put", n, 7) for n in range(6)], FAKE_FOREIGN="5")
     assert run.returncode == 1
-    assert run.stderr == "tag of response 4 is wrong\n4 of 6 operations were answered; status 0x0\n"
+    assert run.stderr == "tag of response 5 is wrong\n4 of 6 operations were answered; status 0x0\n"
     assert [row["key"] for row in host.results()] == ["0", "1", "2", "3"]
 
 
-def test_a_kernel_with_another_epoch_is_not_used(host):
-    run = host.run([("put", n, 7) for n in range(6)], FAKE_EPOCH="0")
+@pytest.mark.parametrize("slots", ["1", "1024"])
+def test_a_kernel_with_another_epoch_gets_no_operation(host, slots):
+    run = host.run([("put", n, 7) for n in range(6)], "--ring-slots", slots, FAKE_EPOCH="0")
     assert run.returncode == 1
     assert run.stderr == ("response 0 does not confirm the keys: loomwork_oram has another seed or epoch\n")
     assert not (host.directory / "r.csv").exists()
+    assert host.calls("opened") == [[Code.NOP, True]]
+    assert host.calls("stopped") == [[1]], "it is told to end, and erases its buffers"
+
+
+def test_a_kernel_with_another_session_key_gets_no_operation(host):
+    run = host.run([("put", n, 7) for n in range(6)], FAKE_SESSION="1")
+    assert run.returncode == 1
+    assert run.stderr == "tag of response 0 is wrong\n0 of 6 operations were answered; status 0x0\n"
+    assert host.calls("opened") == [[UNVERIFIED, False]]
+    assert host.calls("stopped") == [[1]]
 
 
 def test_a_kernel_that_stops_loses_no_answer(host):
-    run = host.run([("put", n, 7) for n in range(6)], FAKE_ANSWERS="4", FAKE_REGISTER="16")
+    run = host.run([("put", n, 7) for n in range(6)], FAKE_ANSWERS="5", FAKE_REGISTER="16")
     assert (run.returncode, run.stderr) == (1, "4 of 6 operations were answered; status 0x10\n")
     assert [row["key"] for row in host.results()] == ["0", "1", "2", "3"]
 

@@ -2,7 +2,8 @@
 
 FAKE_CONFIG has the configuration, FAKE_LOG is the file of calls, one JSON list a line. With FAKE_ANSWERS the
 kernel ends after this number of answers; of answer FAKE_FOREIGN a byte is changed. A card with FAKE_EPOCH has
-this epoch in its map, not the given one. FAKE_NOT is the reason why the card does not open.
+this epoch in its map, not the given one, and one with FAKE_SESSION another session key. FAKE_NOT is the
+reason why the card does not open.
 """
 
 import json
@@ -16,7 +17,7 @@ import numpy as np
 from hw.oram.config import OramConfig
 from hw.oram.driver.keys import Secrets, Session
 from hw.oram.driver.operations import OperationResults
-from hw.oram.driver.sealing import open_commands, seal_responses
+from hw.oram.driver.sealing import STOP, open_commands, seal_responses
 from sim.golden.oram.front import map_keys
 from sim.golden.oram.map import Command, keyed_map
 
@@ -78,13 +79,19 @@ class run(threading.Thread):
         if epoch := os.environ.get("FAKE_EPOCH"):
             other = replace(given, epoch=int(epoch)).session.confirm
             session = Session(key=session.key, confirm=other)
+        if os.environ.get("FAKE_SESSION"):
+            session = Session(key=bytes(16), confirm=session.confirm)
         store = keyed_map(CONFIG, permutation_key=keys.permutation, draw_key=keys.draw)
         commands, responses = self.rings
         for n in range(int(os.environ.get("FAKE_ANSWERS", self.values["operation_count"]))):
             slot = n & (self.values["ring_slots"] - 1)
             while int.from_bytes(commands[slot, :8].tobytes(), "little") != n:
                 time.sleep(1e-4)
+            if commands[slot, 8] & STOP:
+                log("stopped", n)
+                return
             (code, key, value), genuine = open_one(session, commands[slot][None].copy(), n)
+            log("opened", code, genuine)
             (end,) = store.run([Command(code, key, value, not genuine)])
             results = OperationResults(
                 statuses=np.array([end.status], np.uint8),
