@@ -56,3 +56,23 @@ def test_bugs_are_found(old, new):
     """The place of the next operation has its predecessor's number; older places match."""
     with pytest.raises(AssertionError):
         follow(8, 3, mutant(RecentBuckets, old, new))
+
+
+def test_no_step_is_the_same_as_one_before_a_clear():
+    """Nor is the first one from reset, whose predecessor has no number."""
+    dut = RecentBuckets(bits=7, places=8)
+    same = []
+
+    async def play(ctx):
+        for clear in (0, 0, 1, 0):
+            ctx.set(dut.clear, clear)
+            await ctx.tick()
+            ctx.set(dut.clear, 0)
+            ctx.set(dut.step, 1)
+            await ctx.tick()
+            ctx.set(dut.step, 0)
+            await ctx.tick().repeat(RecentBuckets.LATENCY - 1)
+            same.append(ctx.get(dut.same))
+
+    simulate(dut, play)
+    assert same == [0, 1, 0, 1]
