@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -68,10 +68,12 @@ class LineWriter(wiring.Component):
         lines = self._lines
         m.submodules.beat = beat = Skid(lines.beat_write)
         wiring.connect(m, wiring.flipped(self.i), beat.i)
+        if lines.swapped:  # in front of the register: behind it the bits of the line begin a long path
+            odd = self.i.payload.line[lines.port_bits]
+            m.d.comb += beat.i.payload.beat.eq(self.i.payload.beat ^ odd)
         payload = beat.o.payload
         number = payload.line[: lines.port_bits]
         first = payload.line[lines.port_bits :] * lines.beats
-        swaps = payload.line[lines.port_bits] if lines.swapped else Const(0, 1)
         erase = Signal()
         m.d.sync += erase.eq(self.erase)
         ports = []
@@ -81,7 +83,7 @@ class LineWriter(wiring.Component):
             here = number == p
             m.d.comb += [
                 port.base.eq(self.base[p]),
-                port.i.payload.beat.eq(first + (payload.beat ^ swaps)),
+                port.i.payload.beat.eq(first + payload.beat),
                 port.i.payload.data.eq(payload.data),
                 port.i.payload.strobe.eq(payload.strobe),
                 port.i.valid.eq(beat.o.valid & here),
