@@ -53,7 +53,9 @@ DOORS = {
     "hw.design": ["hw.board", "hw.lib"],
     "hw.package": ["hw.errors", "hw.board", "hw.lib", "hw.design"],
     "hw.verilog": ["hw.errors", "hw.board", "hw.lib", "hw.engine", "hw.config", "hw.design", "hw.package"],
-    "hw.oram.config": ["hw.errors", "hw.oram.sizing.lists", "hw.oram.sizing.queues"],
+    "hw.oram.config": [
+        "hw.errors", "hw.oram.sizing.lists", "hw.oram.sizing.queues", "hw.oram.sizing.records",
+    ],
     "hw.oram.sizing": ["hw.errors", "hw.oram.config"],
     "hw.oram.core.crypto": ["hw.errors", "hw.lib", "hw.oram.config", "hw.oram.core.layouts"],
     "hw.oram.client": [
