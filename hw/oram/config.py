@@ -25,15 +25,13 @@ VERSION_BITS = 48
 #: AES blocks for the permutation of an operation's key; each draw takes one more.
 PERMUTATION_ROUNDS = 4
 #: Minimum cycles of an operation in the position map, and of a touch in the stage.
-_POSITION_CYCLES = 4
-_ITEM_CYCLES = 4
+_POSITION_CYCLES, _ITEM_CYCLES = 4, 4
 #: Maximum cycles from a stage's decision to its last write on the bus, beats of page, record and value not
 #: counted.
 _WRITE_EXTRA = 50
 #: Maximum cycles from a command's acceptance to its issue outside of HBM, and maximum intervals of its waits.
 #: `hw.oram.movers.timing.PathTiming` computes the exact latency.
-_ACCEPT_EXTRA = 128
-_ACCEPT_TURNS = 6
+_ACCEPT_EXTRA, _ACCEPT_TURNS = 128, 6
 #: Slots of a record that ``list_slots: 0`` selects from: with values of 8 bytes they fill whole beats.
 _AUTOMATIC_SLOTS = range(14, 63, 4)
 
@@ -375,7 +373,7 @@ class OramConfig:
     @property
     def write_pages(self) -> int:
         """Maximum number of pages between their admission and the last beat of their write."""
-        return self.issued * self.label_count
+        return self.read_pages
 
     @property
     def scoreboard_pages(self) -> int:
