@@ -90,9 +90,9 @@ class RecentBuckets(wiring.Component):
         valid = Signal(size, name=f"valid_{n}")
         match = Signal(size, name=f"match_{n}", reset_less=True)
         kept = [Signal(self._bits, name=f"number_{n}_{k}", reset_less=True) for k in range(size)]
-        m.d.sync += match.eq(equal_words(m, f"equal_{n}", kept, number, valid & ~turn))
+        equal = equal_words(m, f"equal_{n}", kept, number, valid & ~turn)
         with m.If(taken):
-            m.d.sync += valid.eq(valid | turn)
+            m.d.sync += [match.eq(equal), valid.eq(valid | turn)]
         with m.If(turn.any()):  # for the simulator
             for k, old in enumerate(kept):
                 with m.If(turn[k]):
