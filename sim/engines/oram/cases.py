@@ -28,20 +28,24 @@ SMALL = OramConfig(
 
 
 def roomy(config: OramConfig) -> OramConfig:
-    """Return a configuration with deadlines for a memory with random waits, for its size of records."""
-    beats = config.record_beats
-    return replace(config, touch_cycles=max(704, 256 + 24 * beats), settle_cycles=max(384, 128 + 20 * beats))
+    """Return a configuration with deadlines for a memory with random waits, for its size of records.
+
+    A beat of HBM then takes up to four cycles, and several records wait for one port.
+    """
+    touch, settle = 512 + 48 * config.record_beats, 256 + 40 * config.record_beats
+    return replace(config, touch_cycles=min(4096, touch), settle_cycles=min(4096, settle))
 
 
 _IN_SOAK = (
     replace(SMALL, touch="both", list_slots=10),
     roomy(replace(SMALL, pad="always", value_bytes=384, key_bits=32)),
-    roomy(replace(SMALL, touch="both", pad="always", value_bytes=64)),
+    # Its pages leave the AES lanes no pause.
+    roomy(replace(SMALL, touch="both", pad="always", value_bytes=64, record_ports=8)),
     # Full HBM bins need lists of 18 slots, as 2^22 keys do, and an operation every 5 cycles.
     replace(SMALL, mac_bits=64, bin_split=1, alpha=0.5, aes_lanes=4, record_ports=8),
     roomy(replace(SMALL, value_bytes=64, aes_lanes=4, alpha=0.0)),
-    # Records of 512 bytes load their ports heavily: a memory with waits needs longer intervals.
-    roomy(replace(SMALL, touch="both", value_bytes=512, aes_lanes=2, interval_cycles=640)),
+    # Values of 512 bytes load the ports heavily: a memory with waits needs short lists and longer intervals.
+    roomy(replace(SMALL, touch="both", value_bytes=512, list_slots=10, aes_lanes=2, interval_cycles=640)),
     replace(SMALL, log_n=10, pad="always", mac_bits=96, aes_lanes=4),
 )
 _LAUNCHES_IN_SOAK = 4
