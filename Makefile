@@ -74,13 +74,14 @@ calibrate: $(READY)
 doctor: $(READY)
 	$(BIN)/loomwork doctor
 
-# A venv that was interrupted half way has no `ready` and is made anew.
+# A venv that was interrupted half way has no `ready` and is made anew. Python compiles a module when it is first
+# loaded: compiling all of them takes half of the time, and most are never loaded.
 $(READY): constraints.txt pyproject.toml
 	@echo "Setting up .venv (once, about a minute)"
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Loomwork needs Python 3.11 or newer; set PYTHON=")'
 	rm -rf .venv
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r constraints.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes -r constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .
 	touch $@
 

@@ -23,7 +23,7 @@ from tests.support.gateware import waves
 from tests.support.gateware.axi_lite import LiteManager
 from tests.support.gateware.axi_memory import AxiMemory
 from tests.support.gateware.calls import Pins
-from tests.support.gateware.streams import PERIOD_SECONDS, simulate
+from tests.support.gateware.streams import PERIOD_SECONDS, built, simulate
 
 # The ports of kernels that Vitis HLS makes, but for the user signals.
 LITE = [
@@ -136,7 +136,7 @@ def test_reset_is_active_low_and_reaches_the_gates_some_cycles_later():
 @pytest.mark.parametrize("stall", [0.0, 0.7])
 @pytest.mark.parametrize("words", [0, 1, 37])
 def test_a_whole_call_through_the_pins(words, stall):
-    kernel = vadd()
+    kernel = built(vadd)
     lite = Pins(kernel, "s_axi_control", axi.LiteSignature(addr_width=12))
     full = axi.Signature(data_width=64)
     memories = [

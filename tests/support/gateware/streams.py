@@ -33,6 +33,8 @@ PERIOD_SECONDS = 1e-8
 
 #: Attribute of a simulation with the signals that are set together, joined.
 _JOINED = "quick_joined"
+#: Most sets of signals that a simulation keeps: a bench may set others in every cycle.
+_MOST_JOINED = 64
 
 Testbench = Callable[[Any], Awaitable[None]]
 
@@ -94,9 +96,11 @@ def set_all(ctx: Any, values: Iterable[tuple[Any, Any]]) -> None:
     pairs = list(values)
     joined = ctx._engine.__dict__.setdefault(_JOINED, {})
     known = joined.get(key := tuple(id(signal) for signal, _ in pairs))
-    if known is None:  # kept with the signals, whose numbers are then nobody else's
+    if known is None:
         signals = [signal for signal, _ in pairs]
-        known = joined[key] = Cat(signals), [len(Value.cast(signal)) for signal in signals], signals
+        known = Cat(signals), [len(Value.cast(signal)) for signal in signals], signals
+        if len(joined) < _MOST_JOINED:  # with the signals: their numbers are then nobody else's
+            joined[key] = known
     together = at = 0
     for (signal, payload), width in zip(pairs, known[1], strict=True):
         together |= bits_of(signal, payload) << at
@@ -267,7 +271,16 @@ def rule_checker(stream: Any, name: str) -> Testbench:
     return watch
 
 
-@functools.lru_cache(maxsize=4)
+@functools.lru_cache(maxsize=8)
+def built(kind: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Return a component, the same one for the same arguments: `simulate` compiles it once.
+
+    Not for a component whose parts a test replaces by mutants.
+    """
+    return kind(*arguments, **options)
+
+
+@functools.lru_cache(maxsize=8)
 def _simulator(dut: Any, critical: int, background: int) -> tuple[Simulator, list[Testbench]]:
     """Return the simulator of a design, compiled once, and a list that its testbenches are put into to
     run.

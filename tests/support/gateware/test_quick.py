@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from amaranth.hdl import Cat, ClockDomain, ClockSignal, Const, Module, Mux, Shape, Signal, signed
+from amaranth.hdl import Cat, ClockDomain, ClockSignal, Const, Module, Mux, Shape, Signal, Value, signed
 from amaranth.hdl._ir import DriverConflict
 from amaranth.lib import data, enum
 from amaranth.lib.memory import Memory
@@ -56,6 +56,31 @@ def test_values_and_assignments(seed):
             ours.commit()
             expected = [eval_value(theirs, what) for what in (*signals, place, read)]
             assert [quick_value(ours, what) for what in (*signals, place, read)] == expected
+
+
+def test_simulations_number_their_signals_apart():
+    first, second = pysim._PyEngineState(), pysim._PyEngineState()
+    signals = [Signal(name=f"s{n}") for n in range(3)]
+    for _ in range(2):
+        assert [first.get_signal(signal) for signal in signals] == [0, 1, 2]
+        assert [second.get_signal(signal) for signal in reversed(signals)] == [0, 1, 2]
+
+
+def test_widths_and_classes_of_values():
+    signal = Signal(signed(5))
+    parts = [
+        (signal, 5),
+        (signal[1:4], 3),
+        (signal[2], 1),
+        (signal[4:4], 0),
+        (signal + 1, 6),
+        (Cat(signal, signal), 10),
+    ]
+    for part, width in parts:
+        assert isinstance(part, Value)
+        assert [len(part), part.shape().width, part.shape().width] == [width] * 3
+    assert (signal.shape().signed, signal[1:].shape().signed) == (True, False)
+    assert not any(isinstance(other, Value) for other in (3, "x", None, Signal, Shape(3)))
 
 
 def test_what_gates_drive_is_not_assigned():

@@ -15,10 +15,12 @@ from tests.support.gateware.streams import (
     Side,
     StreamError,
     Stuck,
+    built,
     exchange,
     get,
     put,
     seeds,
+    set_all,
     simulate,
 )
 
@@ -112,3 +114,25 @@ def test_waveforms_of_every_simulation(tmp_path, monkeypatch):
     texts = [(tmp_path / name).read_text() for name in ("x.vcd", "x-2.vcd")]
     assert all("i__valid" in text and "o__payload" in text for text in texts)
     assert texts[0] != texts[1]
+
+
+def test_sets_of_signals_are_told_apart():
+    """Of a signal that is set twice the last value counts."""
+    first, second, seen = Signal(8), Signal(4), []
+    m = Module()
+    m.d.sync += Signal(8).eq(first + second)
+
+    async def bench(ctx):
+        for n in range(3):
+            set_all(ctx, [(first, n), (second, 9)])
+            seen.append((ctx.get(first), ctx.get(second)))
+            set_all(ctx, [(second, 3), (second, n)])
+            seen.append((ctx.get(first), ctx.get(second)))
+
+    simulate(m, bench)
+    assert seen == [(n, other) for n in range(3) for other in (9, n)]
+
+
+def test_equal_arguments_build_one_component():
+    assert built(Wire, 2) is built(Wire, 2)
+    assert built(Wire, 2) is not built(Wire, 3)

@@ -14,7 +14,7 @@ from hw.attention.movers.part_reader import PartReader
 from tests.hw.attention.movers.test_part_reader import fetches, in_passes
 from tests.hw.attention.plain import decoding
 from tests.support.gateware.axi_memory import AxiMemory
-from tests.support.gateware.streams import put, seeds, simulate
+from tests.support.gateware.streams import built, put, seeds, simulate
 from tests.support.proofs.mutants import mutant
 
 
@@ -55,7 +55,7 @@ class Gang(wiring.Component):
 
 def run(config, *, part_latency=PART_LATENCY, stall=0.0, stall_take=0.0, seed=0, latency=(1, 40), times=1):
     rng = random.Random(seed)
-    gang = Gang(config, part_latency)
+    gang = built(Gang, config, part_latency)
     memories = [
         AxiMemory(port, stall=stall * rng.random(), latency=latency, seed=seed + n)
         for n, port in enumerate(gang.axi)

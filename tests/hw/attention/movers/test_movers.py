@@ -13,7 +13,7 @@ from hw.attention.movers.ports import key_port, port_count, result_port
 from tests.hw.attention.movers.launch import JOBS, Launch
 from tests.hw.attention.plain import decoding, random_job, small
 from tests.support.gateware.axi_memory import AxiMemory
-from tests.support.gateware.streams import get, hash_seed, plain, put, rule_checker, seeds, simulate
+from tests.support.gateware.streams import built, get, hash_seed, plain, put, rule_checker, seeds, simulate
 
 
 def check_streams(config, launch, got):
@@ -49,7 +49,7 @@ def check_streams(config, launch, got):
 
 def run(config, launches, *, width=256, stall=0.0, latency=(1, 20), seed=0, limit=60_000):
     """Run launches one after another; gives, for each, cycles of first key and of done, and the memories."""
-    movers = AttentionMovers(config, data_width=width)
+    movers = built(AttentionMovers, config, data_width=width)
     memories = [
         AxiMemory(getattr(movers, f"gmem{n}"), stall=min(stall, 0.5), latency=latency, seed=seed + n)
         for n in range(port_count(config))

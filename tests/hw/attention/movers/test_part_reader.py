@@ -10,7 +10,7 @@ from hw.attention.movers.part_reader import PartReader
 from hw.attention.walk.job_setup import KEPT_PARTS
 from tests.hw.attention.plain import decoding
 from tests.support.gateware.axi_memory import AxiMemory
-from tests.support.gateware.streams import STALLS, put, seeds, simulate
+from tests.support.gateware.streams import STALLS, built, put, seeds, simulate
 from tests.support.proofs.mutants import mutant
 
 
@@ -43,7 +43,7 @@ def in_passes(rng, places, *, most=120, times=3):
 
 def run(config, asked, turns, *, stall=0.0, stall_take=0.0, patience=0, seed=0, **model):
     """Take every part, after ``patience`` cycles; gives memory, and the cycles of takes."""
-    reader = PartReader(config)
+    reader = built(PartReader, config)
     memory = AxiMemory(reader.axi, stall=stall, seed=seed, **model)
     step, takes = config.part_bits // 8, []
 

@@ -1,8 +1,6 @@
 # amaranth: UnusedElaboratable=no
 """Latencies that the model derives, against the movers' gates before a memory of fixed latency."""
 
-import functools
-
 import numpy as np
 import pytest
 
@@ -19,7 +17,7 @@ from tests.hw.attention.movers.launch import JOBS, Launch
 from tests.hw.attention.plain import PlainJob, shape_of, small
 from tests.support.boards import of_fixed_latency
 from tests.support.gateware.axi_memory import AxiMemory
-from tests.support.gateware.streams import simulate
+from tests.support.gateware.streams import built, simulate
 
 #: From an address to its data.
 MEMORY_CYCLES = 20
@@ -36,16 +34,10 @@ SHAPES = [
 PLAIN = of_fixed_latency(load_board("u55c"))
 
 
-@functools.cache
-def built_movers(config, width):
-    """Return the movers of a configuration, the same ones each time: their simulator is compiled once."""
-    return AttentionMovers(config, data_width=width)
-
-
 def transfers(config, jobs, width):
     """Return the cycles, from ``start`` on, of transfers on the core's streams and on the port of results."""
     launch = Launch(config, jobs, 0, width, grain=4096)
-    movers = built_movers(config, width)
+    movers = built(AttentionMovers, config, data_width=width)
     span = (MEMORY_CYCLES, MEMORY_CYCLES)
     memories = [AxiMemory(getattr(movers, f"gmem{n}"), latency=span) for n in range(port_count(config))]
     for memory, content in zip(memories, launch.memory, strict=True):

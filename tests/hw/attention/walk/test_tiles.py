@@ -12,7 +12,7 @@ from tests.hw.attention.plain import bitmap_rows, decoding, is_empty, passes, ra
 from tests.hw.attention.walk.test_job_queue import addressed
 from tests.hw.attention.walk.test_passes import expected_keys
 from tests.hw.lib.rows.test_rows import packed_words
-from tests.support.gateware.streams import STALLS, Side, exchange, seeds
+from tests.support.gateware.streams import STALLS, Side, built, exchange, seeds
 from tests.support.proofs.mutants import mutant
 
 
@@ -56,7 +56,7 @@ def expected_tiles(config, this, stream):
 
 def walk(config, walked, stream, *, stall=0.0, seed=0):
     """Put passes through a walker and check its tiles; gives the sides."""
-    walker = TileWalker(config, index=stream)
+    walker = built(TileWalker, config, index=stream)
     expected, owed = [], 0
     for this in walked:
         requests = expected_tiles(config, this, stream)
@@ -156,7 +156,7 @@ def test_long_bitmap_rows(streams):
 
 def clears(walker_type, config, walked):
     """Return what a walker says of the caches before each tile."""
-    walker = walker_type(config, index=0)
+    walker = built(walker_type, config, index=0)
     count = sum(not is_empty(this) for this in walked)
     sides = {
         "i": Side(walker.i, items=[expected_keys(config, this) for this in walked]),

@@ -87,8 +87,8 @@ def some_at_once(bugs):
 
 
 def read_tests():
+    dut = test_read.ReadDMA(data_width=32, fifo_beats=16, commands=4)
     for stall, stall_o in ((0.0, 0.0), (0.3, 0.3), (0.0, 0.7), (0.7, 0.0)):
-        dut = test_read.ReadDMA(data_width=32, fifo_beats=16, commands=4)
         commands = test_read.some_commands(random.Random(2), 8, 200)
         test_read.run(dut, commands, stall=stall, stall_o=stall_o, seed=2, limit=8_000)
     # A deep FIFO behind a slow consumer, and more commands than may be outstanding.
@@ -103,8 +103,8 @@ def read_tests():
 
 
 def write_tests():
+    dut = test_write.WriteDMA(data_width=32, fifo_beats=32, commands=4, outstanding=2)
     for stall, stall_i in ((0.0, 0.0), (0.3, 0.3), (0.0, 0.7), (0.7, 0.0)):
-        dut = test_write.WriteDMA(data_width=32, fifo_beats=32, commands=4, outstanding=2)
         commands = test_write.some_commands(random.Random(2), 8, 200)
         test_write.run(dut, commands, stall=stall, stall_i=stall_i, seed=2, limit=8_000)
     test_write.test_memory_that_takes_an_address_only_after_its_data(0.7)

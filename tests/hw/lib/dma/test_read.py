@@ -12,7 +12,7 @@ import pytest
 from hw.errors import InputError
 from hw.lib.dma.read import ReadDMA
 from tests.support.gateware.axi_memory import AxiMemory
-from tests.support.gateware.streams import STALLS, get, put, rule_checker, seeds, simulate
+from tests.support.gateware.streams import STALLS, built, get, put, rule_checker, seeds, simulate
 
 
 @dataclass
@@ -102,14 +102,14 @@ def some_commands(rng, count, longest):
 def test_any_address_and_length(stall, seed):
     rng = random.Random(seed)
     commands = some_commands(rng, 12, 300 if stall < 0.9 else 60)
-    run(ReadDMA(data_width=64, fifo_beats=32, commands=8), commands, stall=stall, seed=seed)
+    run(built(ReadDMA, data_width=64, fifo_beats=32, commands=8), commands, stall=stall, seed=seed)
 
 
 @pytest.mark.parametrize("stall", STALLS)
 def test_whole_beats(stall):
     drawn = some_commands(random.Random(3), 12, 300 if stall < 0.9 else 60)
     commands = [{"address": each["address"] & ~7, "length": -(-each["length"] // 8) * 8} for each in drawn]
-    dut = ReadDMA(data_width=64, fifo_beats=32, commands=8, whole=True)
+    dut = built(ReadDMA, data_width=64, fifo_beats=32, commands=8, whole=True)
     outcome = run(dut, commands, stall=stall, seed=3)
     assert stall or outcome.cycles[-1] - outcome.cycles[0] == len(outcome.cycles) - 1
 
@@ -118,20 +118,20 @@ def test_whole_beats(stall):
 @pytest.mark.parametrize("stall", STALLS)
 def test_backpressure_of_consumer_and_memory_apart(stall, stall_o):
     commands = some_commands(random.Random(5), 8, 120)
-    dut = ReadDMA(data_width=32, fifo_beats=16, commands=4)
+    dut = built(ReadDMA, data_width=32, fifo_beats=16, commands=4)
     run(dut, commands, stall=stall, stall_o=stall_o, stall_command=0.0, seed=5)
 
 
 @pytest.mark.parametrize("length", range(1, 10))
 def test_every_alignment_of_short_commands(length):
     commands = [{"address": 4096 - 8 + offset, "length": length} for offset in range(16)]
-    run(ReadDMA(data_width=32, fifo_beats=16), commands, seed=length)
+    run(built(ReadDMA, data_width=32, fifo_beats=16), commands, seed=length)
 
 
 @pytest.mark.parametrize("length", [1, 31, 32, 33, 500, 4095, 4096, 5000])
 def test_wide_bus(length):
     commands = [{"address": (1 << 40) + 4096 - offset, "length": length} for offset in (0, 1, 17, 31)]
-    run(ReadDMA(), commands, seed=length)
+    run(built(ReadDMA), commands, seed=length)
 
 
 @pytest.mark.parametrize(

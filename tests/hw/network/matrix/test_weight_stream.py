@@ -8,7 +8,9 @@ import pytest
 from hw.lib.place import InlinePlacer
 from hw.network.matrix.weight_stream import WeightStream
 from tests.support.gateware.axi_memory import AxiMemory, untouched
-from tests.support.gateware.streams import STALLS, Side, exchange_within, seeds, simulate
+from tests.support.gateware.streams import STALLS, Side, built, exchange_within, seeds, simulate
+
+PLACER = InlinePlacer()
 
 PORTS, WIDTH = 3, 64
 BYTES = WIDTH // 8
@@ -42,7 +44,7 @@ def beats_of(entry, lines):
 
 
 def run(entries, *, lines, stall, memory_stall, latency, seed):
-    dut = WeightStream(InlinePlacer(), ports=PORTS, width=WIDTH, lines=lines)
+    dut = built(WeightStream, PLACER, ports=PORTS, width=WIDTH, lines=lines)
     memories = [
         AxiMemory(port, stall=memory_stall, latency=latency, seed=seed + n) for n, port in enumerate(dut.axi)
     ]

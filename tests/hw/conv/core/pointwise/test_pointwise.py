@@ -8,7 +8,7 @@ from hw.conv.core.pointwise.pointwise import PointwiseUnit
 from hw.conv.core.pointwise.weights import TileShape
 from tests.hw.conv.core.plain import small
 from tests.hw.conv.core.pointwise.layers import Layer, random_layer
-from tests.support.gateware.streams import Side, exchange, seeds
+from tests.support.gateware.streams import Side, built, exchange, seeds
 
 CONFIGS = {
     "int8": (small(block_words=128), 128),
@@ -60,7 +60,7 @@ def test_layers(name, seed):
     digits = random.Random(f"{name} {seed}").choice([2, 3, 4]) if config.samples else 1
     kinds = [kind | {"digits": digits if n in (0, 2) else 1} for n, kind in enumerate(KINDS)]
     layers = [random_layer(config, f"{name} {seed} {n}", **kind) for n, kind in enumerate(kinds)]
-    unit = PointwiseUnit(config, beat_bits=beat_bits)
+    unit = built(PointwiseUnit, config, beat_bits=beat_bits)
     rng = layers[0].rng
     rng.shuffle(layers)
     found = sides(unit, layers, beat_bits, lambda: rng.choice([0, 0, 0.2, 0.6]))
@@ -89,7 +89,7 @@ def test_cycles(changes, beat_bits, columns, rows, last_rows, out_words, load_bo
     config = small(**changes)
     sizes = {"columns": columns, "rows": rows, "last_rows": last_rows, "out_words": out_words, "blocks": 4}
     layers = [Layer(config=config, seed=n, words=1, **sizes) for n in range(out_words)]
-    unit = PointwiseUnit(config, beat_bits=beat_bits)
+    unit = built(PointwiseUnit, config, beat_bits=beat_bits)
     busy = []
 
     async def watch(ctx):
@@ -122,7 +122,7 @@ def test_waits(slow, cause):
     config, beat_bits = small(), 512
     sizes = {"columns": 5, "rows": 2, "last_rows": 2, "blocks": 6, "words": 1, "out_words": 1}
     layer = Layer(config=config, seed=slow, input_tiles=1, **sizes)
-    unit = PointwiseUnit(config, beat_bits=beat_bits)
+    unit = built(PointwiseUnit, config, beat_bits=beat_bits)
     waits = {"busy": 0, "wait_input": 0, "wait_weight": 0, "wait_output": 0}
 
     async def watch(ctx):
