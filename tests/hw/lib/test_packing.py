@@ -8,6 +8,7 @@ import pytest
 from hw.attention.config import AttentionConfig
 from hw.attention.core.row.cell import AttentionRows
 from hw.attention.core.row.score import ScoreUnit
+from hw.attention.core.row.value import ValueUnit
 from hw.lib.convert import to_verilog
 from tests.support.gateware.verilog import yosys
 
@@ -36,7 +37,14 @@ def test_two_rows_share_the_multipliers_of_their_scores(rows, expected, tmp_path
     assert multipliers(unit, tmp_path) == expected
 
 
-@pytest.mark.parametrize(("bits", "values"), [pytest.param(20, 16, marks=pytest.mark.soak), (8, 8)])
+def test_two_values_share_a_multiplier(tmp_path):
+    """16 lanes: 8 multipliers for the values of a row, whose probabilities are short."""
+    unit = ValueUnit(AttentionConfig(lanes=16, merge_lanes=2, probability_bits=8))
+    assert multipliers(unit, tmp_path) == 8
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("bits", "values"), [(20, 16), (8, 8)])
 def test_multipliers_of_a_pair(bits, values, tmp_path):
     """16 lanes: 16 for the scores of both rows; in each a scale, a slope, and those of the values."""
     config = AttentionConfig(lanes=16, merge_lanes=2, probability_bits=bits)
