@@ -63,9 +63,9 @@ def package(design, tmp_path):
     return Recorded(run_tcl(tmp_path / "package" / "package_ip.tcl", work)), work
 
 
-@pytest.fixture
-def recorded(design, tmp_path):
-    return package(design, tmp_path)[0]
+@pytest.fixture(scope="module")
+def recorded(design, tmp_path_factory):
+    return package(design, tmp_path_factory.mktemp("recorded"))[0]
 
 
 def test_registers_are_those_of_the_table(design, recorded):

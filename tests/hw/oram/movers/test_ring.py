@@ -11,7 +11,7 @@ from hw.oram.config import OramConfig
 from hw.oram.movers.ring.command_reader import CommandReader
 from hw.oram.movers.ring.response_writer import ResponseWriter
 from tests.support.gateware.axi_memory import AxiMemory
-from tests.support.gateware.streams import seeds, set_all, simulate
+from tests.support.gateware.streams import built, seeds, set_all, simulate
 
 BEAT = 64
 SLOTS = 32
@@ -81,7 +81,7 @@ class Take:
 def test_ring_in_two_launches(value, pauses, seed):
     config = SHAPES[value]
     rng = random.Random(f"{value} {pauses} {seed}")
-    dut = CommandReader(config)
+    dut = built(CommandReader, config)
     base, size, counts = 0x2_0040, config.command_bytes, (21, 19)
     memory = AxiMemory(dut.axi, stall=0.4 * (seed % 2), seed=seed)
     sent = [record(config, n, rng) for n in range(sum(counts))]
@@ -116,7 +116,7 @@ def groups(first, end):
 def test_what_is_asked_for_is_the_launches_own_whatever_ran_before():
     """Exactly the launch's records, wherever launches end in a group; and groups again after a stop."""
     config, rng = SHAPES[8], random.Random(3)
-    dut = CommandReader(config)
+    dut = built(CommandReader, config)
     memory = AxiMemory(dut.axi)
     counts = (3, 1, 2, 7, GROUP, 1, 0, 6, 5)  # 0: until a stop record, behind two
     ends = list(itertools.accumulate(count or 2 for count in counts))
@@ -143,7 +143,7 @@ def test_what_is_asked_for_is_the_launches_own_whatever_ran_before():
 def test_requests_run_ahead_by_the_room(value):
     config, beats = SHAPES[value], SHAPES[value].command_bytes // BEAT
     rng = random.Random(value)
-    dut = CommandReader(config)
+    dut = built(CommandReader, config)
     memory = AxiMemory(dut.axi)
     records = [record(config, n, rng) for n in range(SLOTS)]
     memory.bytes.update(enumerate(b"".join(records)))
@@ -172,7 +172,7 @@ def test_requests_run_ahead_by_the_room(value):
 def test_a_record_that_is_not_there_is_asked_for_again_after_the_poll():
     config = replace(SHAPES[8], inflight=64)  # groups of 16, room for eight
     rng = random.Random(0)
-    dut = CommandReader(config)
+    dut = built(CommandReader, config)
     memory = AxiMemory(dut.axi, latency=(5, 5))
     there = []
 
@@ -208,7 +208,7 @@ def test_a_record_that_is_not_there_is_asked_for_again_after_the_poll():
 
 def test_nothing_is_asked_for_after_a_halt():
     config = SHAPES[8]
-    dut = CommandReader(config)
+    dut = built(CommandReader, config)
     memory = AxiMemory(dut.axi)
 
     async def bench(ctx):
@@ -229,7 +229,7 @@ def test_nothing_is_asked_for_after_a_halt():
 def test_all_bits_of_a_number_are_compared():
     """A number with one wrong bit is none, and its stop flag counts for nothing."""
     rng = random.Random(1)
-    dut = CommandReader(SHAPES[8])
+    dut = built(CommandReader, SHAPES[8])
     memory = AxiMemory(dut.axi, latency=(2, 2))
     there = []
 
@@ -253,7 +253,7 @@ def test_all_bits_of_a_number_are_compared():
 @pytest.mark.parametrize("halted", [9, 10, 12])
 def test_no_response_is_sent_after_a_halt(halted):
     """Responses of two beats, each sent at once: none begins after the halt, and those begun are whole."""
-    dut = ResponseWriter(SHAPES[64])
+    dut = built(ResponseWriter, SHAPES[64])
     memory = AxiMemory(dut.axi)
 
     async def bench(ctx):
@@ -273,7 +273,7 @@ def test_no_response_is_sent_after_a_halt(halted):
 def test_responses_go_around_the_ring(seed, value, slots):
     config = SHAPES[value]
     rng = random.Random(seed)
-    dut = ResponseWriter(config)
+    dut = built(ResponseWriter, config)
     base, size, count = 0x4_0040, config.command_bytes, 61
     memory = AxiMemory(dut.axi, stall=0.3 * (seed % 3), seed=seed)
     responses = [rng.randbytes(size) for _ in range(count)]

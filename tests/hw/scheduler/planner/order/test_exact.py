@@ -77,7 +77,7 @@ def test_a_limit_leaves_a_bound_and_the_hint():
     problem = Problem(graph=load_model("rw40"))
     capacity = max(problem.working_set)
     given = known(problem, capacity, False)
-    short = solve_exact(problem, capacity, streaming=False, node_limit=150_000, **given)
+    short = solve_exact(problem, capacity, streaming=False, node_limit=5000, **given)
     assert not short.proven
     assert (short.order, short.words) == (given["order_hint"], given["upper"])
     # 888 KiB are live at some moment of every order, and 540 fit; the rest is written and read.
