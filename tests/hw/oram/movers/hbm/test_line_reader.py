@@ -11,7 +11,7 @@ from hw.oram.movers.hbm.line_reader import LineReader
 from hw.oram.movers.hbm.lines import LineRead, Lines
 from hw.oram.movers.hbm.read_port import LineReadPort
 from tests.support.gateware.axi_memory import AxiMemory
-from tests.support.gateware.streams import STALLS, Side, exchange, grid
+from tests.support.gateware.streams import STALLS, Side, built, exchange, grid
 from tests.support.proofs.mutants import mutant
 
 #: A bucket; a record cut into blocks of 512 bytes, with its head, and the head alone.
@@ -33,7 +33,7 @@ def lines_of(port_bytes, line_bytes, *, ports=4, line_bits=9, swapped=False):
 
 
 def bench(lines, reads, *, outstanding=16, depth=3, **model):
-    unit = LineReader(lines, reads, outstanding=outstanding, depth=depth)
+    unit = built(LineReader, lines, reads, outstanding=outstanding, depth=depth)
     memories = [AxiMemory(unit.axi[p], seed=p, **model) for p in range(lines.ports)]
 
     async def place(ctx):
