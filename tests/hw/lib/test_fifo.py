@@ -12,7 +12,7 @@ from amaranth.lib import data
 
 from hw.errors import InputError
 from hw.lib.fifo import SHALLOW_DEPTH, Fifo
-from tests.support.gateware.streams import STALLS, Side, exchange, grid, simulate
+from tests.support.gateware.streams import STALLS, Side, built, exchange, grid, simulate
 
 KINDS = [
     (1, None),
@@ -51,7 +51,7 @@ def test_against_a_deque(kind, stall_i, stall_o, seed):
     depth, ram_style = kind
     rng = random.Random(seed)
     items = [rng.randrange(256) for _ in range(40)]
-    dut = Fifo(8, depth=depth, ram_style=ram_style)
+    dut = built(Fifo, 8, depth=depth, ram_style=ram_style)
     out = Side(dut.o, count=len(items), stall=stall_o)
     exchange(
         dut,
@@ -67,7 +67,7 @@ def test_against_a_deque(kind, stall_i, stall_o, seed):
     [(2, None, 1), (64, None, 1), (4, "block", 3), (65, None, 3), (600, None, 3), (100, "ultra", 3)],
 )
 def test_one_item_a_cycle_and_the_stated_latency(depth, ram_style, latency):
-    dut = Fifo(8, depth=depth, ram_style=ram_style)
+    dut = built(Fifo, 8, depth=depth, ram_style=ram_style)
     items = [n % 251 for n in range(depth + 40)]
     out = Side(dut.o, count=len(items))
     exchange(dut, {"i": Side(dut.i, items=items), "o": out})
@@ -78,7 +78,7 @@ def test_one_item_a_cycle_and_the_stated_latency(depth, ram_style, latency):
 
 @pytest.mark.parametrize(("depth", "ram_style"), [(3, None), (70, None), (9, "block")])
 def test_holds_exactly_its_depth_and_then_empties_without_a_gap(depth, ram_style):
-    dut = Fifo(8, depth=depth, ram_style=ram_style)
+    dut = built(Fifo, 8, depth=depth, ram_style=ram_style)
     accepted = []
     drained = []
 

@@ -12,7 +12,7 @@ import pytest
 from hw.errors import InputError
 from hw.lib.dma.write import WriteDMA
 from tests.support.gateware.axi_memory import AxiMemory
-from tests.support.gateware.streams import STALLS, get, put, rule_checker, seeds, simulate
+from tests.support.gateware.streams import STALLS, built, get, put, rule_checker, seeds, simulate
 
 
 @dataclass
@@ -118,21 +118,22 @@ def some_commands(rng, count, longest):
 def test_any_address_and_length(stall, seed):
     rng = random.Random(seed)
     commands = some_commands(rng, 12, 300 if stall < 0.9 else 60)
-    run(WriteDMA(data_width=64, fifo_beats=32, commands=8, outstanding=4), commands, stall=stall, seed=seed)
+    dut = built(WriteDMA, data_width=64, fifo_beats=32, commands=8, outstanding=4)
+    run(dut, commands, stall=stall, seed=seed)
 
 
 @pytest.mark.parametrize("stall_i", STALLS)
 @pytest.mark.parametrize("stall", STALLS)
 def test_backpressure_of_producer_and_memory_apart(stall, stall_i):
     commands = some_commands(random.Random(7), 8, 120)
-    dut = WriteDMA(data_width=32, fifo_beats=16, commands=4, outstanding=8)
+    dut = built(WriteDMA, data_width=32, fifo_beats=16, commands=4, outstanding=8)
     run(dut, commands, stall=stall, stall_i=stall_i, stall_done=0.3, seed=7)
 
 
 @pytest.mark.parametrize("length", range(1, 10))
 def test_every_alignment_of_short_commands(length):
     commands = [{"address": 4096 - 8 + 4096 * n + n, "length": length} for n in range(16)]
-    run(WriteDMA(data_width=32, fifo_beats=16), commands, seed=length)
+    run(built(WriteDMA, data_width=32, fifo_beats=16), commands, seed=length)
 
 
 @pytest.mark.parametrize("length", [1, 31, 32, 33, 500, 4095, 4096, 5000])
@@ -141,7 +142,7 @@ def test_wide_bus(length):
         {"address": (1 << 40) + (2 * n + 1) * 8192 - offset, "length": length}
         for n, offset in enumerate((0, 1, 17, 31))
     ]
-    run(WriteDMA(), commands, seed=length)
+    run(built(WriteDMA), commands, seed=length)
 
 
 @pytest.mark.parametrize(

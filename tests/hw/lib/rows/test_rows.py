@@ -9,7 +9,7 @@ from hw.errors import InputError
 from hw.lib.rows.command import RowsCommand
 from hw.lib.rows.cutter import RowCutter
 from hw.lib.rows.packer import RowPacker
-from tests.support.gateware.streams import STALLS, Side, exchange, grid, seeds
+from tests.support.gateware.streams import STALLS, Side, built, exchange, grid, seeds
 
 
 def rows_of(most_units, unit_bits=128):
@@ -53,7 +53,7 @@ def cut(command, part_bytes, width, commands, *, stalls=(0.0, 0.0, 0.0), seed=0)
         content = [rng.randbytes(size) for _ in range(rows)]
         words += packed_words(content, size, width)
         expected += [part for row in content for part in row_parts(row, part_bytes)]
-    cutter = RowCutter(command, part_bits=8 * part_bytes, data_width=width)
+    cutter = built(RowCutter, command, part_bits=8 * part_bytes, data_width=width)
     unit = command.unit_bits // 8
     items = [{"rows": rows, "units": size // unit} for rows, size in commands]
     sides = {
@@ -119,7 +119,7 @@ def pack(command, width, commands, *, stalls=(0.0, 0.0, 0.0), seed=0):
             beats += [int.from_bytes(padded[at : at + step], "little") for at in range(0, len(padded), step)]
         raw = b"".join(content)
         expected += [raw[at : at + step] for at in range(0, len(raw), step)]
-    packer = RowPacker(command, data_width=width)
+    packer = built(RowPacker, command, data_width=width)
     unit = command.unit_bits // 8
     items = [{"rows": rows, "units": size // unit} for rows, size in commands]
     sides = {

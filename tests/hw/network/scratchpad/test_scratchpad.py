@@ -9,7 +9,9 @@ from hw.lib.place import InlinePlacer
 from hw.network.scratchpad.reader import GranuleReader
 from hw.network.scratchpad.scratchpad import GranuleScratchpad
 from hw.network.scratchpad.shape import GranuleShape
-from tests.support.gateware.streams import Side, exchange, get, grid, hash_seed, put, seeds, simulate
+from tests.support.gateware.streams import Side, built, exchange, get, grid, hash_seed, put, seeds, simulate
+
+PLACER = InlinePlacer()
 
 
 def small(**fields):
@@ -56,7 +58,7 @@ async def until_idle(ctx, port):
 def test_each_port_reads_what_was_written(ports, stall, answer_stall, seed):
     readers, writers = ports
     shape = small(rows=8 if seed else 4)
-    dut = GranuleScratchpad(shape, InlinePlacer(), readers=readers, writers=writers)
+    dut = built(GranuleScratchpad, shape, PLACER, readers=readers, writers=writers)
     rng = random.Random(hash_seed(seed, "scratchpad"))
     # Writers own granules: those of one word mixed, so that enables matter.
     owners = [rng.randrange(writers) for _ in range(shape.words * shape.granules)]
@@ -144,7 +146,7 @@ def test_a_read_taken_when_a_write_is_counted_sees_it(crowded, seed):
     Crowded: all go to one bank, where the later writers wait, and the later readers do not.
     """
     shape = small(rows=32)
-    dut = GranuleScratchpad(shape, InlinePlacer(), readers=3, writers=3)
+    dut = built(GranuleScratchpad, shape, PLACER, readers=3, writers=3)
     rng = random.Random(hash_seed(seed, "counted"))
     # Granules of two words, or of one word of bank 1.
     places = [4 * word for word in range(shape.words) if shape.bank_of(word) == 1]
