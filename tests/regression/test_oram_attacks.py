@@ -17,15 +17,15 @@ from tests.support.oram.bus import BOARD, Bus, simulated
 from tests.support.oram.links import with_fast_link
 
 FAST = with_fast_link(BOARD)
-#: Of few gates, with an operation every 8 cycles. A table of buckets has one port, and each of its bins two
+#: Of few gates, with an operation every 4 cycles. A table of buckets has one port, and each of its bins two
 #: rows; its deadline is chosen.
 FEW = OramConfig(
     log_n=12,
     slots=6,
-    aes_lanes=1,
+    aes_lanes=2,
     position_ports=2,
-    record_ports=4,
-    inflight=64,
+    record_ports=8,
+    inflight=128,
     overflow_entries=64,
     touch_cycles=448,
     settle_cycles=448,
@@ -52,8 +52,8 @@ def check(attacker, bursts, board, directory, *, absent=0):
 def test_bursts_on_a_bank_are_answered(tmp_path):
     """Keys of one bin, a pair of them, one key, few keys, and an absent pair."""
     attacker = Attacker(FEW, np.random.default_rng(3))
-    bursts = [attacker.bank(96, 32), attacker.pairs(144), attacker.one(96), attacker.zipf(48, 8)]
-    check(attacker, [*bursts, attacker.pairs(144)], BOARD, tmp_path, absent=1)
+    bursts = [attacker.bank(96, 32), attacker.pairs(1440), attacker.one(272), attacker.zipf(272, 8)]
+    check(attacker, [*bursts, attacker.pairs(96)], FAST, tmp_path, absent=1)
 
 
 def on_banks(attacker):
@@ -95,6 +95,6 @@ def test_bursts_scans_and_few_keys(board, absent, tmp_path):
         attacker.draw,
         lambda operations: attacker.scan(operations, 8),
     )
-    bursts = [kinds[n % len(kinds)](int(128 << n % 2)) for n in range(20)]
+    bursts = [kinds[n % len(kinds)](640) for n in range(20)]
     bursts += [attacker.scan(8000, 3000), attacker.zipf(8000, 3000)]
     check(attacker, bursts, board, tmp_path, absent=len(bursts) if absent else 0)

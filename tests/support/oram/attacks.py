@@ -108,7 +108,8 @@ class Attacker:
 class Late:
     """A launch in which some commands are written only when the map is at rest.
 
-    ``late``: their numbers, multiples of `GROUP`. Commands behind one are written before it.
+    ``late``: their numbers, multiples of `GROUP`, so far apart that none is read with an earlier one.
+    Commands behind one are written before it.
     """
 
     job: OramJob
@@ -118,6 +119,7 @@ class Late:
         """Return the launch."""
         config = self.job.config
         assert not any(number % GROUP for number in self.late)
+        assert all(np.diff(self.late) > config.command_records)
         one = ADAPTER.launch(self.job, config, board)
         commands, *others = one.buffers
         records = commands.data.reshape(-1, config.command_bytes).copy()
