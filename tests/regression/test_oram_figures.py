@@ -7,12 +7,17 @@ import io
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from hw.board import load_board
 from hw.oram.config import OramConfig
+from hw.oram.core.layouts import Code
 from hw.oram.model.predict import predict
+from hw.oram.movers.timing import PathTiming
 from sim.engines.oram.adapter import ADAPTER
+from sim.run.run import run
+from tests.support.oram.bus import BOARD
+from tests.support.oram.links import with_fast_link
 
 PAGE = Path(__file__).parents[2] / "docs" / "oram.md"
 #: Lines of ops.csv in use: the rings and the pages of 2^18 keys fit the host's cache.
@@ -20,6 +25,8 @@ OPERATIONS = 8192
 #: By log_n: cycles of the launch on the RTL, and those before its first command. Operations wait for write
 #: bursts and the rate of the link; with 2^20 keys also for the shared rate.
 MEASURED = {18: (253_745, 192_567), 20: (849_069, 767_650)}
+#: Operations on one key, of which the first ones take a launch's latency; cycles of each, at most.
+ONE_KEY, MOST_CYCLES = 16_384, 4.33
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +44,23 @@ def operations(tmp_path_factory):
 def test_steady_launches_are_predicted(operations, log_n):
     config = OramConfig(log_n=log_n)
     job = ADAPTER.job(ADAPTER.read_files({"ops": operations}, config, seed=0), config)
-    found = predict(ADAPTER.workload(job, config), config, load_board("u55c"))
+    found = predict(ADAPTER.workload(job, config), config, BOARD)
     cycles, before = MEASURED[log_n]
     assert found.cycles_total == pytest.approx(cycles, rel=0.01)
     operating = OPERATIONS * found.details["cycles_per_operation"]
     assert operating == pytest.approx(cycles - before, rel=0.02)
+
+
+@pytest.mark.soak
+def test_one_key_takes_no_longer_than_others(tmp_path):
+    """Each operation waits for the one before: on a link that never limits it takes its interval."""
+    config, rng = OramConfig(), np.random.default_rng(2)
+    tensors = {
+        "codes": rng.choice([Code.GET, Code.PUT, Code.DELETE], ONE_KEY, p=[0.45, 0.47, 0.08]),
+        "keys": np.full(ONE_KEY, 1 << 40),
+        "values": rng.integers(256, size=(ONE_KEY, config.value_bytes)),
+    }
+    result = run("oram", config, with_fast_link(BOARD), tensors, directory=tmp_path)
+    assert result.bit_exact, result.mismatches
+    cycles = result.report.cycles.cycles_total - result.report.details["initialization_cycles"]
+    assert (cycles - PathTiming(config).end) / ONE_KEY <= MOST_CYCLES

@@ -1,4 +1,6 @@
-"""An operation on an idle map, at default deadlines: its times are those of the golden trace, and short."""
+"""An operation on an idle map, at default deadlines: its times are those of the golden trace, and short,
+wherever refreshes of HBM are.
+"""
 
 from __future__ import annotations
 
@@ -10,44 +12,55 @@ import pytest
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code
 from hw.oram.driver.buffers import COMMANDS, RESPONSES
+from hw.oram.movers.timing import PathTiming
+from hw.oram.sizing.queues import REFRESH_CYCLES, REFRESH_INTERVAL
 from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.engines.oram.adapter import ADAPTER
 from sim.engines.oram.expected import recorded_accesses
 from sim.run.run import compare
 from tests.support.oram.bus import BOARD, Bus, simulated
 
-CONFIG = OramConfig(log_n=12)
-#: Operations, one a launch. Enough for reads of HBM that meet a refresh.
-OPERATIONS = 40
-#: Cycles from the read of a command to its data, and from there to the address of its response.
+#: Of few keys, so that an operation's reads often share a port or a bank.
+FEW = OramConfig(log_n=8, position_ports=4, record_ports=8, inflight=16)
+CONFIGS = {
+    "default": OramConfig(log_n=12),
+    "64 bytes": replace(FEW, value_bytes=64),
+    "384 bytes": replace(FEW, value_bytes=384, record_ports=16),
+    "both": replace(FEW, touch="both"),
+    "always": replace(FEW, pad="always"),
+    "both, always": replace(FEW, touch="both", pad="always", value_bytes=64),
+}
+#: Operations, one a launch; keys.
+OPERATIONS, KEYS = 40, 8
+#: Of the default: cycles from the read of a command to its data, and from there to the address of its
+#: response.
 LINK, MAP = 135, 532
+#: Registers that are written again before some launches, so that these begin anywhere between refreshes.
+REGISTERS = ("finish", "ring_slots", "poll_cycles")
 
 
 @pytest.mark.soak
-def test_operations_alone_are_short_and_take_the_same_time(tmp_path, monkeypatch):
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_operations_alone_are_short_and_take_the_same_time(config, tmp_path, monkeypatch):
     monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")
+    assert PathTiming(config).idle_position < PathTiming(config).position
     rng = np.random.default_rng(5)
-    job = ADAPTER.job(
-        {
-            "codes": rng.choice([Code.GET, Code.PUT, Code.DELETE], OPERATIONS, p=[0.4, 0.5, 0.1]).astype(
-                np.uint8
-            ),
-            "keys": rng.integers(8, size=OPERATIONS),
-            "values": rng.integers(256, size=(OPERATIONS, CONFIG.value_bytes), dtype=np.uint8),
-        },
-        CONFIG,
-    )
-    one = ADAPTER.launch(job, CONFIG, BOARD)
-    again = {"initialize": 0, "operation_count": 1}
-    launch = replace(
-        one, scalars=one.scalars | {"operation_count": 1}, then=tuple([again] * (OPERATIONS - 1))
-    )
-    done, trace = simulated(CONFIG, launch, tmp_path)
+    codes = rng.choice([Code.GET, Code.PUT, Code.DELETE], OPERATIONS, p=[0.4, 0.5, 0.1])
+    values = rng.integers(256, size=(OPERATIONS, config.value_bytes), dtype=np.uint8)
+    keys = rng.integers(KEYS, size=OPERATIONS)
+    job = ADAPTER.job({"codes": codes.astype(np.uint8), "keys": keys, "values": values}, config)
+    one = ADAPTER.launch(job, config, BOARD)
+    again = [
+        {"initialize": 0, "operation_count": 1} | {name: one.scalars[name] for name in REGISTERS[: n % 4]}
+        for n in range(OPERATIONS - 1)
+    ]
+    launch = replace(one, scalars=one.scalars | {"operation_count": 1}, then=tuple(again))
+    done, trace = simulated(config, launch, tmp_path)
     calls = done.answer.calls
     assert [call.counters["status"] for call in calls] == [0] * OPERATIONS
-    assert compare(ADAPTER.outputs(job, CONFIG, done.buffers), ADAPTER.golden(job, CONFIG)) == ()
+    assert compare(ADAPTER.outputs(job, config, done.buffers), ADAPTER.golden(job, config)) == ()
 
-    bus, size = Bus(CONFIG, launch, trace), CONFIG.command_bytes
+    bus, size = Bus(config, launch, trace), config.command_bytes
     accesses = recorded_accesses(trace, bus.ports)
     reads, answers = (
         [
@@ -60,7 +73,13 @@ def test_operations_alone_are_short_and_take_the_same_time(tmp_path, monkeypatch
         ]
         for write, ring in ((False, COMMANDS), (True, RESPONSES))
     )
-    assert np.subtract(answers, reads).tolist() == [LINK + MAP] * OPERATIONS
+    taken = set(np.subtract(answers, reads).tolist())
+    phases = np.sort(np.array(reads) % int(REFRESH_INTERVAL))
+    gap = np.diff(phases, append=phases[0] + int(REFRESH_INTERVAL)).max()
+    assert gap < REFRESH_CYCLES, "reads meet every part of a refresh"
+    assert len(taken) == 1
+    if config is CONFIGS["default"]:
+        assert taken == {LINK + MAP}
     for n, part in enumerate(np.split(trace, np.searchsorted(trace["cycle"], reads[1:]))):
-        empty = CONFIG.host_pages if n == 0 else 0
+        empty = config.host_pages if n == 0 else 0
         replace(bus, trace=part).follows(job, first=n, until=n + 1, empty_pages=empty)
