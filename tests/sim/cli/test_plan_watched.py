@@ -36,7 +36,7 @@ def stopped(path):
 def test_the_best_plan_within_a_time():
     call("plan", "g.json", "--scratchpad", "M_R", "-o", "compiled.json")
     began = time.monotonic()
-    shown = call(*LONG, "--within", "6s", "-o", "p.json").stdout
+    shown = call(*LONG, "--within", "4s", "-o", "p.json").stdout
     assert time.monotonic() - began < 20
     assert [stage["stage"] for stage in stopped("p.json")] == ["search"]
     assert "stopped before its end" in shown
@@ -60,9 +60,12 @@ def test_wrong_times(text):
 
 
 def started(*words):
+    """Run the command with a line of progress every second."""
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": "1"}
+    code = "from sim.host import progress; progress._LOG_INTERVAL_SECONDS = 1\n"
+    code += "from sim.cli.main import main; main()"
     return subprocess.Popen(
-        [sys.executable, "-m", "sim.cli.main", *words], env=environ,
+        [sys.executable, "-c", code, *map(str, words)], env=environ,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 

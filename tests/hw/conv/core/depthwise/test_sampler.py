@@ -7,7 +7,7 @@ import pytest
 from hw.conv.core.depthwise.sampler import Sampler
 from hw.conv.core.layouts import Offsets
 from tests.hw.conv.core.plain import offset_command, small, tap_command
-from tests.support.gateware.streams import Side, plain, put, simulate
+from tests.support.gateware.streams import Side, built, plain, put, simulate
 
 SOAK = pytest.mark.soak
 
@@ -148,7 +148,7 @@ class Layer:
 
 def check(config, layers, *, stall=0.0, seed=0, serve=None):
     """Run layers; returns the cycles of their steps.  ``serve`` makes a testbench that answers requests."""
-    unit = Sampler(config)
+    unit = built(Sampler, config)
     rng = random.Random(f"stall {seed}")
     seen, cycles = [], []
 
