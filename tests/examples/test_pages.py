@@ -30,7 +30,7 @@ def test_the_notebook():
     for cell in notebook["cells"]:
         assert cell.get("outputs", []) == []
         if cell["cell_type"] == "code":
-            exec("".join(cell["source"]), names)
+            exec("".join(cell["source"]).replace("1024", "256"), names)  # tokens
     assert names["small"] == SMALL
     assert names["result"].bit_exact
     assert abs(names["counted"] - names["predicted"]) <= 0.2 * names["counted"]
