@@ -239,9 +239,10 @@ class Stage(wiring.Component):
         """Compare the pages' keys, and delay their beats until the items for them are known."""
         config, schedule = self._config, StageSchedule(self._config)
         key = Signal(config.key_bits, reset_less=True)
-        search = Signal(reset_less=True)
         with m.If(with_page[0]):
-            m.d.sync += [key.eq(self.touch.payload.key), search.eq(searches(self.touch.payload))]
+            m.d.sync += key.eq(self.touch.payload.key)
+        # The next touch may be there before the last key of a short page is compared.
+        search = delay(m, "search", searches(self.touch.payload), schedule.page_slots, reset=False)
         m.submodules.page_keys = keys = KeyMatch(
             slots=config.slots,
             beats=config.page_beats,
