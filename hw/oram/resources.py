@@ -11,6 +11,7 @@ from hw.oram.core.layouts import bucket_beat_layout, query_layout
 from hw.oram.core.pages.buffer import PageBuffer
 from hw.oram.core.position.log import BLOCK_PLACES, kept_layout
 from hw.oram.core.position.lookahead import TABLES, turn_layout
+from hw.oram.core.stage.writer import record_write_layout
 
 # LUT and FF are fitted to `loomwork resources --engine oram` for values of 8 and 64 bytes. Some 7 % are added
 # for replication and for LUTs that placement leaves unpacked (docs/oram.md,
@@ -22,22 +23,24 @@ _AES, _PRODUCTS = Gates(7800, 1500), Gates(4600, 1810)
 #: The logic around the pipelines: of pages, of commands and responses, of keys.
 _PAGES, _COMMANDS, _KEYS = Gates(7200, 6800), Gates(7900, 6000), Gates(5300, 9600)
 #: The position map, and an operation of its log.
-_POSITION, _POSITION_OPERATION = Gates(5600, 7300), Gates(21, 43)
+_POSITION, _POSITION_OPERATION = Gates(5200, 7300), Gates(20, 43)
 #: The stage, an operation of its window, and an item of its overflow store.
-_STAGE, _STAGE_OPERATION, _STAGE_ITEM = Gates(19500, 16000), Gates(82, 132), Gates(110, 119)
-_ADMISSION = Gates(5800, 7400)
+_STAGE, _STAGE_OPERATION, _STAGE_ITEM = Gates(14000, 15000), Gates(29, 60), Gates(78, 119)
+#: The admission, and an operation between issue and admission.
+_ADMISSION, _ADMISSION_OPERATION = Gates(300, 1700), Gates(31, 46)
 _PAGE_BUFFER = Gates(700, 1150)
-#: Ports to HBM of the position map and of records, and the logic around them; a queue of buckets in block RAM
-#: has two more at its output.
+#: Ports to HBM of the position map and of records, and the logic around them; a queue in block RAM has more
+#: registers at its output.
 _BUCKET_QUEUE = Gates(0, 2000)
-_BUCKETS, _BUCKET_PORT = Gates(6700, 9000), Gates(2010, 3250)
-_RECORDS, _RECORD_PORT = Gates(6500, 4400), Gates(1480, 2820)
+_RECORD_QUEUE = Gates(0, 780)
+_BUCKETS, _BUCKET_PORT = Gates(5500, 6000), Gates(2010, 3250)
+_RECORDS, _RECORD_PORT = Gates(10800, 4400), Gates(2150, 3450)
 #: Ports to the host, registers, counters.
-_HOST = Gates(8500, 15900)
+_HOST = Gates(10200, 17600)
 #: Multipliers where lines are no power of two, of records and of pages.
 _RECORD_DSP, _PAGE_DSP = Gates(dsp=3), Gates(dsp=2)
-#: Lines in the queue of a port to HBM, and small queues in block RAM.
-_PORT_LINES, _SMALL = 32, 4
+#: Block RAMs of small queues.
+_SMALL = 5
 #: Bits and words of half of a block RAM.
 _RAM_SHAPES = ((36, 512), (18, 1024), (9, 2048))
 
@@ -58,9 +61,11 @@ def blocks(config: OramConfig) -> dict[str, Resources]:
         "position map": _position(config),
         "stage": _block(
             labels * (_STAGE + config.window * _STAGE_OPERATION + config.overflow_entries * _STAGE_ITEM),
-            ram=stage_ram,
+            ram=stage_ram + 1,  # of recent appends
         ),
-        "admission of touches": _block(labels * _ADMISSION, ram=labels * _SMALL),
+        "admission of touches": _block(
+            labels * (_ADMISSION + config.issued * _ADMISSION_OPERATION), ram=labels * _SMALL
+        ),
         "pages in flight": _page_buffer(config),
         "buckets in HBM": _block(
             _BUCKETS
@@ -69,10 +74,13 @@ def blocks(config: OramConfig) -> dict[str, Resources]:
             ram=config.position_ports * _bucket_ram(config),
         ),
         "records in HBM": _block(
-            _RECORDS + config.record_ports * _RECORD_PORT + _multiplies(config.record_bytes) * _RECORD_DSP,
+            _RECORDS
+            + config.record_ports * _RECORD_PORT
+            + config.record_ports * (config.record_sizes.read_lines > SHALLOW_DEPTH) * _RECORD_QUEUE
+            + _multiplies(config.record_bytes) * _RECORD_DSP,
             ram=_ram(beat, items * config.record_beats)
             + _ram(8 * RECORD_HEADER_BYTES, config.issued * labels)
-            + config.record_ports * (1 + _ram(beat, _PORT_LINES * config.record_beats)),
+            + config.record_ports * _record_ram(config),
         ),
         "ports to the host": _block(
             _HOST + _multiplies(config.page_bytes) * _PAGE_DSP,
@@ -116,6 +124,24 @@ def _bucket_ram(config: OramConfig) -> int:
     )
     reads, *writes = (_ram(bits, words) if words > SHALLOW_DEPTH else 0 for bits, words in queues)
     return math.ceil(reads) + math.ceil(sum(writes))
+
+
+def _record_ram(config: OramConfig) -> int:
+    """Return the block RAMs of the queues of a port of the records; short ones are in LUTs."""
+    sizes, header = config.record_sizes, 8 * RECORD_HEADER_BYTES
+    reads = (
+        (8 * BEAT_BYTES, sizes.read_lines * config.record_beats),
+        (header, sizes.read_lines),
+        (header // 2, sizes.read_lines),
+    )
+    writes = (
+        (record_write_layout(config).size, sizes.write_beats),
+        (sizes.settle_cycles.bit_length(), sizes.write_beats),
+    )
+    return sum(
+        math.ceil(sum(_ram(bits, words) for bits, words in queues if words > SHALLOW_DEPTH))
+        for queues in (reads, writes)
+    )
 
 
 def _page_buffer(config: OramConfig) -> Resources:
