@@ -34,7 +34,7 @@ _PAGE_BUFFER = Gates(700, 1150)
 _BUCKET_QUEUE = Gates(0, 2000)
 _RECORD_QUEUE = Gates(0, 780)
 _BUCKETS, _BUCKET_PORT = Gates(5500, 6000), Gates(2010, 3250)
-_RECORDS, _RECORD_PORT = Gates(10800, 4400), Gates(2150, 3450)
+_RECORDS, _RECORD_PORT = Gates(10800, 4400), Gates(2020, 3450)
 #: Ports to the host, registers, counters.
 _HOST = Gates(10200, 17600)
 #: Multipliers where lines are no power of two, of records and of pages.

@@ -17,6 +17,8 @@ from hw.oram.movers.hbm.line_reader import LineReader
 from hw.oram.movers.hbm.line_writer import LineWriter
 from hw.oram.movers.hbm.lines import LineRead, Lines
 
+#: Lines in a port's queue that HBM did not take yet.
+_REQUESTS = 32
 #: Bytes at the front of a record with its page's version, read as its head.
 _HEAD_BYTES = 16
 #: Versions that wait for the opener.
@@ -90,7 +92,8 @@ class Records(wiring.Component):
             (whole, head),
             outstanding=config.issued * config.items,
             depth=config.record_sizes.read_lines,
-            requests=config.record_sizes.read_lines,
+            # The rest is under way: HBM takes as many bursts of a port.
+            requests=min(config.record_sizes.read_lines, _REQUESTS),
             cell="record_read_port",
             placer=self._placer,
         )
