@@ -202,8 +202,8 @@ def bounded(
 def alike(spec: Elaboratable, depth: int = 0, *, reset: Reset = "low", seconds: int = 60) -> Proof:
     """Prove for all time that two copies in ``spec`` agree: every `check` compares them.
 
-    ABC merges registers that are equal in every cycle (``scorr``), by induction, and asks PDR for what is
-    left.  Copies of equal structure need no invariant.  A violation in the first ``depth`` cycles is found
+    ABC merges registers that are equal in every cycle (``scorr``), by induction, and asks PDR for the
+    other outputs.  Copies of equal structure need no invariant.  A violation in the first ``depth`` cycles is found
     before, and named.
 
     Raises

@@ -31,7 +31,7 @@ def kept_ages(window, log, bits, phase):
     [(1, 16), (24, 32), (24, 48), (148, 160), (200, 201), (532, 1248), (300, 2000), (65, 66)],
 )
 def test_numbers_suffice(window, log):
-    """All of the window are kept, and what is kept is younger than a number's return."""
+    """Stamps of the window are kept. A kept stamp is younger than the wrap of the numbers."""
     bits = stamp_bits(window=window, log=log)
     for phase in range((1 << bits) // PARTS):
         kept = kept_ages(window, log, bits, phase)
