@@ -21,6 +21,11 @@ def with_hbm(board: Board, **timing: int) -> Board:
 
 def with_fast_link(board: Board) -> Board:
     """Return a board whose link never limits, as in docs/oram.md."""
+    rates = ("bytes_per_second", "large_bytes_per_second", "large_shared_bytes_per_second")
     return with_link(
-        board, bytes_per_second=1e11, read_bursts=1024, write_bursts=1024, read_in_flight_bytes=1 << 20
+        board,
+        **dict.fromkeys(rates, 1e11),
+        read_bursts=1024,
+        write_bursts=1024,
+        read_in_flight_bytes=1 << 20,
     )
