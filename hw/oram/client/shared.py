@@ -1,6 +1,6 @@
 """Rings in a file that the client's and the host's process map into memory.
 
-A client's process may end, and the launch goes on.
+A launch outlives the processes of its clients.
 """
 
 import mmap

@@ -58,7 +58,7 @@ class FilledSlots(wiring.Component):
         clears, writes = (copies(Signal(name=name), shares) for name in ("clears", "writes"))
         m.d.sync += [copy.eq(clear) for copy in clears]
         m.d.sync += [copy.eq(self.written) for copy in writes]
-        #: The place that is written next; the first operation takes place 1.
+        # The place that is written next; the first operation takes place 1.
         oldest = Signal(self._turns, init=1 << 1 % self._turns)
         with m.If(writes[0]):
             m.d.sync += oldest.eq(Cat(oldest[-1], oldest[:-1]))

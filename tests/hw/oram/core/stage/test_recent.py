@@ -42,7 +42,7 @@ class Rings(wiring.Component):
 
 
 def play(turns, words, *, make=Recent):
-    """Look up and enter a word for each ring, the second sometimes only looked up; return what differs."""
+    """Look up a word for each ring, enter most of them, and return the differences."""
     rng = random.Random(turns)
     dut = Rings(turns, make)
     content = [[None] * turns for _ in range(RINGS)]
