@@ -203,8 +203,8 @@ def alike(spec: Elaboratable, depth: int = 0, *, reset: Reset = "low", seconds: 
     """Prove for all time that two copies in ``spec`` agree: every `check` compares them.
 
     ABC merges registers that are equal in every cycle (``scorr``), by induction, and asks PDR for the
-    other outputs.  Copies of equal structure need no invariant.  A violation in the first ``depth`` cycles is found
-    before, and named.
+    other outputs.  Copies of equal structure need no invariant.  A violation in the first ``depth``
+    cycles is found before, and named.
 
     Raises
     ------
