@@ -10,19 +10,27 @@ from numpy.typing import NDArray
 Integers = NDArray[np.signedinteger[Any]]
 
 
-def float_scaled(sums: Integers, scale: Any, zero: Any) -> NDArray[np.int8]:
-    """Return ``clamp(rint(float32(sums) * scale) + zero)`` in float32 arithmetic; ``scale`` is a float32."""
+def float_scaled(sums: Integers, scale: Any, zero: Any, *, bits: int = 8) -> Integers:
+    """Return ``clamp(rint(float32(sums) * scale) + zero)`` in float32 arithmetic; ``scale`` is a float32.
+
+    ``bits``: of the results, 8 or 16.
+    """
     product = sums.astype(np.float32) * np.asarray(scale, np.float32)
-    # Beyond 2^9 any zero point leaves the result at a bound.
-    whole = np.rint(np.clip(product, -512, 512)).astype(np.int64)
-    return np.clip(whole + zero, -128, 127).astype(np.int8)
+    # Beyond twice the range any zero point leaves the result at a bound.
+    whole = np.rint(np.clip(product, -(2 << bits), 2 << bits)).astype(np.int64)
+    return _clamped(whole + zero, bits)
 
 
-def integer_scaled(sums: Integers, multiplier: Any, exponent: Any, zero: Any) -> NDArray[np.int8]:
+def integer_scaled(sums: Integers, multiplier: Any, exponent: Any, zero: Any, *, bits: int = 8) -> Integers:
     """Return the same in integers, with the scale ``multiplier / 8^(exponent + 5)``."""
     product = significand(significand(sums.astype(np.int64)) * multiplier)
     whole = _divided(product, 3 * (np.asarray(exponent, np.int64) + 5))
-    return np.clip(whole + zero, -128, 127).astype(np.int8)
+    return _clamped(whole + zero, bits)
+
+
+def _clamped(values: Integers, bits: int) -> Integers:
+    most = (1 << bits - 1) - 1
+    return np.clip(values, -1 - most, most).astype(f"i{bits // 8}")
 
 
 def significand(values: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -44,42 +44,47 @@ class SignificandSpec(Elaboratable):
         return m
 
 
-class ToInt8Spec(Elaboratable):
+class ToIntegerSpec(Elaboratable):
     """A product as float32, as an integer, and clamped; its lowest bit stands for all dropped ones."""
 
-    def __init__(self, function=float_scale._to_int8):
+    def __init__(self, function=float_scale._to_integer, bits=8):
         self.function = function
+        self.bits = bits
 
     def elaborate(self, platform):
         m = Module()
-        product, zero, odd = Signal(signed(36)), Signal(signed(8)), Signal()
+        product, zero, odd = Signal(signed(28 + self.bits)), Signal(signed(8)), Signal()
         free(m, product, zero, odd)
         started = Signal(range(4))
         m.d.sync += started.eq(Mux(started == 3, 3, started + 1))
         bits = product[1:], product[0], Const(0, 1), product[-1]
-        found = self.function(m, "dut", *bits, zero, ties_odd=odd)
+        found = self.function(m, "dut", *bits, zero, ties_odd=odd, bits=self.bits)
         late, late_zero = delay(m, "product", product, 3), delay(m, "zero", zero, 3)
         late_odd = delay(m, "odd", odd, 3)
         # An odd integer is even with one more.
         product_and_one = rounded_to_significand(m, "spec", late) + Cat(Const(0, 27), late_odd, Const(0, 1))
-        whole = Signal(signed(12))
+        whole = Signal(signed(4 + self.bits))
         m.d.comb += whole.eq(round_half_even(product_and_one, 27) - late_odd)
         with m.If(started == 3):
-            check(m, found == saturate(whole + late_zero, signed(8)), "a product becomes an int8")
+            check(m, found == saturate(whole + late_zero, signed(self.bits)), "a product becomes an integer")
         return m
 
 
-@pytest.mark.parametrize(("spec", "depth"), [(SignificandSpec, 3), (ToInt8Spec, 5)])
+@pytest.mark.parametrize(("spec", "depth"), [(SignificandSpec, 3), (ToIntegerSpec, 5)])
 def test_roundings(spec, depth):
     bounded(spec(), depth, reset="low")
+
+
+def test_the_rounding_to_int16():
+    bounded(ToIntegerSpec(bits=16), 5, reset="low")
 
 
 MUTANTS = [
     (SignificandSpec, float_scale.significand, "Cat(carry, loses[1:]", "Cat(carry, loses[:-1]"),
     (SignificandSpec, float_scale.significand, "value[n + 1], odd", "value[n], odd"),
-    (ToInt8Spec, float_scale._to_int8, "is_half & ~has_rest", "is_half"),
-    (ToInt8Spec, float_scale._to_int8, "(near | tie)", "near"),
-    (ToInt8Spec, float_scale._to_int8, "whole[0] ^ ties_odd", "whole[0]"),
+    (ToIntegerSpec, float_scale._to_integer, "is_half & ~has_rest", "is_half"),
+    (ToIntegerSpec, float_scale._to_integer, "(near | tie)", "near"),
+    (ToIntegerSpec, float_scale._to_integer, "whole[0] ^ ties_odd", "whole[0]"),
 ]
 
 

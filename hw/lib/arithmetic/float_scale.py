@@ -1,4 +1,4 @@
-"""From a sum to an int8 as float32 arithmetic does it: ``clamp(rint(float32(sum) * scale) + zero)``.
+"""From a sum to an int8 or int16 as float32 arithmetic does it: ``clamp(rint(float32(sum) * scale) + zero)``.
 
 float32 arithmetic rounds three times, ties to even.  The sum is rounded to a significand of 24 bits, the
 product to 24 bits, and this to an integer.  The gates do the same in integers.
@@ -37,19 +37,18 @@ FLOAT_SCALE_LATENCY = ZERO_AT + 3
 _LEAST_EXPONENT, _STEP = 5, 3
 #: Steps of the first level of the shift.
 _COARSE = 4
-#: Bits of the shifted product that decide the result, those of an integer and those of a fraction.  A larger
-#: integer is beyond int8 with any zero point.  A product below a quarter becomes 0.  A larger one has at most
-#: 25 bits of a fraction after its rounding, which one more bit decides.
-_INTEGER_BITS, _FRACTION_BITS = 9, 26
-#: The place in the fraction of the last bit of the largest product's significand.
-_FIRST_PLACE = _SIGNIFICAND_BITS - (_INTEGER_BITS - 1)
+#: Bits of the shifted product that decide the result: those of a fraction, and how many those of an integer
+#: are more than the result's.  A larger integer is beyond the result with any zero point.  A product below a
+#: quarter becomes 0.  A larger one has at most 25 bits of a fraction after its rounding, which one more bit
+#: decides.
+_FRACTION_BITS, _MORE_BITS = 26, 1
 
 
 def float_scale_fields(scale: float) -> tuple[int, int]:
     """Return ``multiplier`` and ``exponent`` of `float_scale` for a scale, which is a float32 of at least 0.
 
-    Every result is that of the scale.  A scale of 2^8 or more sends any sum but 0 beyond int8.  With one
-    below 2^-32 every result is the zero point, as with a multiplier of 0.
+    Every int8 is that of the scale; so is every int16 of a scale below 2^9.  A scale of 2^8 or more sends any
+    sum but 0 beyond int8.  With one below 2^-32 every result is the zero point, as with a multiplier of 0.
 
     >>> float_scale_fields(0.5), float_scale_fields(2.0**-40)
     ((8388608, 3), (0, 0))
@@ -79,8 +78,9 @@ def float_scale(
     zero: Value,
     ties_odd: Value | None = None,
     inverts: Value | None = None,
+    bits: int = 8,
 ) -> Signal:
-    """Return ``clamp(rint(float32(value) * scale) + zero, -128, 127)``, the product being a float32.
+    """Return ``clamp(rint(float32(value) * scale) + zero)``, the product being a float32.
 
     * ``m``, ``platform``: the component being elaborated, and the platform of its ``elaborate``.
     * ``name``: of the registers, which are ``name_WHAT``.
@@ -91,8 +91,9 @@ def float_scale(
     * ``zero``: int8, `ZERO_AT` cycles after ``value``.
     * ``ties_odd``: like ``zero``: a tie goes to the odd integer, so that it is even with an odd zero point.
     * ``inverts``: `SCALE_INVERTS_AT` cycles after ``value``: the last rounding is inverted.
+    * ``bits``: of the result, 8 or 16.
 
-    The result, int8, is that of the ``value`` of `FLOAT_SCALE_LATENCY` cycles ago; one every cycle.
+    The result, signed, is that of the ``value`` of `FLOAT_SCALE_LATENCY` cycles ago; one every cycle.
     """
     if not _LEAST_SUM_BITS <= len(value) <= SUM_BITS or len(multiplier) != MULTIPLIER_BITS:
         widths = f"{_LEAST_SUM_BITS} to {SUM_BITS} and {MULTIPLIER_BITS} bits wide"
@@ -105,8 +106,8 @@ def float_scale(
         factor=Cat(multiplier, Const(0, 1)).as_signed(),
         load=load,
     )
-    shifted = _shifted(m, name, product, exponent)
-    return _to_int8(m, name, *shifted, zero, ties_odd=ties_odd, inverts=inverts)
+    shifted = _shifted(m, name, product, exponent, bits)
+    return _to_integer(m, name, *shifted, zero, ties_odd=ties_odd, inverts=inverts, bits=bits)
 
 
 def significand(m: Module, name: str, value: Value) -> Value:
@@ -134,13 +135,15 @@ def significand(m: Module, name: str, value: Value) -> Value:
     return Cat(rounded[:most] & ~loses, rounded[most:]).as_signed()
 
 
-def _shifted(m: Module, name: str, product: Value, exponent: Value) -> tuple[Value, Value, Value, Value]:
+def _shifted(
+    m: Module, name: str, product: Value, exponent: Value, bits: int
+) -> tuple[Value, Value, Value, Value]:
     """Divide a product by the scale's power of 8, in two cycles.
 
     Returns the window of bits that decide the result, whether lower bits hold anything, whether the number
     is too large for the window, and its sign.
     """
-    window = _INTEGER_BITS + _FRACTION_BITS
+    window = bits + _MORE_BITS + _FRACTION_BITS
     fill = _FRACTION_BITS - _STEP * _LEAST_EXPONENT
     value = Cat(Const(0, fill), product)
     rest: Value = Const(0, 1)
@@ -170,7 +173,7 @@ def _shifted(m: Module, name: str, product: Value, exponent: Value) -> tuple[Val
     return value, rest, over, sign
 
 
-def _to_int8(
+def _to_integer(
     m: Module,
     name: str,
     window: Value,
@@ -181,6 +184,7 @@ def _to_int8(
     *,
     ties_odd: Value | None = None,
     inverts: Value | None = None,
+    bits: int = 8,
 ) -> Signal:
     """Round a window to 24 significant bits, then to an integer, add the zero point, and clamp.
 
@@ -194,13 +198,14 @@ def _to_int8(
     whole, half = window[_FRACTION_BITS:].as_signed(), window[_FRACTION_BITS - 1]
     # Fraction bits from 2^-2 on: the first always belong to the significand or decide its rounding.
     fraction = [window[_FRACTION_BITS - n] for n in range(2, _FRACTION_BITS + 1)]
-    always = _FIRST_PLACE - 1
+    # The place of the last bit of the largest product's significand, less one.
+    always = _SIGNIFICAND_BITS - (bits + _MORE_BITS - 1) - 1
     # Bit n: the number is so large that the n-th bit of the tail is behind the one that decides.
     sizes = [bit ^ sign for bit in reversed([half, *whole[:-1]])]
     behind = register("behind", len(sizes))
     tail = register("tail", len(fraction) - always)
     leads, is_half, is_odd, has_rest = (register(what) for what in ("leads", "half", "odd", "has_rest"))
-    base = register("base", signed(_INTEGER_BITS + 1))
+    base = register("base", signed(bits + _MORE_BITS + 1))
     m.d.sync += [
         leads.eq(Cat(bit ^ half for bit in fraction[:always]).all()),
         tail.eq(Cat(fraction[always:])),
@@ -220,11 +225,13 @@ def _to_int8(
     late_over = delay(m, f"{name}_late_over", over, 2, reset=False)
     late_sign = delay(m, f"{name}_late_sign", sign, 2, reset=False)
     total = Signal(base.shape(), name=f"{name}_total")
-    result = register("result", signed(8))
+    result = register("result", signed(bits))
     negative = Mux(late_over, late_sign, total[-1])
-    clamps = late_over | _differs(total[7:-1], total[-1])
+    clamps = late_over | _differs(total[bits - 1 : -1], total[-1])
     m.d.comb += total.eq(total_base + (up if inverts is None else up ^ inverts))
-    m.d.sync += result.eq(Mux(clamps, Cat((~negative).replicate(7), negative), total[:8]).as_signed())
+    m.d.sync += result.eq(
+        Mux(clamps, Cat((~negative).replicate(bits - 1), negative), total[:bits]).as_signed()
+    )
     return result
 
 

@@ -1,4 +1,4 @@
-"""The sum of two int8 with scales of their own, in integers: onnxruntime's QLinearAdd.
+"""The sum of two int8 or int16 with scales of their own, in integers: onnxruntime's QLinearAdd.
 
 ``clamp(((a - a_zero) * first + (b - b_zero) * second) / 2^24 + zero)``, rounded to even with the zero point.
 """
@@ -14,8 +14,6 @@ from hw.lib.arithmetic.sum_exceptions import matched
 
 #: Bits of a factor, unsigned, and its fraction bits.
 FACTOR_BITS, FRACTION_BITS = 26, 24
-#: Bits of the sum of two operands of 9 bits, less their zero points, by their factors.
-_TOTAL_BITS = FACTOR_BITS + 9 + 1
 #: Cycles from the operands to the result.
 RESCALED_SUM_LATENCY = 1 + WEIGHTED_SUM_LATENCY + 3
 
@@ -33,20 +31,22 @@ def rescaled_sum(
     low: Value,
     high: Value,
 ) -> Signal:
-    """Return the sum of two int8 of `RESCALED_SUM_LATENCY` cycles ago, as int8.
+    """Return the sum of two operands of `RESCALED_SUM_LATENCY` cycles ago, as wide as they.
 
     * ``m``, ``platform``: the component being elaborated, and the platform of its ``elaborate``.
     * ``name``: of the registers.
-    * ``operands``, ``zeros``: two int8 and their zero points.
+    * ``operands``, ``zeros``: two int8, or two int16, and their zero points, int8.
     * ``factors``: `FACTOR_BITS` bits each.  They stay from 2 cycles before the first operands on.
-    * ``exceptions``: a view of `SumExceptions`: operands whose rounding is inverted; they stay like factors.
+    * ``exceptions``: a view of `SumExceptions`: low bytes of operands whose rounding is inverted; they stay
+      like factors.
     * ``zero``, ``low``, ``high``: zero point and bounds of the result; they stay while results leave.
     """
+    bits = len(operands[0])
 
     def register(what: str, shape: Any = 1) -> Signal:
         return Signal(shape, name=f"{name}_{what}", reset_less=True)
 
-    centered = [register(f"centered_{n}", signed(9)) for n in range(2)]
+    centered = [register(f"centered_{n}", signed(bits + 1)) for n in range(2)]
     m.d.sync += [
         each.eq(operand - point) for each, operand, point in zip(centered, operands, zeros, strict=True)
     ]
@@ -61,7 +61,7 @@ def rescaled_sum(
         ),
         add=Const(0, signed(1)),
         keep=Const(0, 1),
-    )[:_TOTAL_BITS].as_signed()
+    )[: FACTOR_BITS + bits + 2].as_signed()
     whole = total[FRACTION_BITS:].as_signed()
     base = register("base", signed(len(whole) + 1))
     up = register("up")
@@ -70,11 +70,12 @@ def rescaled_sum(
     m.d.sync += [base.eq(whole + zero), up.eq(total[FRACTION_BITS - 1] & (rest | odd))]
     # Beside ``up``: the adder's lowest bit has room for it.
     latency = 1 + WEIGHTED_SUM_LATENCY + 1
-    inverts = matched(m, f"{name}_exception", operands, exceptions, latency=latency)
+    stored = operands[0][:8].as_signed(), operands[1][:8].as_signed()
+    inverts = matched(m, f"{name}_exception", stored, exceptions, latency=latency)
     rounded = register("rounded", signed(len(base) + 1))
-    result = register("result", signed(8))
+    result = register("result", signed(bits))
     m.d.sync += [
         rounded.eq(base + (up ^ inverts)),
-        result.eq(Mux(rounded < low, low, Mux(rounded > high, high, rounded[:8].as_signed()))),
+        result.eq(Mux(rounded < low, low, Mux(rounded > high, high, rounded[:bits].as_signed()))),
     ]
     return result

@@ -13,8 +13,8 @@ def random_scales(rng, count):
     return scales.astype(np.float32)
 
 
-def sums_next_to_ties(rng, scale, count):
-    """Draw sums whose products lie as near to the middle of two integers as any sum's."""
-    halves = rng.integers(-400, 400, count) + 0.5
+def sums_next_to_ties(rng, scale, count, *, most=400):
+    """Draw sums whose products lie as near to the middle of two integers, below ``most``, as any sum's."""
+    halves = rng.integers(-most, most, count) + 0.5
     sums = np.rint(halves / np.float64(scale)) + rng.integers(-1, 2, count)
     return np.clip(sums, -(1 << 31), (1 << 31) - 1).astype(np.int64)

@@ -36,8 +36,9 @@ AT = {"value": 0, "multiplier": FACTOR_AT, "load": FACTOR_AT, "exponent": EXPONE
 class Scaled(wiring.Component):
     """The function, with a register at its inputs."""
 
-    def __init__(self, function=float_scale):
+    def __init__(self, function=float_scale, bits=8):
         self.function = function
+        self.bits = bits
         shapes = {
             "value": signed(SUM_BITS),
             "multiplier": MULTIPLIER_BITS,
@@ -45,29 +46,30 @@ class Scaled(wiring.Component):
             "exponent": EXPONENT_BITS,
             "zero": signed(8),
         }
-        super().__init__({**{name: In(shape) for name, shape in shapes.items()}, "o": Out(signed(8))})
+        super().__init__({**{name: In(shape) for name, shape in shapes.items()}, "o": Out(signed(bits))})
 
     def elaborate(self, platform):
         m = Module()
         held = {name: Signal.like(getattr(self, name)) for name in AT}
         m.d.sync += [register.eq(getattr(self, name)) for name, register in held.items()]
-        m.d.comb += self.o.eq(self.function(m, platform, "scaled", held.pop("value"), **held))
+        m.d.comb += self.o.eq(self.function(m, platform, "scaled", held.pop("value"), **held, bits=self.bits))
         return m
 
 
-def drawn_run(rng, scale):
+def drawn_run(rng, scale, bits):
     """Draw sums for a scale."""
     count = int(rng.integers(2, 24))
     drawn = rng.integers(-(1 << 31), 1 << 31, count) >> rng.integers(0, 31, count)
-    ties = sums_next_to_ties(rng, scale, count) if scale else drawn
+    most = int(rng.choice([400, 3 << bits - 1]))
+    ties = sums_next_to_ties(rng, scale, count, most=most) if scale else drawn
     sums = np.where(rng.random(count) < 0.7, ties, drawn)
     sums[rng.random(count) < 0.1] = rng.choice([0, -1, -(1 << 31), (1 << 31) - 1, 1 << 24, -(1 << 30)])
     return scale, sums
 
 
-def played(function, rng, runs):
+def played(function, rng, runs, bits=8):
     """Return the results of runs of sums, a scale each, and those of float32 arithmetic."""
-    unit = Scaled(function)
+    unit = Scaled(function, bits)
     inputs, wanted = [], []
 
     def at(cycle, name, value):
@@ -77,7 +79,7 @@ def played(function, rng, runs):
 
     scales = np.where(rng.random(runs) < 0.05, np.float32(0), random_scales(rng, runs))
     cases = [(np.float32(m * 2.0**-shift), np.array([value, -value])) for value, m, shift in MIDDLES]
-    for scale, sums in [*cases, *(drawn_run(rng, scale) for scale in scales)]:
+    for scale, sums in [*cases, *(drawn_run(rng, scale, bits) for scale in scales)]:
         zero = int(rng.choice([-128, 127, *rng.integers(-128, 128, 6)])) if scale in scales else 0
         multiplier, exponent = float_scale_fields(float(scale))
         for n, value in enumerate(sums):
@@ -86,15 +88,16 @@ def played(function, rng, runs):
                 at(cycle, name, given)
             # It may go once both slices have taken it.
             at(cycle, "multiplier", multiplier if n < 2 else rng.integers(1 << MULTIPLIER_BITS))
-        wanted += float_scaled(sums, scale, zero).tolist()
+        wanted += float_scaled(sums, scale, zero, bits=bits).tolist()
     inputs += [[] for _ in range(FLOAT_SCALE_LATENCY)]
     found = play(unit, inputs, unit.o, FLOAT_SCALE_LATENCY + 1)
     return found[: len(wanted)], wanted
 
 
+@pytest.mark.parametrize("bits", [8, 16])
 @pytest.mark.parametrize("seed", seeds(1, 30))
-def test_equals_float32(seed):
-    found, wanted = played(float_scale, np.random.default_rng(seed), 250)
+def test_equals_float32(seed, bits):
+    found, wanted = played(float_scale, np.random.default_rng(seed), 250, bits)
     assert found == wanted
     assert len(wanted) > 2000
     assert len({*wanted}) > 200
