@@ -19,5 +19,6 @@ Its sequencer starts a step's command when the transfers that it waits for are c
 of weights run ahead of the commands.
 
 The matrix unit takes a cycle for a pixel, or two, of each 64 inputs of each 64 columns, and at least 17 for a
-packet (`matrix.timing`); the vector unit a cycle a word (`vector.timing`).
+packet (`matrix.timing`); the vector unit a cycle a word (`vector.timing`).  The array begins with a command
+while the results of the one before leave.  Results are int8, or int16 of two words a pixel.
 """

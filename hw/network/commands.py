@@ -50,7 +50,7 @@ class Target:
 
     base: int
     pitch: int
-    granules: int  #: Of one pixel.
+    granules: int  #: Of one pixel: 16 int8 or 8 int16 each.
     zero: int = 0
     low: int = -128
     high: int = 127
@@ -81,10 +81,13 @@ class MatrixCommand:
     first_tap: int  #: ``first_tap``, ``taps``: rows of the tap table.
     taps: int
     group_step: int = 0
+    shifts: tuple[int, ...] = ()  #: Left shift, 0 to 7, of each tap's products in a sum; empty: of none.
     column_tiles: int
     target: Target
     halves: bool = False  #: Two pixels a cycle: at most 32 columns, which stand twice in the packets.
     weights: int  #: Index of its pass in the weights.
+    #: Of a result: 8 or 16.  int16 have no table, no zero point and no exceptions; their residual is int16.
+    bits: int = 8
     residual: Source | None = None  #: Read like the target, pixel by pixel in a row.
     addition: Addition | None = None  #: Of result and residual.
     sum_target: tuple[int, int, int] = (0, -128, 127)  #: Zero point and bounds of the sum.

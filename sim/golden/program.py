@@ -138,11 +138,13 @@ def _added(addition: Addition, first: Any, second: Any, zeros: tuple[int, int], 
     return found
 
 
-def _residual(source: Source, scratchpad: NDArray[np.int8], command: Any, granules: int) -> NDArray[np.int64]:
+def _residual(
+    source: Source, scratchpad: NDArray[np.int8], command: Any, granules: int, *, bits: int = 8
+) -> NDArray[np.int64]:
     y, x = _pixels(command)
     address = source.base + y * source.down + x * source.across
     read = [scratchpad[(address + number) % len(scratchpad)] for number in range(granules)]
-    return np.concatenate(read, axis=1).astype(np.int64)
+    return np.concatenate(read, axis=1).view(f"<i{bits // 8}").astype(np.int64)
 
 
 def _write(scratchpad: NDArray[np.int8], command: Any, results: NDArray[np.int8], first: int) -> None:
@@ -158,33 +160,35 @@ def _matrix(command: MatrixCommand, lowered: Lowered, scratchpad: NDArray[np.int
     beats = iter(lowered.passes[command.weights])
     width = lowered.columns // 2 if command.halves else lowered.columns
     taps = lowered.taps[command.first_tap : command.first_tap + command.taps]
+    shifts = command.shifts or (0,) * len(taps)
+    target, least = command.target, -1 << command.bits - 1
     results = []
     for tile in range(command.column_tiles):
         sums = np.zeros((command.rows * command.columns, lowered.columns), np.int64)
-        for number, tap in enumerate(taps):
+        for number, (tap, shift) in enumerate(zip(taps, shifts, strict=True)):
             packet = np.stack([next(beats) for _ in range(16)])[::-1].view(np.int8)
             weights = packet.reshape(16, -1, 2, 4).transpose(0, 3, 1, 2).reshape(64, lowered.columns)
             if command.halves:
                 assert (weights[:, :width] == weights[:, width:]).all()
             words, _ = _words(command, tap, scratchpad, further=tile * command.group_step)
-            sums += (words.astype(np.float64) @ weights.astype(np.float64)).astype(np.int64)
+            sums += (words.astype(np.float64) @ weights.astype(np.float64)).astype(np.int64) << shift
             if number == 0:
                 bias, factors, zero = _parameters([next(beats) for _ in range(3)])
         scaled = np.rint((sums + bias).astype(np.float32) * factors).astype(np.float64) + zero
-        stored = np.clip(np.clip(scaled, -128, 127), command.target.low, command.target.high)
+        stored = np.clip(np.clip(scaled, least, -least - 1), target.low, target.high)
         results.append(stored[:, :width].astype(np.int64))
-    granules = command.target.granules
-    stored = np.concatenate(results, axis=1)[:, : granules * _GRANULE]
+    granules = target.granules
+    stored = np.concatenate(results, axis=1)[:, : granules * _GRANULE * 8 // command.bits]
     if command.residual is not None:
         assert command.addition is not None
-        other = _residual(command.residual, scratchpad, command, granules)
+        other = _residual(command.residual, scratchpad, command, granules, bits=command.bits)
         zero, low, high = command.sum_target
-        zeros = command.target.zero, command.residual.zero
+        zeros = target.zero, command.residual.zero
         stored = _added(command.addition, stored, other, zeros, zero)
         stored = np.clip(stored, low, high)
     if command.table >= 0:
         stored = lowered.tables[command.table][stored + 128]
-    _write(scratchpad, command, stored.astype(np.int8), 0)
+    _write(scratchpad, command, stored.astype(f"<i{command.bits // 8}").view(np.int8), 0)
 
 
 def _parameters(beats: list[NDArray[np.uint8]]) -> tuple[Any, Any, Any]:

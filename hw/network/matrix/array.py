@@ -15,7 +15,7 @@ from hw.lib.delay import delay
 from hw.lib.loads import LOADS, copies
 from hw.lib.place import InlinePlacer, Placer
 from hw.network.matrix.cell import Chains, MatrixCell
-from hw.network.matrix.config import BEAT_BITS, BEAT_INPUTS, MatrixConfig
+from hw.network.matrix.config import BEAT_BITS, BEAT_INPUTS, RESULT_BITS, MatrixConfig
 from hw.network.matrix.layouts import PARAMETER_BEATS, MatrixStep, Packet, SumControl
 from hw.network.matrix.loader import PacketLoader
 
@@ -55,10 +55,10 @@ class MatrixArray(wiring.Component):
                 #: Their words: 8 bytes for each cell, the first cell's lowest.
                 "packet": In(stream.Signature(config.packet_bits)),
                 "loaded": Out(1),  #: A packet may be adopted.
-                #: Results of the pixel with ``step.last`` of `latency` cycles ago, int8, the first column's
+                #: Results of the pixel with ``step.last`` of `latency` cycles ago, int16, the first column's
                 #: lowest.
                 "valid": Out(1),
-                "o": Out(8 * config.columns),
+                "o": Out(RESULT_BITS * config.columns),
             }
         )
 
@@ -184,6 +184,7 @@ class MatrixArray(wiring.Component):
             control.parameters.eq(
                 delay(m, "parameters", step.adopt & step.parameters, read_at - 1, reset=False)
             ),
+            control.shift.eq(delay(m, "shift", step.shift, read_at - 1, reset=False)),
             control.write.eq(delay(m, "write", step.valid, sum_at, reset=False)),
             control.pixel.eq(delay(m, "place", pixel, sum_at - read_at, reset=False)),
         ]

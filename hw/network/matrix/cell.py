@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.lib.arithmetic.adder_tree import tree_levels
+from hw.lib.arithmetic.chosen import chosen
 from hw.lib.arithmetic.dsp import packed_product
 from hw.lib.arithmetic.float_scale import (
     EXPONENT_AT,
@@ -21,7 +22,7 @@ from hw.lib.arithmetic.float_scale import (
 from hw.lib.arithmetic.packed import INT8_SUMS
 from hw.lib.arithmetic.packed_sum import packed_sums, with_carry
 from hw.lib.memory import uninitialised
-from hw.network.matrix.config import BEAT_BITS, BEAT_INPUTS, CELL_COLUMNS, MatrixConfig
+from hw.network.matrix.config import BEAT_BITS, BEAT_INPUTS, CELL_COLUMNS, RESULT_BITS, MatrixConfig
 from hw.network.matrix.layouts import (
     PARAMETER_BEATS,
     ScaleBeat,
@@ -76,21 +77,21 @@ class MatrixCell(wiring.Component):
                 "x": In(8 * config.inputs),  #: Inputs of a pixel, the first one lowest, lane by lane.
                 #: Bit n: the pixel that comes to lane n in the next cycle is the first of a tile.
                 "adopt": In(Chains(config.inputs).lanes),
-                #: ``read`` and ``first`` in cycle `read_at`, ``parameters`` a cycle before, ``write`` and
-                #: ``pixel`` in cycle `sum_at`.
+                #: ``read`` and ``first`` in cycle `read_at`, ``parameters`` and ``shift`` a cycle before,
+                #: ``write`` and ``pixel`` in cycle `sum_at`.
                 "control": In(SumControl(config)),
                 #: A bit for each beat of a packet: it is on ``beat`` in the next cycle.
                 "strobes": In(packet_beats(config, parameters=True)),
                 "beat": In(BEAT_BITS),
-                "o": Out(signed(8)).array(CELL_COLUMNS),  #: Results, in cycle `latency`.
+                "o": Out(signed(RESULT_BITS)).array(CELL_COLUMNS),  #: Results, in cycle `latency`.
             }
         )
 
     @staticmethod
     def dot_at(config: MatrixConfig) -> int:
-        """Return the cycle of a pixel's dot products: four of a slice, a lane each, the tree."""
+        """Return the cycle of a pixel's dot products: four of a slice, a lane each, the tree, a shift."""
         chains = Chains(config.inputs)
-        return 4 + chains.lanes - 1 + tree_levels(chains.chains)
+        return 4 + chains.lanes - 1 + tree_levels(chains.chains) + 1
 
     @staticmethod
     def read_at(config: MatrixConfig) -> int:
@@ -135,7 +136,8 @@ class MatrixCell(wiring.Component):
                 m.d.sync += bias.eq(scales[n].bias)
             biases.append(bias)
         # Column 0 is the low field.
-        totals = self._sums(m, [(low, None), (high, carry)], biases)
+        dots = [self._shifted(m, n, *dot) for n, dot in enumerate([(low, None), (high, carry)])]
+        totals = self._sums(m, dots, biases)
         for n, total in enumerate(totals):
             exponent, zero = self._late(m, n, scales[n].exponent, zeros[n], begins)
             result = float_scale(
@@ -147,6 +149,7 @@ class MatrixCell(wiring.Component):
                 load=begins[2 + FACTOR_AT],
                 exponent=exponent,
                 zero=zero,
+                bits=RESULT_BITS,
             )
             m.d.comb += self.o[n].eq(result)
         return m
@@ -209,6 +212,32 @@ class MatrixCell(wiring.Component):
                 m.d.sync += used.eq(kept)
             late.append(used)
         return late[0], late[1]
+
+    def _shifted(self, m: Module, n: int, dot: Value, carry: Value | None) -> tuple[Value, Value | None]:
+        """Shift a dot product, and the carry that it lacks, to the left; a cycle, and a choice after it.
+
+        The carry comes in at each place that the shift makes free, so that it still is a carry-in.
+        """
+        fine = Signal(2, name=f"shift_fine_{n}", reset_less=True)
+        coarse = Signal(name=f"shift_coarse_{n}", reset_less=True)
+        late_coarse = Signal(name=f"shift_late_coarse_{n}", reset_less=True)
+        fill = Const(0, 1) if carry is None else carry
+        steps = 1 << len(fine)
+        shifted = Signal(signed(len(dot) + steps - 1), name=f"shifted_{n}", reset_less=True)
+        shifts = [Cat(fill.replicate(places), dot).as_signed() for places in range(steps)]
+        extended = [Cat(each, each[-1].replicate(len(shifted) - len(each))) for each in shifts]
+        m.d.sync += [
+            Cat(fine, coarse).eq(self.control.shift),
+            late_coarse.eq(coarse),
+            shifted.eq(chosen(extended, fine)),
+        ]
+        late_carry = None
+        if carry is not None:
+            late_carry = Signal(name=f"shifted_carry_{n}", reset_less=True)
+            m.d.sync += late_carry.eq(carry)
+        late_fill = Const(0, 1) if late_carry is None else late_carry
+        far = Cat(late_fill.replicate(steps), shifted).as_signed()
+        return Mux(late_coarse, far, shifted), late_carry
 
     def _sums(self, m: Module, dots: list[tuple[Value, Value | None]], biases: list[Signal]) -> list[Signal]:
         """Add dot products to the biases, or to the sums of earlier tiles; keep the sums."""

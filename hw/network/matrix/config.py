@@ -12,6 +12,8 @@ CELL_COLUMNS = 2
 BEAT_INPUTS = 4
 #: Bits of a beat of a cell.
 BEAT_BITS = 8 * BEAT_INPUTS * CELL_COLUMNS
+#: Bits of a result of the array; the drain clamps it to an int8 where it is one.
+RESULT_BITS = 16
 #: Words of a port that a packet's word may have.
 _LINES = (1, 2, 4)
 

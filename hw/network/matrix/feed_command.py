@@ -6,6 +6,7 @@ from amaranth.hdl import signed
 from amaranth.lib import data
 from amaranth.utils import bits_for
 
+from hw.network.matrix.layouts import SHIFT_BITS
 from hw.network.scratchpad.shape import GranuleShape
 
 #: Largest height and width of an input or output.
@@ -33,6 +34,7 @@ class TileEntry(data.StructLayout):
                 "row": tap,  #: Rows from the pixel's first to the word's.
                 "column": data.ArrayLayout(tap, shape.granules),  #: Columns likewise, of each granule.
                 "valid": shape.granules,  #: Granules that exist.
+                "shift": SHIFT_BITS,  #: Places by which the words' dot products are shifted to the left.
             }
         )
 

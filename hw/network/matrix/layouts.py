@@ -40,6 +40,8 @@ class ZeroBeat(data.ArrayLayout):
         super().__init__(signed(8), CELL_COLUMNS)
 
 
+#: Bits of a shift of dot products.
+SHIFT_BITS = 3
 #: Beats of parameters.
 PARAMETER_BEATS = CELL_COLUMNS + 1
 assert ScaleBeat().size <= BEAT_BITS
@@ -71,6 +73,7 @@ class MatrixStep(data.StructLayout):
                 "parameters": 1,  #: With ``adopt``: so are the parameters.
                 #: The cells of the upper half take the second word, and not the first.
                 "two": 1,
+                "shift": SHIFT_BITS,  #: Places by which its dot products are shifted to the left.
             }
         )
 
@@ -84,6 +87,7 @@ class SumControl(data.StructLayout):
                 "read": range(config.block_pixels),  #: The pixel whose sums are read.
                 "first": 1,  #: Its sums begin with the biases.
                 "parameters": 1,  #: It is the first with the parameters that were loaded.
+                "shift": SHIFT_BITS,  #: Places by which its dot products are shifted to the left.
                 "write": 1,  #: ``pixel``'s sums are written.
                 "pixel": range(config.block_pixels),
             }

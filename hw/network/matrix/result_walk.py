@@ -37,12 +37,12 @@ class ResultPlace(data.StructLayout):
 class ResultWalk(wiring.Component):
     """Walks through a tensor as results leave the array: by block, column tile, word.
 
-    ``tile_granules``: granules of a column tile.
+    ``tile_granules``: granules of a column tile of int8.
 
     Behaviour
     ---------
-    A place a cycle; the first one 2 cycles after ``start``.  ``order``, ``base`` and ``pitch`` stay until
-    the last place.
+    A place a cycle; the first one 2 cycles after ``start``.  ``order``, ``wide``, ``base`` and ``pitch`` stay
+    until the last place.
     """
 
     def __init__(self, shape: GranuleShape, *, tile_granules: int) -> None:
@@ -52,6 +52,7 @@ class ResultWalk(wiring.Component):
             {
                 "start": In(1),  #: One-cycle pulse.
                 "order": In(ResultOrder()),
+                "wide": In(1),  #: A column tile has twice the granules.
                 "base": In(shape.granule_address_bits),  #: Granule of the first word.
                 "pitch": In(shape.granule_address_bits),  #: Granules from a word to the next of its tile.
                 "o": Out(stream.Signature(ResultPlace(shape))),
@@ -95,9 +96,10 @@ class ResultWalk(wiring.Component):
                 last_word.eq(left == 1),
             ]
             with m.If(last_word):
+                following_tile = tile + Mux(self.wide, 2 * self._tile, self._tile)
                 m.d.sync += [
-                    address.eq(tile + self._tile),
-                    tile.eq(tile + self._tile),
+                    address.eq(following_tile),
+                    tile.eq(following_tile),
                     tiles_left.eq(tiles_left - 1),
                     last_tile.eq(tiles_left == 1),
                     *begin(steps),

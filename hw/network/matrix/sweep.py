@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.network.matrix.config import MatrixConfig
 from hw.network.matrix.feed_command import TABLE_ENTRIES
-from hw.network.matrix.layouts import MatrixStep
+from hw.network.matrix.layouts import SHIFT_BITS, MatrixStep
 from hw.network.matrix.result_walk import ResultOrder
 
 
@@ -37,6 +37,9 @@ class MatrixSweep(wiring.Component):
     last step, and its first step follows after a cycle.
     """
 
+    #: Cycles without a step between two commands.
+    TURN = 2
+
     def __init__(self, config: MatrixConfig) -> None:
         self._config = config
         word = data.ArrayLayout(8, config.inputs)
@@ -44,6 +47,7 @@ class MatrixSweep(wiring.Component):
             {
                 "command": In(stream.Signature(SweepCommand())),
                 "words": In(stream.Signature(word)).array(2),  #: Of both feeds.
+                "shift": In(SHIFT_BITS),  #: Of the first feed's word.
                 "loaded": In(1),  #: `MatrixArray.loaded`.
                 "room": In(1),  #: `Drain.room`.
                 "step": Out(MatrixStep(config)),
@@ -81,6 +85,7 @@ class MatrixSweep(wiring.Component):
             self.step.adopt.eq(fire & place.first_step),
             self.step.parameters.eq(place.first_k),
             self.step.two.eq(now.two),
+            self.step.shift.eq(self.shift),
             self.taken.eq(fire & place.last_k),
             self.busy.eq(fire),
             self.waits_pixels.eq(active & ~pixels),

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.lib.delay import payload_register
 from hw.lib.memory import uninitialised
-from hw.network.matrix.feed_command import TABLE_ENTRIES, FeedCommand, TileEntry
+from hw.network.matrix.feed_command import MOST_STEPS, TABLE_ENTRIES, FeedCommand, TileEntry
 from hw.network.scratchpad.shape import GranuleShape
 
 
@@ -21,6 +21,8 @@ class Tile(data.StructLayout):
         super().__init__(
             {
                 "entry": TileEntry(shape),
+                "steps": range(MOST_STEPS + 1),  #: Pixels of the block.
+                "begins": 1,  #: The command's first tile.
                 "last": 1,  #: The block's last tile.
                 "final": 1,  #: The block is the command's last.
             }
@@ -86,9 +88,12 @@ class TileTable(wiring.Component):
 
         step = Signal()
         fetched = Signal()  # the RAM's output is a tile
+        begins = Signal()
         last = Signal()
         final = Signal()
+        steps = Signal.like(now.steps)
         group = Signal(shape.granule_address_bits)
+        fresh = Signal()  # the next tile is the command's first
         moves = ~self.tile.valid | self.tile.ready
         m.d.comb += [
             step.eq(begun & ~freed & (~fetched | moves)),
@@ -97,7 +102,16 @@ class TileTable(wiring.Component):
         ended, flags = self._loops(m, now, begun, step, first, from_ring.addr)
         m.d.sync += freed.eq(step & ended)
         with m.If(step):
-            m.d.sync += [last.eq(flags[0]), final.eq(flags[1]), group.eq(flags[2])]
+            m.d.sync += [
+                fresh.eq(0),
+                begins.eq(fresh),
+                last.eq(flags[0]),
+                final.eq(flags[1]),
+                steps.eq(Mux(flags[1], now.last_steps, now.steps)),
+                group.eq(flags[2]),
+            ]
+        with m.If(~begun):
+            m.d.sync += fresh.eq(1)
         with m.If(~fetched | moves):
             m.d.sync += fetched.eq(step)
         with m.If(moves):
@@ -108,6 +122,8 @@ class TileTable(wiring.Component):
             m.d.sync += [
                 tile.entry.eq(entry),
                 tile.entry.offset.eq(entry.offset + group),
+                tile.steps.eq(steps),
+                tile.begins.eq(begins),
                 tile.last.eq(last),
                 tile.final.eq(final),
             ]

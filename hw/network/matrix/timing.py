@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from hw.lib.fifo import Fifo
 from hw.network.commands import MatrixCommand
 from hw.network.matrix.array import MatrixArray
 from hw.network.matrix.config import MatrixConfig
 from hw.network.matrix.feed_command import MOST_STEPS
 from hw.network.matrix.layouts import packet_beats
+from hw.network.scratchpad.reader import GranuleReader
 from hw.network.tables.table_copy import COPY_CYCLES
 
 #: Cycles of a command beside its sweeps, at most: from the command to its first pixel, through array and
 #: drain, until the scratchpad holds the last result.
 COMMAND_CYCLES = 64
-#: Cycles until a command is taken: without a table, with one that the lanes have, and with another.
+#: Cycles until a command is taken.
 TAKE_CYCLES = 1
-HELD_TABLE_CYCLES = TAKE_CYCLES + 1
+#: From there until the drain may take a result: its queue, the table that the lanes have or a copy, places.
+HELD_TABLE_CYCLES = Fifo.LATENCY + 1 + 3
 NEW_TABLE_CYCLES = HELD_TABLE_CYCLES + COPY_CYCLES
 
 
@@ -28,6 +31,21 @@ def beats_of_pass(command: MatrixCommand, config: MatrixConfig) -> int:
     """Return the beats of a command's packets, each once: one block reads all of them."""
     plain, first = packet_beats(config, parameters=False), packet_beats(config, parameters=True)
     return command.column_tiles * ((command.taps - 1) * plain + first)
+
+
+def table_wait(command: MatrixCommand, *, last_result: int, held: bool) -> int:
+    """Return the cycles by which a command's last result waits for its table, of a command on its own.
+
+    ``last_result``: cycles from the command, when it is taken, until the drain has its last result. ``held``:
+    the lanes have the table.
+    """
+    if command.table < 0:
+        return 0
+    results = sum(steps_of_blocks(command)) * command.column_tiles
+    ready = HELD_TABLE_CYCLES if held else NEW_TABLE_CYCLES
+    if command.residual is not None:
+        ready += GranuleReader.LATENCY
+    return max(0, ready + results - 1 - last_result)
 
 
 def sweep_cycles(command: MatrixCommand, config: MatrixConfig) -> int:

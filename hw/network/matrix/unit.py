@@ -16,6 +16,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.lib import axi
+from hw.lib.fifo import Fifo
 from hw.lib.place import Placer
 from hw.network.matrix.array import MatrixArray
 from hw.network.matrix.config import MatrixConfig
@@ -24,14 +25,18 @@ from hw.network.matrix.drain_command import DrainCommand
 from hw.network.matrix.feed import PixelFeed
 from hw.network.matrix.feed_command import TABLE_ENTRIES, FeedCommand, TileEntry
 from hw.network.matrix.packet_kinds import PacketKinds, PacketRun
-from hw.network.matrix.sweep import MatrixSweep
+from hw.network.matrix.sweep import MatrixSweep, SweepCommand
 from hw.network.matrix.weight_port import ADDRESS_BITS
 from hw.network.matrix.weight_stream import WeightPass, WeightStream
+from hw.network.matrix.word_gate import CORES, COUNT_BITS, FollowFields, count_words
 from hw.network.scratchpad.reader import GranuleReadPort
 from hw.network.scratchpad.shape import GranuleShape
 from hw.network.scratchpad.writer import GranuleWritePort
 from hw.network.tables.layouts import TABLE_WORDS, RowWrite
 from hw.network.tables.table_copy import TableCopy
+
+#: Commands that wait for the sweep, and for the drain.
+_SWEEPS_AHEAD, _RESULTS_AHEAD = 2, 4
 
 
 class UnitCommand(data.StructLayout):
@@ -45,6 +50,7 @@ class UnitCommand(data.StructLayout):
                 "two": 1,
                 "drain": DrainCommand(shape),
                 "table": range(config.tables),  #: That results pass, if the drain's settings say so.
+                "follow": FollowFields(),  #: Words that the first requests of each feed wait for.
             }
         )
 
@@ -68,9 +74,13 @@ class MatrixUnit(wiring.Component):
 
     Behaviour
     ---------
-    Weights and tap tiles run ahead of the commands.  A command is taken when the one before is done, a cycle
-    after it came.  One with a table is taken a cycle later, and after a copy (`TableCopy`) if the lanes do
-    not have its table.  Rows of tables are written while no command with a table waits.
+    Weights and tap tiles run ahead of the commands.  A command is taken a cycle after it came, or when the
+    feeds ask for the last pixels of the one before.  The array begins with it `MatrixSweep.TURN` cycles after
+    the last step of the one before, if its weights and pixels are there.
+
+    The drain begins with a command when the results of the one before have left its lanes, and after a copy
+    (`TableCopy`) if the lanes do not have its table.  Rows of tables are written while no command with a
+    table is in the unit.
     """
 
     def __init__(self, shape: GranuleShape, config: MatrixConfig, placer: Placer) -> None:
@@ -88,6 +98,9 @@ class MatrixUnit(wiring.Component):
                 "axi": Out(axi.ReadSignature(data_width=config.port_bits, addr_width=ADDRESS_BITS)).array(
                     config.ports
                 ),
+                "counts": In(COUNT_BITS).array(CORES),  #: Words that each core has written.
+                "clear": In(1),  #: ``written`` begins again.
+                "written": Out(COUNT_BITS),  #: Words that the drain has written: reads see them.
                 "done": Out(1),  #: One-cycle pulse: the command's results are in the scratchpad.
                 "busy": Out(1),  #: The array takes a step in this cycle.
                 #: Causes of a cycle without a step, the first that holds: no pixel, no weights, no room.
@@ -115,21 +128,23 @@ class MatrixUnit(wiring.Component):
                 sweep.words[n].valid.eq(feed.o.valid),
                 Value.cast(sweep.words[n].payload).eq(feed.o.payload),
                 feed.o.ready.eq(sweep.words[n].ready),
+                *(own.eq(count) for own, count in zip(feed.counts, self.counts, strict=True)),
                 Value.cast(array.x[n]).eq(feed.o.payload),
             ]
             feeds.append(feed)
-        has_table = self._table(m, drain)
-        self._commands(m, feeds, sweep, drain, has_table)
+        self._commands(m, feeds, sweep, self._results(m, drain))
         self._entries(m, feeds)
         self._packets(m, weights, kinds, array)
         m.d.comb += [
+            sweep.shift.eq(feeds[0].shift),
             sweep.loaded.eq(array.loaded),
             sweep.room.eq(drain.room),
             array.step.eq(sweep.step),
             drain.taken.eq(sweep.taken),
             drain.valid.eq(array.valid),
-            drain.i.eq(array.o),
+            Value.cast(drain.i).eq(array.o),
             self.done.eq(drain.done),
+            self.written.eq(count_words(m, clear=self.clear, written=self.write.written)),
             self.busy.eq(sweep.busy),
             self.waits.pixels.eq(sweep.waits_pixels),
             self.waits.weights.eq(sweep.waits_weights),
@@ -139,39 +154,48 @@ class MatrixUnit(wiring.Component):
         connect(m, drain.write, flipped(self.write))
         return m
 
-    def _table(self, m: Module, drain: Drain) -> Value:
-        """Copy the table of a command that waits, while the drain is idle; return whether lanes have it."""
+    def _results(self, m: Module, drain: Drain) -> Any:
+        """Send the drain its commands in order, each with its table; return the stream that takes them."""
+        queued = data.StructLayout({"drain": DrainCommand(self._shape), "table": range(self._config.tables)})
+        m.submodules.results = results = Fifo(queued, depth=_RESULTS_AHEAD)
         m.submodules.copy = copy = TableCopy(tables=self._config.tables)
         connect(m, flipped(self.tables), copy.rows)
+        given = results.o.payload
         asked = Signal()
-        wants = self.command.valid & drain.command.ready & self.command.payload.drain.settings.maps
-        m.d.sync += asked.eq(wants & ~self.command.ready)
+        wants = results.o.valid & drain.command.ready & given.drain.settings.maps
+        sends = results.o.valid & drain.command.ready & (~given.drain.settings.maps | (asked & ~copy.busy))
+        m.d.sync += asked.eq(wants & ~sends)
         m.d.comb += [
-            copy.begin.eq(wants & ~asked & ~self.command.ready),
-            copy.table.eq(self.command.payload.table),
+            copy.begin.eq(wants & ~asked),
+            copy.table.eq(given.table),
             drain.table.eq(copy.write),
+            drain.command.valid.eq(sends),
+            drain.command.payload.eq(given.drain),
+            results.o.ready.eq(sends),
         ]
-        return asked & ~copy.busy
+        return results.i
 
-    def _commands(
-        self, m: Module, feeds: list[PixelFeed], sweep: MatrixSweep, drain: Drain, has_table: Value
-    ) -> None:
-        """Send each part its command in one cycle, when all are idle."""
+    def _commands(self, m: Module, feeds: list[PixelFeed], sweep: MatrixSweep, results: Any) -> None:
+        """Send each part its command in one cycle, when all have room."""
         given = self.command.payload
-        parts = [feeds[0].command, sweep.command, drain.command]
-        idle = Cat(part.ready for part in parts).all() & feeds[1].command.ready
-        # A part that is idle remains so.
+        m.submodules.sweeps = sweeps = Fifo(SweepCommand(), depth=_SWEEPS_AHEAD)
+        connect(m, sweeps.o, sweep.command)
+        parts = [feeds[0].command, sweeps.i, results]
+        ready = Cat(part.ready for part in parts).all() & (feeds[1].command.ready | ~given.two)
+        # A part that is ready remains so.
         take = Signal()
-        m.d.sync += take.eq(self.command.valid & ~take & idle & (has_table | ~given.drain.settings.maps))
+        m.d.sync += take.eq(self.command.valid & ~take & ready)
         m.d.comb += [
             self.command.ready.eq(take),
             *(part.valid.eq(take) for part in parts),
             feeds[1].command.valid.eq(take & given.two),
             *(feed.command.payload.eq(given.feeds[n]) for n, feed in enumerate(feeds)),
-            sweep.command.payload.order.eq(given.drain.order),
-            sweep.command.payload.k_tiles.eq(given.k_tiles),
-            sweep.command.payload.two.eq(given.two),
-            drain.command.payload.eq(given.drain),
+            *(feed.follow.eq(given.follow) for feed in feeds),
+            sweeps.i.payload.order.eq(given.drain.order),
+            sweeps.i.payload.k_tiles.eq(given.k_tiles),
+            sweeps.i.payload.two.eq(given.two),
+            results.payload.drain.eq(given.drain),
+            results.payload.table.eq(given.table),
         ]
 
     def _entries(self, m: Module, feeds: list[PixelFeed]) -> None:

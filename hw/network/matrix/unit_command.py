@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hw.errors import check_range
+from hw.errors import InputError, check_range
 from hw.network.commands import MatrixCommand, TapTile
 from hw.network.matrix.config import MatrixConfig
 from hw.network.matrix.drain_command import drain_command
 from hw.network.matrix.feed_command import MOST_COUNT, MOST_SIDE, MOST_STEPS, MOST_TAP, TABLE_ENTRIES
-from hw.network.matrix.layouts import packet_beats
+from hw.network.matrix.layouts import SHIFT_BITS, packet_beats
+from hw.network.matrix.word_gate import follow_fields
 from hw.network.scratchpad.shape import GranuleShape
 
 
 def unit_command(
-    command: MatrixCommand, taps: Sequence[TapTile], shape: GranuleShape, config: MatrixConfig
+    command: MatrixCommand,
+    taps: Sequence[TapTile],
+    shape: GranuleShape,
+    config: MatrixConfig,
+    *,
+    follow: Any = None,
 ) -> dict[str, Any]:
-    """Return a payload of `UnitCommand`; ``taps`` are the command's own.
+    """Return a payload of `UnitCommand`; ``taps`` are the command's own, ``follow`` the words it follows.
 
     Raises `InputError` for a command beyond the unit's counters.
     """
@@ -31,6 +37,7 @@ def unit_command(
         "two": int(command.halves),
         "drain": drain_command(command, tile_granules=tile_granules),
         "table": max(0, command.table),
+        "follow": follow_fields(follow),
     }
 
 
@@ -40,13 +47,14 @@ def unit_entries(
     """Return the payloads of `UnitEntry` of a command."""
     row, column = _least(taps)
     entries = []
-    for tap in taps:
+    for tap, shift in zip(taps, command.shifts or (0,) * len(taps), strict=True):
         pairs = zip(tap.columns, tap.valid, strict=True)
         entry = {
             "offset": tap.offset % (shape.words * shape.granules),
             "row": tap.row - row,
             "column": [each - column if valid else 0 for each, valid in pairs],
             "valid": sum(valid << n for n, valid in enumerate(tap.valid)),
+            "shift": shift,
         }
         entries.append({"entry": entry, "two": int(command.halves)})
     return entries
@@ -83,6 +91,16 @@ def _check(command: MatrixCommand, taps: Sequence[TapTile]) -> None:
         ("blocks of pixels", -(-words // MOST_STEPS), MOST_COUNT),
     ):
         check_range(name, value, 0, most)
+    for shift in command.shifts:
+        check_range("shift of a k tile", shift, 0, (1 << SHIFT_BITS) - 1)
+    if command.shifts and len(command.shifts) != command.taps:
+        raise InputError("shifts", command.shifts, f"none, or one for each of {command.taps} taps")
+    if command.bits not in (8, 16):
+        raise InputError("bits", command.bits, "8 or 16")
+    exceptions = command.addition.exceptions if command.addition else ()
+    zeros = command.target.zero, command.sum_target[0], command.residual.zero if command.residual else 0
+    if command.bits == 16 and (command.table >= 0 or exceptions or any(zeros)):
+        raise InputError("command of int16", command, "without table, exceptions and zero points")
 
 
 def _least(taps: Sequence[TapTile]) -> tuple[int, int]:

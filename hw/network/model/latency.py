@@ -39,8 +39,8 @@ PIXEL_CYCLES = PixelFeed.LATENCY
 UNREAD_CYCLES = ScratchpadSlice.REQUEST_LATENCY + ScratchpadSlice.RESPONSE_LATENCY - Fifo.LATENCY - 1
 #: From a grant to the word at the array, or at the drain: response, port, the feed's queue.
 RESPONSE_CYCLES = ScratchpadSlice.RESPONSE_LATENCY + GranuleReader.RESPONSE_LATENCY
-#: From a residual's first grant to the feeds' first one: the drain walks 3 cycles after its command.
-RESIDUAL_LEAD = PIXEL_CYCLES - Skid.LATENCY - GranuleReader.LATENCY - 3
+#: From a residual's first grant to the feeds' first one: the drain walks 3 cycles after its queue.
+RESIDUAL_LEAD = PIXEL_CYCLES - Skid.LATENCY - GranuleReader.LATENCY - Fifo.LATENCY - 3
 #: From the vector unit's first request to its word.
 FIRST_WORD_CYCLES = GranuleReader.LATENCY + 2
 #: From the count of the last transfer to done.
@@ -60,5 +60,5 @@ def drain_cycles(config: NetworkConfig) -> int:
 
     The way is array, queue of results, lanes, queue of words, scratchpad.
     """
-    lanes = Fifo.LATENCY + DrainLanes.LATENCY + Fifo.LATENCY
+    lanes = Fifo.DEEP_LATENCY + DrainLanes.LATENCY + Fifo.LATENCY
     return MatrixArray.latency(config.matrix) + lanes + _GRANT_CYCLES + 1

@@ -11,6 +11,7 @@ import numpy as np
 from hw.board import Board
 from hw.lib.axi import MAX_BURST_BEATS
 from hw.lib.dma.read import ReadDMA
+from hw.lib.fifo import Fifo
 from hw.lib.skid import Skid
 from hw.network.commands import MatrixCommand, VectorKind
 from hw.network.config import WORD_BYTES, NetworkConfig
@@ -18,7 +19,7 @@ from hw.network.matrix.array import MatrixArray
 from hw.network.matrix.drain import RESULTS
 from hw.network.matrix.feed_command import MOST_STEPS, TABLE_ENTRIES
 from hw.network.matrix.layouts import PARAMETER_BEATS
-from hw.network.matrix.timing import HELD_TABLE_CYCLES, NEW_TABLE_CYCLES, TAKE_CYCLES, steps_of_blocks
+from hw.network.matrix.timing import TAKE_CYCLES, steps_of_blocks, table_wait
 from hw.network.model.image import ImageSize, image_size
 from hw.network.model.latency import (
     DRAINED_CYCLES,
@@ -193,10 +194,9 @@ class _Launch:
     def _matrix(
         self, step: Step, made: MatrixCommand, begin: int, command: int, waits: dict[Bound, int]
     ) -> StepTime:
-        if made.table < 0:
-            command += TAKE_CYCLES
-        else:
-            command += HELD_TABLE_CYCLES if self._table == made.table else NEW_TABLE_CYCLES
+        command += TAKE_CYCLES
+        held = self._table == made.table
+        if made.table >= 0:
             self._table = made.table
         pixels = max(command, self._tap_rows(made.taps)) + PIXEL_CYCLES
         blocks = steps_of_blocks(made)
@@ -212,9 +212,11 @@ class _Launch:
         )
         self._taps[-1] = made.taps, last - blocks[-1]
         late_step, late = self._residual(made)
+        result = last + MatrixArray.latency(self._config.matrix) + Fifo.DEEP_LATENCY
+        table_late = table_wait(made, last_result=result - command, held=held)
         last += late_step
         self._weights.now[ADOPTED] += late_step
-        end = last + drain_cycles(self._config) + late - late_step
+        end = last + drain_cycles(self._config) + max(late, table_late) - late_step
         busy = sum(blocks) * made.taps * made.column_tiles
         spent = waits | {Bound.ARRAY: busy, Bound.WEIGHTS: waited, Bound.RESIDUAL: late}
         spent[Bound.PIPELINE] = end - begin + 1 - sum(spent.values())
@@ -252,7 +254,7 @@ class _Launch:
             words=shape.words,
             ahead=READS_AHEAD,
             response_cycles=RESPONSE_CYCLES,
-            result_cycles=MatrixArray.latency(self._config.matrix) + 1,
+            result_cycles=MatrixArray.latency(self._config.matrix) + Fifo.DEEP_LATENCY,
             results=RESULTS,
             lead=RESIDUAL_LEAD,
         )

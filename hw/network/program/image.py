@@ -165,11 +165,11 @@ class _Blocks(Generic[_Command]):
 
     def __init__(self, program: NetworkProgram, commands: Iterable[_Command]) -> None:
         self._taps = program.taps
-        self._first: dict[tuple[int, int], int] = {}
+        self._first: dict[tuple[Any, ...], int] = {}
         self._commands: list[_Command] = []
         self.rows = 0
         for command in commands:
-            key = command.first_tap, command.taps
+            key = self._key(command)
             if key not in self._first:
                 self._first[key] = self.rows
                 self._commands.append(command)
@@ -177,7 +177,11 @@ class _Blocks(Generic[_Command]):
 
     def place(self, command: _Command) -> int:
         """Return the first row of a command."""
-        return self._first[command.first_tap, command.taps]
+        return self._first[self._key(command)]
+
+    def _key(self, command: _Command) -> tuple[Any, ...]:
+        shifts = command.shifts if isinstance(command, MatrixCommand) else ()
+        return command.first_tap, command.taps, shifts
 
     def own(self, command: _Command) -> tuple[TapTile, ...]:
         """Return the tap rows of a command."""

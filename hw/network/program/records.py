@@ -24,7 +24,7 @@ TABLE_BITS = 4
 #: Bits of a row of a table.
 ROW_BITS = RECORD_BITS - TABLE_BITS
 #: Rows of a RAM in a record, bits of each, and bits of the first one's number.
-SLOTS, SLOT_BITS, INDEX_BITS = 8, 60, 16
+SLOTS, SLOT_BITS, INDEX_BITS = 8, 61, 16
 #: Fields of the second feed's command that differ from the first one's.
 SECOND_FEED = ("start", "x_start", "blanks")
 #: Fields of a vector command that are records of their own: numbers that follow its loops.

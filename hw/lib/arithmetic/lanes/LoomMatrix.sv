@@ -1,8 +1,8 @@
 // An array of multipliers with weights that stay: dot products with one or two vectors a cycle, sums in a memory of
 // PIXELS places, results as float32 arithmetic makes them; see matrix.cpp.
 //
-// `strobes` has a bit for each word of a packet, set while it is on `word`.  `step` is, from its highest bit on: two,
-// parameters, adopt, last, first, valid.  A result is on `o` LATENCY cycles after its step with `last`.
+// `strobes` has a bit for each word of a packet, set while it is on `word`.  `step` is, from its highest bit on: shift
+// (3 bits), two, parameters, adopt, last, first, valid.  A result is on `o` LATENCY cycles after its step with `last`.
 module LoomMatrix #(
     parameter int INPUTS = 64,
     parameter int COLUMNS = 64,
@@ -13,10 +13,10 @@ module LoomMatrix #(
     input  bit [    INPUTS*8-1:0] first,
     input  bit [    INPUTS*8-1:0] second,
     input  bit [            15:0] pixel,
-    input  bit [             5:0] step,
+    input  bit [             8:0] step,
     input  bit [            63:0] strobes,
     input  bit [  COLUMNS*32-1:0] word,
-    output bit [((COLUMNS+7)/8)*64-1:0] o
+    output bit [((COLUMNS+3)/4)*64-1:0] o
 );
   // Calls as C++ text: see LoomDots.sv.
   longint matrix;
@@ -31,7 +31,7 @@ module LoomMatrix #(
                       "const unsigned*); loom_matrix(", matrix, ", ", first, ", ", second, ", ", pixel, ", ", step,
                       ", ", strobes, ", ", word, "); })"));
     if (changed)
-      for (int n = 0; n < (COLUMNS + 7) / 8; n++)
+      for (int n = 0; n < (COLUMNS + 3) / 4; n++)
         o[n*64+:64] <= $c64("({ long long loom_matrix_results(long long, int); loom_matrix_results(", matrix, ", ", n,
                             "); })");
   end

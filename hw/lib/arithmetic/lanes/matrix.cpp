@@ -18,6 +18,7 @@ static_assert(std::endian::native == std::endian::little, "lanes are bytes of a 
 namespace {
 
 constexpr int kBeatInputs = 4, kCellColumns = 2, kBeatBytes = kBeatInputs * kCellColumns;
+constexpr int kWordResults = 4;
 
 struct Parameters {
   std::vector<int32_t> bias;
@@ -28,13 +29,13 @@ struct Parameters {
 };
 
 struct Matrix {
-  static constexpr int kFirst = 2, kLast = 4, kAdopt = 8, kParameters = 16, kTwo = 32, kValid = 1;
+  static constexpr int kFirst = 2, kLast = 4, kAdopt = 8, kParameters = 16, kTwo = 32, kValid = 1, kShiftAt = 6;
 
   int inputs, columns, latency, now = 0;
   std::vector<int16_t> weights, next_weights, vectors;
   Parameters parameters, next_parameters;
   std::vector<uint32_t> sums;  // wrapped around like the gates' own
-  std::vector<int8_t> results;  // a ring of the last `latency` cycles
+  std::vector<int16_t> results;  // a ring of the last `latency` cycles
   std::vector<uint8_t> present;
 
   Matrix(int inputs, int columns, int pixels, int latency)
@@ -74,18 +75,18 @@ struct Matrix {
   void work(const int8_t* first, const int8_t* second, int pixel, int step) {
     std::copy(first, first + inputs, vectors.begin());
     if (step & kTwo) std::copy(second, second + inputs, vectors.begin() + inputs);
-    int8_t* const made = &results[now * columns];
+    int16_t* const made = &results[now * columns];
     for (int column = 0; column < columns; column++) {
       const int16_t* vector = &vectors[(step & kTwo) && column >= columns / 2 ? inputs : 0];
       uint32_t& sum = sums[pixel * columns + column];
       if (step & kFirst) sum = static_cast<uint32_t>(parameters.bias[column]);
-      sum += static_cast<uint32_t>(dot(vector, &weights[column * inputs], inputs));
+      sum += static_cast<uint32_t>(dot(vector, &weights[column * inputs], inputs)) << (step >> kShiftAt);
       if (step & kLast) {
         // The product of the two significands is exact in a double.
         const auto rounded = static_cast<float>(static_cast<int32_t>(sum));
         const auto product = static_cast<float>(rounded * parameters.multiplier[column]) * parameters.power[column];
         const float result = std::nearbyintf(product) + parameters.zero[column];
-        made[column] = static_cast<int8_t>(std::clamp(result, -128.f, 127.f));
+        made[column] = static_cast<int16_t>(std::clamp(result, -32768.f, 32767.f));
       }
     }
     present[now] = (step & kLast) != 0;
@@ -117,7 +118,7 @@ int loom_matrix(long long handle, const unsigned* first, const unsigned* second,
 long long loom_matrix_results(long long handle, int number) {
   const Matrix& matrix = *reinterpret_cast<Matrix*>(handle);
   long long found = 0;
-  const int first = 8 * number;
-  std::memcpy(&found, &matrix.results[matrix.now * matrix.columns + first], std::min(8, matrix.columns - first));
+  const int first = kWordResults * number, count = std::min(kWordResults, matrix.columns - first);
+  std::memcpy(&found, &matrix.results[matrix.now * matrix.columns + first], count * sizeof(int16_t));
   return found;
 }

@@ -9,7 +9,9 @@ from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Signal, Valu
 #: Widths of the model's inputs.
 _PIXEL_BITS, _STROBE_BITS = 16, 64
 #: Fields of a step, the lowest bit first.
-_STEP = ("valid", "first", "last", "adopt", "parameters", "two")
+_STEP = ("valid", "first", "last", "adopt", "parameters", "two", "shift")
+#: Bits of a result, and of the words in which results come.
+_RESULT_BITS, _RESULTS_BITS = 16, 64
 
 
 def matrix(
@@ -22,10 +24,11 @@ def matrix(
     * ``strobes``, ``word``: a bit for each word of a packet, and the word, 8 bytes for each two columns.
     * ``pixels``: places for sums.
 
-    Returns the results, int8, of the step with ``last`` of ``latency`` cycles ago.
+    Returns the results, int16, of the step with ``last`` of ``latency`` cycles ago.
     """
     columns = len(word) // 32
-    o = Signal(-(-columns // 8) * 64, name="matrix_o")
+    bits = columns * _RESULT_BITS
+    o = Signal(-(-bits // _RESULTS_BITS) * _RESULTS_BITS, name="matrix_o")
     m.submodules.matrix = Instance(
         "LoomMatrix",
         p_INPUTS=len(x[0]) // 8,
@@ -41,7 +44,7 @@ def matrix(
         i_word=word,
         o_o=o,
     )
-    return o[: 8 * columns]
+    return o[:bits]
 
 
 def _wide(value: Value, bits: int) -> Value:

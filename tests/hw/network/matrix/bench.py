@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from amaranth.hdl import Module
@@ -44,6 +46,7 @@ class UnitBench(wiring.Component):
         for n in range(3):
             connect(m, self.unit.read[n], self.scratchpad.read[n])
         connect(m, self.unit.write, self.scratchpad.write[0])
+        m.d.comb += self.unit.counts[0].eq(self.unit.written)
         return m
 
 
@@ -53,6 +56,7 @@ class Work:
 
     command: MatrixCommand
     lowered: Lowered
+    follow: Any = None
 
     @property
     def taps(self):
@@ -67,11 +71,17 @@ class Work:
 
 @dataclass(frozen=True, kw_only=True)
 class Taken:
-    """Cycles of a command."""
+    """Cycles of a command, from the first command's arrival on."""
 
-    waited: int  #: Until it is taken.
-    cycles: int  #: From there until it is done.
-    busy: int  #: Those of them with a step of the array.
+    came: int  #: It is at the unit.
+    taken: int
+    done: int
+    busy: int  #: Steps of the array from its arrival until it is done.
+
+    @property
+    def cycles(self) -> int:
+        """Cycles from its taking until it is done."""
+        return self.done - self.taken - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,53 +112,77 @@ def lay_out(config, memories, passes):
     return firsts
 
 
-def work_of(networks, columns):
-    """Compile layers; return their commands in order."""
+def work_of(networks, columns, *, change, spare):
+    """Compile layers; return their commands in order.
+
+    ``change``: makes another command of each, and layers have places of their own, the last ``spare``
+    granules of which it may use.
+    """
     work = []
-    for network in networks:
-        lowered = compile_network(network, scratchpad_bytes=16 * GRANULES, columns=columns).lowered
-        work += [Work(command=each, lowered=lowered) for step in lowered.commands for each in step]
-    assert all(isinstance(each.command, MatrixCommand) for each in work)
+    granules = GRANULES // len(networks) if change else GRANULES
+    for n, network in enumerate(networks):
+        own = granules - spare
+        lowered = compile_network(network, scratchpad_bytes=16 * own, columns=columns).lowered
+        commands = [each for step in lowered.commands for each in step]
+        if change:
+            commands = [moved(change(each, own), n * granules) for each in commands]
+        work += [Work(command=each, lowered=lowered) for each in commands]
     return work
 
 
-async def execute_work(ctx, dut, work) -> list[Taken]:
-    """Write all tables, and execute commands one after the other."""
+def moved(command, granules):
+    """Return a matrix command on places ``granules`` further."""
+    assert isinstance(command, MatrixCommand)
+    tensors = {name: getattr(command, name) for name in ("source", "target", "residual")}
+    found = {name: each and replace(each, base=each.base + granules) for name, each in tensors.items()}
+    return replace(command, **found)
+
+
+async def execute_work(ctx, dut, work, *, overlap) -> list[Taken]:
+    """Write all tables, and execute commands: each when it is taken, or when the one before is done."""
     unit = dut.unit
     tables = [*dict.fromkeys(each.table for each in work if each.table is not None)]
     for row, word in enumerate(word for table in tables for word in table_words(table)):
         set_all(ctx, [(unit.tables.enable, 1), (unit.tables.row, row), (unit.tables.data, word)])
         await ctx.tick()
     ctx.set(unit.tables.enable, 0)
-    found = []
-    for each in work:
-        number = -1 if each.table is None else tables.index(each.table)
-        command = replace(each.command, table=number)
-        ctx.set(unit.command.payload, unit_command(command, each.taps, dut.shape, dut.config))
-        ctx.set(unit.command.valid, 1)
-        waited = cycles = busy = 0
-        while not ctx.get(unit.command.ready):
-            waited += 1
-            await ctx.tick()
+    waiting, came, taken, done, busy = deque(work), [], [], [], [0]
+    while len(done) < len(work):
+        if waiting and len(came) == len(taken) and (overlap or len(done) == len(taken)):
+            each = waiting.popleft()
+            number = -1 if each.table is None else tables.index(each.table)
+            command = replace(each.command, table=number)
+            payload = unit_command(command, each.taps, dut.shape, dut.config, follow=each.follow)
+            ctx.set(unit.command.payload, payload)
+            ctx.set(unit.command.valid, 1)
+            came.append(len(busy))
+        if ctx.get(unit.command.valid) and ctx.get(unit.command.ready):
+            taken.append(len(busy))
+        if ctx.get(unit.done):
+            done.append(len(busy))
+        busy.append(busy[-1] + ctx.get(unit.busy))
+        assert len(busy) < 6000 * len(work)
         await ctx.tick()
-        ctx.set(unit.command.valid, 0)
-        while not ctx.get(unit.done):
-            cycles, busy = cycles + 1, busy + ctx.get(unit.busy)
-            assert cycles < 6000
-            await ctx.tick()
-        found.append(Taken(waited=waited, cycles=cycles, busy=busy))
-        await ctx.tick()
-    return found
+        ctx.set(unit.command.valid, len(came) > len(taken))
+    return [
+        Taken(came=start, taken=take, done=end, busy=busy[end] - busy[start])
+        for start, take, end in zip(came, taken, done, strict=True)
+    ]
 
 
-def run(dut: UnitBench, networks, *, stall, seed) -> Run:
-    """Execute layers one after the other."""
+def run(dut: UnitBench, networks, *, stall, seed, change=None, spare=0) -> Run:
+    """Execute layers, one after the other, or overlapping ones with a change; see `work_of`."""
+    work = work_of(networks, dut.config.columns, change=change, spare=spare)
+    return run_work(dut, work, stall=stall, seed=seed, overlap=bool(change))
+
+
+def run_work(dut: UnitBench, work, *, stall, seed, overlap) -> Run:
+    """Execute commands; see `execute_work`."""
     unit, config = dut.unit, dut.config
     rng = np.random.default_rng(seed)
     wanted = rng.integers(-128, 128, (GRANULES, 16), dtype=np.int8)
     numbers = [int.from_bytes(granule.tobytes(), "little") for granule in wanted]
     memories = [AxiMemory(port, stall=stall, seed=seed) for port in unit.axi]
-    work = work_of(networks, config.columns)
     passes = [each.lowered.passes[each.command.weights] for each in work]
     firsts = lay_out(config, memories, passes)
     entries = [entry for each in work for entry in unit_entries(each.command, each.taps, dut.shape)]
@@ -171,7 +205,7 @@ def run(dut: UnitBench, networks, *, stall, seed) -> Run:
         await put(ctx, first.write, writes)
         while not ctx.get(first.idle):
             await ctx.tick()
-        taken.extend(await execute_work(ctx, dut, work))
+        taken.extend(await execute_work(ctx, dut, work, overlap=overlap))
         asked = [{"address": at, "enable": 15} for at in range(0, GRANULES, 4)]
         sides = {"asked": Side(port.request, items=asked), "answered": Side(port.response, count=len(asked))}
         await exchange_within(ctx, sides, seed=seed)

@@ -35,6 +35,7 @@ class KernelTile:
             "row": self.row,
             "column": list(self.columns),
             "valid": sum((granule is not None) << n for n, granule in enumerate(self.granules)),
+            "shift": (self.row + self.offset) % 8,
         }
 
 

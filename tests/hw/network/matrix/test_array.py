@@ -8,6 +8,7 @@ import pytest
 
 from hw.network.matrix.array import MatrixArray
 from hw.network.matrix.config import MatrixConfig
+from hw.network.matrix.layouts import MatrixStep
 from hw.network.matrix.loader import PacketLoader
 from tests.hw.network.matrix.tiles import (
     Parameters,
@@ -36,13 +37,14 @@ class Tile:
         )
         self.words = packet(np.tile(weights, copies), parameters if first else None)
         self.parameters = first
+        shift = int(rng.choice([0, *range(8)]))
         for n, place in enumerate(places):
             xs = [drawn_bytes(rng, config.inputs) for _ in range(2)]
-            found = [own.add(place, x, weights) for own, x in zip(sums, xs, strict=False)]
+            found = [own.add(place, x, weights, shift) for own, x in zip(sums, xs, strict=False)]
             if last:
                 self.results.append([result for results in found for result in results])
             step = {"valid": 1, "pixel": place, "first": first, "last": last}
-            step |= {"adopt": n == 0, "parameters": first, "two": two}
+            step |= {"adopt": n == 0, "parameters": first, "two": two, "shift": shift}
             self.steps.append((step, [word_of(x) for x in xs]))
 
 
@@ -85,7 +87,7 @@ def run(cls, config, rng, tiles, *, pace):
             step, xs = (
                 now.popleft() if now else ({}, [word_of(drawn_bytes(rng, config.inputs)) for _ in range(2)])
             )
-            idle = dict.fromkeys(("valid", "pixel", "first", "last", "adopt", "parameters", "two"), 0)
+            idle = dict.fromkeys(MatrixStep(config).members, 0)
             offered = bool(words) and (offered or rng.random() < pace)
             set_all(
                 ctx,
@@ -104,8 +106,8 @@ def run(cls, config, rng, tiles, *, pace):
             if kinds and ctx.get(unit.kind.ready):
                 kinds.popleft()
             if ctx.get(unit.valid):
-                word = ctx.get(unit.o).to_bytes(config.columns, "little")
-                results.append(np.frombuffer(word, np.int8).tolist())
+                word = ctx.get(unit.o).to_bytes(2 * config.columns, "little")
+                results.append(np.frombuffer(word, np.int16).tolist())
             await ctx.tick()
 
     simulate(unit, bench)

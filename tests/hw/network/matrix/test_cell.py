@@ -17,6 +17,8 @@ from tests.support.gateware.play import play
 from tests.support.gateware.streams import seeds
 from tests.support.proofs.mutants import mutant
 
+CONTROL = ("read", "first", "parameters", "shift", "write", "pixel")
+
 
 def config(inputs):
     return MatrixConfig(inputs=inputs, columns=4, block_pixels=64, ports=1, port_bits=128)
@@ -35,7 +37,7 @@ class Played:
         while len(self.cycles) <= cycle:
             x = drawn_bytes(self.rng, self.config.inputs).tolist()
             idle = {"x": x, "adopt": 0, "strobes": 0, "beat": int(self.rng.integers(1 << 63))}
-            control = {"read": 0, "first": 0, "parameters": 0, "write": 0, "pixel": 0}
+            control = dict.fromkeys(CONTROL, 0)
             self.cycles.append(idle | control)
         self.cycles[cycle] |= fields
 
@@ -58,7 +60,7 @@ class Played:
             self.loaded = cycle = cycle + 1
         return ready
 
-    def sweep(self, start, places, weights, sums, *, first):
+    def sweep(self, start, places, weights, sums, *, first, shift):
         """Sweep a tile from ``start`` on."""
         config, lanes = self.config, range(self.chains.lanes)
         for lane in lanes:
@@ -72,13 +74,14 @@ class Played:
                 self.at(start + n + self.chains.lane(i))
                 self.cycles[start + n + self.chains.lane(i)]["x"][i] = int(value)
             self.at(start + n + MatrixCell.read_at(config), read=place, first=first)
+            self.at(start + n + MatrixCell.read_at(config) - 1, shift=shift)
             self.at(start + n + MatrixCell.sum_at(config), write=1, pixel=place)
-            self.expected[start + n + MatrixCell.latency(config)] = sums.add(place, x, weights)
+            self.expected[start + n + MatrixCell.latency(config)] = sums.add(place, x, weights, shift)
 
     def run(self):
         """Return the results found in the cycles in which some are expected."""
         unit, control = self.unit, self.unit.control
-        own = {name: getattr(control, name) for name in ("read", "first", "parameters", "write", "pixel")}
+        own = {name: getattr(control, name) for name in CONTROL}
         signals = own | {name: getattr(unit, name) for name in ("x", "adopt", "strobes", "beat")}
         self.at(max(self.expected))
         flat = [given | {"x": word_of(given["x"])} for given in self.cycles]
@@ -104,7 +107,8 @@ def drawn(cls, seed, inputs, blocks):
             start = max(start + before, start + MatrixCell.INTERVAL, ready) + int(rng.choice([0, 0, 5]))
             played.at(start + played.chains.lanes)
             before = pixels
-            played.sweep(start, places, weights, sums, first=n == 0)
+            shift = int(rng.choice([0, *range(8)]))
+            played.sweep(start, places, weights, sums, first=n == 0, shift=shift)
     return played
 
 
@@ -123,6 +127,9 @@ MUTANTS = {
     "multiplier late": ("load=begins[2 + FACTOR_AT]", "load=begins[3 + FACTOR_AT]"),
     "bias in every tile": ("Mux(first, biases[n], before)", "before + biases[n]"),
     "carry lost": ("with_carry(dot, base, carry)", "dot + base"),
+    "carry shifted out": ("fill.replicate(places)", "Const(0, places)"),
+    "far carry shifted out": ("late_fill.replicate(steps)", "Const(0, steps)"),
+    "shift at once": ("Mux(late_coarse,", "Mux(coarse,"),
     "columns exchanged": ("[(low, None), (high, carry)]", "[(high, carry), (low, None)]"),
     "adopted by the first lane": ("load=adopt[chains.lane(i)]", "load=adopt[0]"),
 }

@@ -1,6 +1,7 @@
 # amaranth: UnusedElaboratable=no
 """The drain: bytes in the scratchpad equal a naive drain's, whatever holds it back."""
 
+import itertools
 import random
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from amaranth.lib.wiring import In, connect
 from hw.lib.place import InlinePlacer
 from hw.network.commands import Addition, Bounds, MatrixCommand, Source, Target
 from hw.network.graph.integers import rounded_shift
-from hw.network.matrix.drain import RESULTS, Drain
+from hw.network.matrix.drain import Drain
 from hw.network.matrix.drain_command import drain_command
 from hw.network.scratchpad.scratchpad import GranuleScratchpad
 from hw.network.scratchpad.shape import GranuleShape
@@ -24,13 +25,14 @@ SHAPE = GranuleShape(banks=4, rows=32, granule_bits=32, memory="block")
 BYTES = SHAPE.granule_bits // 8
 GRANULES = SHAPE.words * SHAPE.granules
 WORD = BYTES * SHAPE.granules
+RESULTS = 40
 
 
 class Bench(wiring.Component):
     """A drain on a scratchpad, beside another reader and writer; ``hold`` stops its writes."""
 
     def __init__(self):
-        self.drain = Drain(SHAPE, InlinePlacer(), columns=WORD)
+        self.drain = Drain(SHAPE, InlinePlacer(), columns=WORD, results=RESULTS)
         self.scratchpad = GranuleScratchpad(SHAPE, InlinePlacer(), readers=2, writers=2)
         super().__init__({"hold": In(1)})
 
@@ -53,9 +55,12 @@ BENCH = Bench()
 
 
 def drawn_command(rng):
-    """Return a command, its table, and its results as int8 of shape ``(pixels, bytes of a pixel)``."""
+    """Return a command, its table, and results of the array of shape ``(pixels, elements of a pixel)``."""
     halves = rng.random() < 0.3
-    granules = rng.randint(1, 2) if halves else rng.choice([1, 2, 4, 5, 7, 8, 11])
+    bits = rng.choice([8, 16])
+    granules = rng.randint(1, bits // 4) if halves else rng.choice([1, 2, 4, 5, 7, 8, 11])
+    elements = granules * BYTES * 8 // bits
+    least, most = -(1 << bits - 1), (1 << bits - 1) - 1
     rows, columns = rng.randint(1, 4), rng.randint(1, 5)
     if halves and rows * columns < 2:
         columns = 3
@@ -66,9 +71,9 @@ def drawn_command(rng):
         base=base,
         pitch=pitch,
         granules=granules,
-        zero=rng.randint(-128, 127),
-        low=rng.choice([-128, rng.randint(-128, 0)]),
-        high=rng.choice([127, rng.randint(0, 127)]),
+        zero=rng.randint(-128, 127) if bits == 8 else 0,
+        low=rng.choice([least, rng.randint(least, 0)]),
+        high=rng.choice([most, rng.randint(0, most)]),
     )
     residual = addition = None
     if rng.random() < 0.5:
@@ -77,7 +82,7 @@ def drawn_command(rng):
             base=GRANULES // 2 + rng.randrange(GRANULES // 2 - pixels * across - 4),
             across=across,
             down=across * columns,
-            zero=rng.randint(-128, 127),
+            zero=rng.randint(-128, 127) if bits == 8 else 0,
         )
         factors = [rng.randrange(1 << 26) for _ in range(2)]
         if rng.random() < 0.5:  # many ties
@@ -90,17 +95,24 @@ def drawn_command(rng):
         bounds=Bounds(height=1, width=1),
         first_tap=0,
         taps=1,
-        column_tiles=-(-granules // SHAPE.granules),
+        column_tiles=1 if halves else -(-elements // WORD),
         target=target,
         halves=halves,
         weights=0,
+        bits=bits,
         residual=residual,
         addition=addition,
-        sum_target=(rng.randint(-128, 127), rng.choice([-128, -3]), rng.choice([127, 99])),
-        table=rng.choice([-1, 0]),
+        sum_target=(
+            rng.randint(-128, 127) if bits == 8 else 0,
+            rng.choice([least, -3]),
+            rng.choice([most, 99]),
+        ),
+        table=rng.choice([-1, 0]) if bits == 8 else -1,
     )
     table = rng.randbytes(256)
-    results = np.array([[rng.randint(-128, 127) for _ in range(granules * BYTES)] for _ in range(pixels)])
+    # Those of the array are int16, of any bits.
+    results = np.random.default_rng(rng.randrange(1 << 32)).integers(-1 << 15, 1 << 15, (pixels, elements))
+    results >>= rng.choice([0, 8]) if bits == 8 else 0
     return command, table, results
 
 
@@ -112,7 +124,7 @@ def drawn_memory(seed):
 def with_exceptions(command, results, memory, rng):
     """Return a command whose sum, if it has one, has up to two pairs that occur as exceptions."""
     source = command.residual
-    if source is None:
+    if source is None or command.bits == 16:
         return command
     pairs = []
     for _ in range(rng.randint(0, 2)):
@@ -136,7 +148,7 @@ def words_of(command, results):
                 part = (
                     results[pixel][tile * width : (tile + 1) * width].tolist() if pixel < len(results) else []
                 )
-                word += part + [rng.randint(-128, 127) for _ in range(width - len(part))]
+                word += part + [rng.randint(-1 << 15, (1 << 15) - 1) for _ in range(width - len(part))]
             words.append(word)
     return words
 
@@ -147,12 +159,8 @@ def drain(command, table, results, memory):
     stored = np.clip(results, target.low, target.high)
     if command.residual is not None:
         source = command.residual
-        other = np.stack(
-            [
-                memory[source.base + p * source.across :][: target.granules].ravel()
-                for p in range(len(results))
-            ]
-        )
+        pixels = [memory[source.base + p * source.across :][: target.granules] for p in range(len(results))]
+        other = np.stack(pixels).reshape(len(results), -1).view(f"i{command.bits // 8}")
         zero, low, high = command.sum_target
         total = (stored - target.zero) * command.addition.first
         total += (other.astype(int) - source.zero) * command.addition.second + (zero << 24)
@@ -162,13 +170,68 @@ def drain(command, table, results, memory):
         stored = np.clip(rounded, low, high)
     if command.table >= 0:
         stored = np.frombuffer(table, np.int8)[stored + 128]
-    for pixel, part in enumerate(stored.astype(np.int8)):
+    for pixel, part in enumerate(stored.astype(f"i{command.bits // 8}")):
         at = target.base + pixel * target.pitch
-        memory[at : at + target.granules] = part.reshape(-1, BYTES)
+        memory[at : at + target.granules] = part.view(np.int8).reshape(-1, BYTES)
+
+
+async def send_results(ctx, words, *, stall, rng):
+    """Send results some cycles after they were announced."""
+    drain, pending = BENCH.drain, []
+    words = list(words)
+    while words or pending:
+        announce = bool(words) and rng.random() >= stall and ctx.get(drain.room)
+        ctx.set(drain.taken, announce)
+        if announce:
+            pending.append((7, words.pop(0)))
+        arrives = bool(pending) and pending[0][0] == 0
+        ctx.set(drain.valid, arrives)
+        if arrives:
+            ctx.set(drain.i, pending.pop(0)[1])
+        pending = [(max(0, left - 1), word) for left, word in pending]
+        await ctx.tick()
+    ctx.set(drain.valid, 0)
+    ctx.set(drain.taken, 0)
+
+
+async def send_commands(ctx, commands, *, held):
+    """Send each command as soon as it is taken, its table before it; hold its first writes."""
+    for command, table, _ in commands:
+        while not ctx.get(BENCH.drain.command.ready):
+            await ctx.tick()
+        for row, word in enumerate(table_words(table) if command.table >= 0 else []):
+            ctx.set(BENCH.drain.table, {"enable": 1, "row": row, "data": word})
+            await ctx.tick()
+        ctx.set(BENCH.drain.table, {"enable": 0, "row": 0, "data": 0})
+        await put(ctx, BENCH.drain.command, [drain_command(command, tile_granules=SHAPE.granules)])
+        ctx.set(BENCH.hold, held > 0)
+        for _ in range(held):
+            await ctx.tick()
+        ctx.set(BENCH.hold, 0)
+
+
+async def ends(ctx, counts):
+    """Wait for the ends of commands of ``counts`` words; each comes when its words are in the scratchpad."""
+    pad = BENCH.scratchpad.write[0]
+    sent = written = wanted = 0
+    for count in counts:
+        wanted += count
+        for waited in itertools.count():
+            assert waited < 4000, "the drain is not done"
+            written += ctx.get(pad.written)
+            if ctx.get(BENCH.drain.done):
+                assert sent >= wanted
+                assert written >= wanted or ctx.get(pad.idle)
+                break
+            assert written < wanted or waited == 0
+            sent += ctx.get(pad.write.valid) and ctx.get(pad.write.ready)
+            await ctx.tick()
+        sent += ctx.get(pad.write.valid) and ctx.get(pad.write.ready)
+        await ctx.tick()
 
 
 def run(commands, *, stall, held=0, seed):
-    """Run commands one after the other on a scratchpad; return it before and after.
+    """Run commands on a scratchpad that is written elsewhere, too; return it before and after.
 
     ``held``: cycles of each command in which no word is written.
     """
@@ -176,63 +239,43 @@ def run(commands, *, stall, held=0, seed):
     memory = drawn_memory(seed)
     numbers = memory.copy().view(np.uint32)[:, 0].tolist()
     rng = random.Random(seed)
-    found = []
+    words = [words_of(command, results) for command, _, results in commands]
+    writes = [{"address": at, "enable": 15, "data": numbers[at : at + 4]} for at in range(0, GRANULES, 4)]
+    found, filled = [], []
 
-    async def array(ctx, words):
-        """Send results some cycles after they were announced."""
-        pending = []
-        words = list(words)
-        while words or pending:
-            announce = bool(words) and rng.random() >= stall and ctx.get(dut.drain.room)
-            ctx.set(dut.drain.taken, announce)
-            if announce:
-                pending.append((7, words.pop(0)))
-            arrives = bool(pending) and pending[0][0] == 0
-            ctx.set(dut.drain.valid, arrives)
-            if arrives:
-                ctx.set(dut.drain.i, pending.pop(0)[1])
-            pending = [(max(0, left - 1), word) for left, word in pending]
+    async def array(ctx):
+        while not filled:
             await ctx.tick()
-        ctx.set(dut.drain.valid, 0)
-        ctx.set(dut.drain.taken, 0)
+        await send_results(ctx, [word for some in words for word in some], stall=stall, rng=rng)
 
-    async def holder(ctx):
-        while held:
-            if ctx.get(dut.drain.command.valid) and ctx.get(dut.drain.command.ready):
-                ctx.set(dut.hold, 1)
-                for _ in range(held):
-                    await ctx.tick()
-                ctx.set(dut.hold, 0)
+    async def source(ctx):
+        while not filled:
             await ctx.tick()
+        await send_commands(ctx, commands, held=held)
 
     async def bench(ctx):
         first = dut.scratchpad.write[1]
-        writes = [{"address": at, "enable": 15, "data": numbers[at : at + 4]} for at in range(0, GRANULES, 4)]
         await put(ctx, first.write, writes)
         while not ctx.get(first.idle):
             await ctx.tick()
-        for command, table, results in commands:
-            for row, word in enumerate(table_words(table) if command.table >= 0 else []):
-                ctx.set(dut.drain.table, {"enable": 1, "row": row, "data": word})
-                await ctx.tick()
-            ctx.set(dut.drain.table, {"enable": 0, "row": 0, "data": 0})
-            await put(ctx, dut.drain.command, [drain_command(command, tile_granules=SHAPE.granules)])
-            await array(ctx, words_of(command, results))
-            for _ in range(200):
-                if ctx.get(dut.drain.done):
-                    assert ctx.get(dut.scratchpad.write[0].idle)
-                    break
-                await ctx.tick()
-            else:
-                raise AssertionError("the drain is not done")
-            await ctx.tick()
+        filled.append(True)
+        await ends(ctx, [len(some) * each[0].bits // 8 for some, each in zip(words, commands, strict=True)])
         port = dut.scratchpad.read[1]
         asked = [{"address": at, "enable": 15} for at in range(0, GRANULES, 4)]
         sides = {"asked": Side(port.request, items=asked), "answered": Side(port.response, count=len(asked))}
         await exchange_within(ctx, sides, seed=seed)
         found.extend(sides["answered"].received)
 
-    simulate(dut, bench, background=[holder])
+    async def other(ctx):
+        """Write what is there, where no command writes."""
+        while not filled:
+            await ctx.tick()
+        while not found:
+            await put(ctx, dut.scratchpad.write[1].write, [writes[-1 - rng.randrange(2)]])
+            for _ in range(rng.choice([0, 0, 0, 8])):
+                await ctx.tick()
+
+    simulate(dut, source, array, bench, background=[other])
     after = np.array([word["data"] for word in found], np.uint32).reshape(-1, 1).view(np.int8)
     return memory, after.reshape(GRANULES, BYTES)
 

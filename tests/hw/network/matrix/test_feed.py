@@ -6,12 +6,13 @@ import random
 
 import numpy as np
 import pytest
-from amaranth.hdl import Module
-from amaranth.lib import wiring
-from amaranth.lib.wiring import connect
+from amaranth.hdl import Cat, Module
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import Out, connect
 
 from hw.lib.place import InlinePlacer
 from hw.network.matrix.feed import PixelFeed
+from hw.network.matrix.layouts import SHIFT_BITS
 from hw.network.scratchpad.scratchpad import GranuleScratchpad
 from hw.network.scratchpad.shape import GranuleShape
 from tests.hw.network.matrix.layers import FeedLayer, kernel_tiles
@@ -22,12 +23,13 @@ GRANULES = SHAPE.words * SHAPE.granules
 
 
 class Bench(wiring.Component):
-    """Feeds on a scratchpad, the first ports its readers."""
+    """Feeds on a scratchpad, the first ports its readers; a word has its shift above it."""
 
     def __init__(self, feeds):
         self.feeds = [PixelFeed(SHAPE) for _ in range(feeds)]
         self.scratchpad = GranuleScratchpad(SHAPE, InlinePlacer(), readers=feeds + 1, writers=1)
-        super().__init__({})
+        word = stream.Signature(SHAPE.word_bits + SHIFT_BITS)
+        super().__init__({"o": Out(word).array(feeds)})
 
     def elaborate(self, platform):
         m = Module()
@@ -35,6 +37,11 @@ class Bench(wiring.Component):
         for n, feed in enumerate(self.feeds):
             m.submodules[f"feed_{n}"] = feed
             connect(m, feed.read, self.scratchpad.read[n])
+            m.d.comb += [
+                self.o[n].valid.eq(feed.o.valid),
+                self.o[n].payload.eq(Cat(feed.o.payload, feed.shift)),
+                feed.o.ready.eq(self.o[n].ready),
+            ]
         return m
 
 
@@ -102,7 +109,9 @@ def gathered(layer, tiles, dilations, memory, feed):
                         else granule(y, x, at, n // layer.group_tiles)
                         for at in tile.granules
                     ]
-                    words.append(int.from_bytes(np.concatenate(parts).tobytes(), "little"))
+                    word = int.from_bytes(np.concatenate(parts).tobytes(), "little")
+                    shift = tile.entry(addresses=GRANULES)["shift"]
+                    words.append(word | shift << SHAPE.word_bits)
     return words
 
 
@@ -130,7 +139,7 @@ def run_layers(feeds, layers, *, stall, entry_stall, busy, seed):
             entries = [tile.entry(addresses=GRANULES) for _, tiles, _ in layers for tile in tiles]
             sides[f"command {n}"] = Side(feed.command, items=commands)
             sides[f"entry {n}"] = Side(feed.entry, items=entries, stall=entry_stall)
-            sides[f"word {n}"] = Side(feed.o, count=sum(layer.words for layer, *_ in layers), stall=stall)
+            sides[f"word {n}"] = Side(dut.o[n], count=sum(layer.words for layer, *_ in layers), stall=stall)
         await exchange_within(ctx, sides, seed=seed)
         result.extend(sides[f"word {n}"] for n in range(feeds))
 
@@ -161,7 +170,7 @@ def test_a_pixel_behind_the_last_is_none_even_inside_the_input():
     memory, sides = run_layers(2, [(layer, tiles, (1, 1))], stall=0.0, entry_stall=0.0, busy=0, seed=1)
     for feed, side in enumerate(sides):
         assert side.received == gathered(layer, tiles, (1, 1), memory, feed)
-    assert sides[1].received[-1] == int.from_bytes(bytes([256 - 7]) * 16, "little")
+    assert sides[1].received[-1] % (1 << SHAPE.word_bits) == int.from_bytes(bytes([256 - 7]) * 16, "little")
 
 
 @pytest.mark.parametrize("feeds", [1, 2])
@@ -175,5 +184,6 @@ def test_a_word_a_cycle_from_tile_to_tile(feeds, steps):
     layers = [(layer, tiles, (1, 1))] * 2
     _, sides = run_layers(feeds, layers, stall=0.0, entry_stall=0.0, busy=0, seed=1)
     waits = [b - a for a, b in itertools.pairwise(sides[0].cycles)]
-    assert waits.pop(layer.words - 1) == 1 + PixelFeed.LATENCY  # to the next layer
+    # To the next layer.
+    assert waits.pop(layer.words - 1) == (1 if steps > PixelFeed.TURN else 1 + PixelFeed.TURN)
     assert set(waits) == {1}

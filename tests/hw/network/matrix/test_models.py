@@ -8,7 +8,8 @@ from amaranth.lib.wiring import In, Out, connect
 from hw.lib.arithmetic.models import models_of
 from hw.lib.convert import Models, to_verilog
 from hw.network.matrix.array import MatrixArray
-from hw.network.matrix.config import MatrixConfig
+from hw.network.matrix.config import RESULT_BITS, MatrixConfig
+from hw.network.matrix.layouts import SHIFT_BITS
 from hw.network.matrix.packet_kinds import PacketKinds
 from hw.network.matrix.sweep import MatrixSweep
 from tests.support.gateware.bench import assert_equal
@@ -28,7 +29,8 @@ class Swept(wiring.Component):
                 "pixels": In(8 * config.inputs).array(2),
                 "word": In(config.packet_bits),
                 "valid": In(8),
-                "o": Out(8 * config.columns),
+                "shift": In(SHIFT_BITS),
+                "o": Out(RESULT_BITS * config.columns),
                 "state": Out(4),
             }
         )
@@ -56,6 +58,7 @@ class Swept(wiring.Component):
             *(words.valid.eq(self.valid[:2].any()) for words in sweep.words),
             *(Value.cast(x).eq(pixels) for x, pixels in zip(array.x, self.pixels, strict=True)),
             sweep.room.eq(self.valid[2:4].any()),
+            sweep.shift.eq(self.shift),
             sweep.loaded.eq(array.loaded),
             array.step.eq(sweep.step),
             array.packet.valid.eq(self.valid[4:6].any()),
@@ -69,7 +72,7 @@ class Swept(wiring.Component):
 def inputs(config):
     """Return the width of each input."""
     pixels = {f"pixels__{n}": 8 * config.inputs for n in range(2)}
-    return {"order": 16, **pixels, "word": config.packet_bits, "valid": 8}
+    return {"order": 16, **pixels, "word": config.packet_bits, "valid": 8, "shift": SHIFT_BITS}
 
 
 @pytest.mark.soak  # `make test` compares results of whole kernels
@@ -84,7 +87,7 @@ def test_the_model_computes_what_the_cells_do(size, tmp_path):
         words = {f"{pin}_{n}": min(_RANDOM, width - n) for n in range(0, width, _RANDOM)}
         widths |= words
         pins.append(f".{pin}({{{', '.join(reversed(words))}}})")
-    bits = 8 * config.columns + 4
+    bits = RESULT_BITS * config.columns + 4
     placed = {
         kind: f"{kind.title()} {kind}_array ({', '.join(pins)}, "
         f".o({kind}[{bits - 1}:4]), .state({kind}[3:0]));"

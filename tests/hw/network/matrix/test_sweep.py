@@ -74,6 +74,7 @@ def test_steps_in_order_as_early_as_they_may(stall, seed):
                     *((word.valid, words[n]) for n, word in enumerate(dut.words)),
                     (dut.loaded, loaded[0]),
                     (dut.room, room[0]),
+                    (dut.shift, shift := rng.randrange(8)),
                 ],
             )
             if waiting:
@@ -98,6 +99,7 @@ def test_steps_in_order_as_early_as_they_may(stall, seed):
                 begins = False
             elif fires:
                 now = ctx.get(dut.step)
+                assert now.shift == shift
                 names = ("pixel", "first", "last", "adopt", "parameters", "two")
                 found.append(tuple(now[name] for name in names))
                 left -= 1

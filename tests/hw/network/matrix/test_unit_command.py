@@ -45,6 +45,11 @@ def payload(taps=(TAP,), **fields):
             "columns of a kernel must be from 0 to 127, not 128",
         ),
         ({"column_tiles": 1 << 16}, "column tiles must be from 0 to 65535, not 65536"),
+        ({"shifts": (8,)}, "shift of a k tile must be from 0 to 7, not 8"),
+        ({"shifts": (1, 1)}, "shifts must be none, or one for each of 1 taps"),
+        ({"bits": 12}, "bits must be 8 or 16, not 12"),
+        ({"bits": 16, "table": 0}, "command of int16 must be without table"),
+        ({"bits": 16, "sum_target": (1, 0, 9)}, "command of int16 must be without table"),
     ],
 )
 def test_commands_that_cannot_be(fields, message):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hw.lib.arithmetic.float_scale import float_scale_fields
-from hw.network.matrix.config import BEAT_INPUTS
+from hw.network.matrix.config import BEAT_INPUTS, RESULT_BITS
 from hw.network.matrix.layouts import ScaleBeat, WeightBeat, ZeroBeat
 from sim.golden.float_scale import float_scaled
 
@@ -25,7 +25,7 @@ def drawn_parameters(rng, columns, tiles, inputs):
     most = np.sqrt(inputs * tiles) * 74 * 74
     bias = rng.integers(-int(most), int(most), columns)
     bias[rng.random(columns) < 0.1] = rng.choice([-(1 << 30), 1 << 30])
-    scale = np.exp2(rng.uniform(5, 9, columns)) / most
+    scale = np.exp2(rng.uniform(10, 17, columns)) / most
     scale[rng.random(columns) < 0.2] = 2.0 ** rng.integers(-9, -5)  # many ties
     scale[rng.random(columns) < 0.1] = 0
     small = rng.random(columns) < 0.3
@@ -85,11 +85,11 @@ class Sums:
     parameters: Parameters
     of_pixel: dict = field(default_factory=dict)
 
-    def add(self, place, x, weights):
-        """Add a tile's products; return the results that would leave now."""
+    def add(self, place, x, weights, shift):
+        """Add a tile's products, shifted to the left; return the results that would leave now."""
         before = self.of_pixel.get(place, self.parameters.bias)
-        total = self.of_pixel[place] = before + x @ weights
+        total = self.of_pixel[place] = before + (x @ weights << shift)
         return [
-            int(float_scaled(np.array([value]), scale, zero)[0])
+            int(float_scaled(np.array([value]), scale, zero, bits=RESULT_BITS)[0])
             for value, scale, zero in zip(total, self.parameters.scale, self.parameters.zero, strict=True)
         ]

@@ -51,7 +51,7 @@ def rows_of(records, width):
     """Return the rows of a RAM, which must lie side by side from row 0 on."""
     rows = []
     for record in records:
-        first, count, *slots = split(record, 16, 4, *[60] * 8)
+        first, count, *slots = split(record, 16, 4, *[61] * 8)
         assert first == len(rows)
         assert not any(slots[count:])
         rows += slots[:count]
@@ -138,7 +138,9 @@ def test_matrix_commands(tables):
     entries = [
         each["entry"] for n in (0, 2) for each in unit_entries(commands(MatrixCommand)[n], own[n], shape)
     ]
-    layout = data.StructLayout({"offset": 10, "row": 7, "column": data.ArrayLayout(7, 4), "valid": 4})
+    layout = data.StructLayout(
+        {"offset": 10, "row": 7, "column": data.ArrayLayout(7, 4), "valid": 4, "shift": 3}
+    )
     assert [quick_payload(layout, row) for row in rows_of(tables[TableNumber.TAPS], layout.size)] == entries
 
 
@@ -209,6 +211,10 @@ def test_limits_are_the_least_at_which_a_program_fits():
         "exponentials": 2,
     }
     needs(program, CONFIG)
+    # Rows of taps with shifts are other ones.
+    step = next(step for step in program.steps if isinstance(step.command, MatrixCommand))
+    shifted = replace(step, command=replace(step.command, shifts=(0, 7)))
+    assert limits(replace(program, steps=(*program.steps, shifted)))["max_taps"] == 3 + 2
     # Transfers count a direction; rows that are used again count once.
     turned = replace(program, reads=program.writes, writes=program.reads)
     again = replace(program, steps=program.steps * 2)
