@@ -28,11 +28,10 @@ from tests.hw.network.matrix.bench import GRANULES, UnitBench, run, run_work, wo
 from tests.support.gateware.streams import seeds
 from tests.support.networks.layers import drawn_convolution
 
-CONFIG = MatrixConfig(columns=32, ports=4, port_bits=128, tables=8)
+CONFIG = MatrixConfig(columns=32, ports=4, port_bits=256, tables=8)
 #: From a command to its first step, and from a step to its result at the drain.
 FIRST, RESULT = PixelFeed.LATENCY, MatrixArray.latency(CONFIG) + Fifo.DEEP_LATENCY
 BENCH = UnitBench(GranuleShape(banks=4, rows=64, memory="block"), CONFIG)
-NARROW = UnitBench(BENCH.shape, MatrixConfig(columns=16, ports=4, port_bits=128, tables=8))
 
 
 @pytest.mark.soak
@@ -108,7 +107,7 @@ def test_the_array_works_from_command_to_command():
     """Residuals are read and results written while the next sweeps run."""
     rng = random.Random(0)
     layers = [long_layer(rng) for _ in range(4)]
-    found = run(NARROW, layers, stall=0, seed=0, change=lambda command, _: command)
+    found = run(BENCH, layers, stall=0, seed=0, change=lambda command, _: command)
     assert (found.after == found.wanted).all()
     for (_, earlier), (work, taken) in itertools.pairwise(found.commands):
         steps = work.command.rows * work.command.columns * work.command.column_tiles * work.command.taps
@@ -130,7 +129,7 @@ class Follow:
 def test_a_command_reads_each_word_when_the_one_before_has_written_it():
     rng = random.Random(0)
     while True:
-        network = drawn_convolution(rng, most_channels=16, most_side=9)
+        network = drawn_convolution(rng, most_channels=32, most_side=9)
         window, pixels = network.operators[0].window, network.values["result"].shape[:2]
         plain = window.kernel == window.strides == (1, 1) and window.pads == (0, 0, 0, 0)
         if (
@@ -139,13 +138,13 @@ def test_a_command_reads_each_word_when_the_one_before_has_written_it():
             and pixels[0] * pixels[1] > 40
         ):
             break
-    (first,) = work_of([network], 16, change=None, spare=0)
+    (first,) = work_of([network], CONFIG.columns, change=None, spare=0)
     pixels = first.command.rows * first.command.columns
     source = replace(first.command.source, base=first.command.target.base)
     command = replace(first.command, source=source, target=replace(first.command.target, base=GRANULES // 2))
     follow = Follow(core=0, first=0, step=1, tile_step=0, per_tile=pixels, tiles=1)
     second = replace(first, command=command, follow=follow)
-    found = run_work(NARROW, [first, second], stall=0, seed=0, overlap=True)
+    found = run_work(BENCH, [first, second], stall=0, seed=0, overlap=True)
     assert (found.after == found.wanted).all()
     (_, one), (_, two) = found.commands
     assert two.taken < one.done
