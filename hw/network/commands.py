@@ -9,6 +9,31 @@ import enum
 from dataclasses import dataclass
 
 
+class Core(enum.IntEnum):
+    """Units that execute commands."""
+
+    MATRIX = 0
+    VECTOR = 1
+    ATTENTION = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Follow:
+    """Reads of a command that follow the writes of a core, word by word.
+
+    Read ``tile * per_tile + n`` of the command's gated reads waits until ``core`` has written
+    ``first + tile * tile_step + n * step + 1`` words since the launch began.  Reads after the last tile wait
+    for nothing else.
+    """
+
+    core: Core
+    first: int  #: Word of the first read, counted from 0.
+    step: int  #: Words from a read to the next one of its tile.
+    tile_step: int  #: Words from a tile to the next.
+    per_tile: int  #: Reads of a tile, at least 1.
+    tiles: int  #: At least 1.
+
+
 @dataclass(frozen=True, kw_only=True)
 class TapTile:
     """A row of the tap table: the 64 bytes that one pixel adds to a sum, or one row of a pool's window.
@@ -133,3 +158,12 @@ class VectorCommand:
     table: int = -1  #: Index of its table of 256 bytes; of a softmax, of its exponentials.
     channels: int = 0  #: Of a softmax.
     steps: int = 0  #: Of a softmax: `integers.softmax_units`.
+
+
+#: A command of any core.
+Command = MatrixCommand | VectorCommand
+
+
+def core_of(command: Command) -> Core:
+    """Return the unit that executes a command."""
+    return Core.MATRIX if isinstance(command, MatrixCommand) else Core.VECTOR

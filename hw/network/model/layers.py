@@ -78,5 +78,5 @@ def _transfer_bytes(program: NetworkProgram) -> list[int]:
         found[number] += sum(each.words for each in program.reads[known : step.wait_reads])
         known = max(known, step.wait_reads)
     for transfer in program.writes:
-        found[transfer.start_step] += transfer.words
+        found[sum(transfer.starts) - 1] += transfer.words
     return [WORD_BYTES * words for words in found]

@@ -12,9 +12,8 @@ import numpy as np
 from hw.errors import LoomworkError
 from hw.network.config import WORD_BYTES
 from hw.network.model.latency import READ_COUNT_CYCLES, WRITE_CYCLES
-from hw.network.program.program import NetworkProgram
+from hw.network.program.program import NetworkProgram, Transfer
 from hw.scheduler.compiled import compiled
-from hw.scheduler.program.program import TransferWord
 from hw.scheduler.program.timing.memory import TimingModel
 from hw.scheduler.program.timing.state import HardwareState, Integers, ProgramArrays
 from hw.scheduler.program.timing.transfers import (
@@ -97,8 +96,8 @@ class Transfers:
             steps=_zeros(1, 3),
             cores=_zeros(1, 1, 6),
             operands=_zeros(1, 3),
-            reads=_rows(program.reads, words),
-            writes=_rows(program.writes, words),
+            reads=_rows(program.reads, words, writes=False),
+            writes=_rows(program.writes, words, writes=True),
         )
         most = max(len(program.reads), len(program.writes)) + 1
         self._totals = len(program.reads), len(program.writes)
@@ -152,7 +151,12 @@ def _zeros(*shape: int) -> Integers:
     return np.zeros(shape, np.int64)
 
 
-def _rows(transfers: Sequence[TransferWord], words: int) -> Integers:
+def _rows(transfers: Sequence[Transfer], words: int, *, writes: bool) -> Integers:
     """Return the rows of `ProgramArrays.reads` in words of the port."""
-    rows = [(words * each.words, each.start_step, 0, 0, words * each.dram_address) for each in transfers]
+    rows = [(words * each.words, _step(each, writes), 0, 0, words * each.dram_address) for each in transfers]
     return np.array(rows, np.int64).reshape(-1, 5)
+
+
+def _step(transfer: Transfer, writes: bool) -> int:
+    """Return the first step in which it may run: a read from the step's beginning, a write from its end."""
+    return sum(transfer.starts) - writes

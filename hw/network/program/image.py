@@ -17,7 +17,7 @@ from hw.errors import InputError
 from hw.network.commands import MatrixCommand, TapTile, VectorCommand, VectorKind
 from hw.network.config import WORD_BYTES, NetworkConfig
 from hw.network.matrix.unit_command import unit_command, unit_entries, unit_weights
-from hw.network.program.program import NetworkProgram
+from hw.network.program.program import NetworkProgram, Transfer
 from hw.network.program.records import (
     HEADER,
     RECORD_BYTES,
@@ -33,7 +33,6 @@ from hw.network.program.records import (
 )
 from hw.network.tables.layouts import table_words
 from hw.network.vector.fields import Places, scale_row, tap_row, vector_fields
-from hw.scheduler.program.program import TransferWord
 
 VERSION = 2
 #: ``"LWNI"``, little-endian.
@@ -258,13 +257,13 @@ def _steps(program: NetworkProgram) -> list[Row]:
     ]
 
 
-def _transfers(transfers: Iterable[TransferWord]) -> list[Row]:
+def _transfers(transfers: Iterable[Transfer]) -> list[Row]:
     return [
         {
             "dram": transfer.dram_address,
             "address": transfer.address,
             "words": transfer.words,
-            "start_step": transfer.start_step,
+            "start_step": sum(transfer.starts),
         }
         for transfer in transfers
     ]

@@ -1,4 +1,8 @@
-"""From a compiled network to a program: commands become steps, bytes of transfers become words."""
+"""From a compiled network to a program: commands become steps, bytes of transfers become words.
+
+Steps are barriers: each waits for all before it.  The transfers of a plan's step begin with its first command
+and end with its last one.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,13 @@ from hw.network.compile.form import GRANULE, WORD_BYTES
 from hw.network.graph.network import Convolution
 from hw.network.matrix.config import MatrixConfig
 from hw.network.matrix.unit_command import unit_command
-from hw.network.program.program import Home, NetworkProgram, Step
+from hw.network.program.barriers import finished_before
+from hw.network.program.program import Counts, Home, NetworkProgram, Step, Transfer
 from hw.network.scratchpad.shape import GranuleShape
 from hw.network.vector.config import VectorConfig
 from hw.network.vector.fields import Places, vector_fields
-from hw.scheduler.plan.plan import Direction, Transfer
-from hw.scheduler.program.program import TransferWord
+from hw.scheduler.plan.plan import Direction
+from hw.scheduler.plan.plan import Transfer as PlannedTransfer
 
 #: Tables of a vector unit of the largest configuration.
 _LARGEST = {"taps": 4096, "scales": 4096, "tables": 256, "exponentials": 16}
@@ -29,21 +34,25 @@ def program_of(compiled: Compiled) -> NetworkProgram:
     Raises `InputError`, with the operator's name, for a command beyond the limits of every kernel.
     """
     network, plan, lowered = compiled.network, compiled.plan, compiled.lowered
-    starts = list(itertools.accumulate((len(commands) for commands in lowered.commands), initial=0))
-    reads, wait_reads = _queue(compiled, Direction.READ, starts)
-    writes, wait_writes = _queue(compiled, Direction.WRITE, starts)
+    before = finished_before([command for commands in lowered.commands for command in commands])
+    firsts = list(itertools.accumulate((len(commands) for commands in lowered.commands), initial=0))
+    starts = [before[first] for first in firsts]
+    wait_reads, wait_writes = (_waits(compiled, direction) for direction in (Direction.READ, Direction.WRITE))
+    reads = _transfers(compiled, Direction.READ, starts, wait_writes)
+    writes = _transfers(compiled, Direction.WRITE, starts[1:], [0] * len(starts))
     convolutions = {each.name: each for each in network.operators if isinstance(each, Convolution)}
     steps = tuple(
         Step(
             command=command,
             operator=operator,
             planned=number,
+            waits=before[firsts[number] + place],
             wait_reads=wait_reads[number],
             wait_writes=wait_writes[number],
             macs=_macs(convolutions.get(operator), command),
         )
         for number, commands in enumerate(lowered.commands)
-        for command, operator in zip(commands, lowered.operators[number], strict=True)
+        for place, (command, operator) in enumerate(zip(commands, lowered.operators[number], strict=True))
     )
     homes = list(_homes(compiled))
     missing = {*network.outputs} - {home.value.name for home in homes}
@@ -85,31 +94,33 @@ def _macs(convolution: Convolution | None, command: MatrixCommand | VectorComman
     return pixels * convolution.macs_of_pixel * command.target.granules // granules
 
 
-def _queue(
-    compiled: Compiled, direction: Direction, starts: list[int]
-) -> tuple[tuple[TransferWord, ...], list[int]]:
-    """Return the transfers of one direction, and the number of them that each step of the plan waits for.
+def _listed(compiled: Compiled, direction: Direction) -> list[PlannedTransfer]:
+    """Return the transfers of one direction."""
+    return [transfer for transfer in compiled.plan.transfers if transfer.direction is direction]
 
-    ``starts``: the first command of each step of the plan, and the number of all commands.
-    """
-    plan = compiled.plan
-    listed = [transfer for transfer in plan.transfers if transfer.direction is direction]
-    counts = [0] * (len(plan.steps) + 1)
-    for count, transfer in enumerate(listed, 1):
+
+def _waits(compiled: Compiled, direction: Direction) -> list[int]:
+    """Return the number of transfers that each step of the plan waits for."""
+    counts = [0] * (len(compiled.plan.steps) + 1)
+    for count, transfer in enumerate(_listed(compiled, direction), 1):
         counts[transfer.deadline_step] = count
+    return list(itertools.accumulate(counts, max))
 
-    def word(transfer: Transfer) -> TransferWord:
-        # A read may run from the step's first command on, a write when its last one is done.
-        step = transfer.start_step
-        start = starts[step] if direction is Direction.READ else starts[step + 1] - 1
-        return TransferWord(
+
+def _transfers(
+    compiled: Compiled, direction: Direction, starts: list[Counts], others: list[int]
+) -> tuple[Transfer, ...]:
+    """Return the transfers of one direction; ``starts`` and ``others`` are those of each step of the plan."""
+    return tuple(
+        Transfer(
             dram_address=transfer.dram_address // WORD_BYTES,
             address=transfer.scratchpad_address // WORD_BYTES,
             words=transfer.size_bytes // WORD_BYTES,
-            start_step=start,
+            starts=starts[transfer.start_step],
+            others=others[transfer.start_step],
         )
-
-    return tuple(map(word, listed)), list(itertools.accumulate(counts, max))
+        for transfer in _listed(compiled, direction)
+    )
 
 
 def _homes(compiled: Compiled) -> Iterator[Home]:

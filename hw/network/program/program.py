@@ -1,46 +1,62 @@
 """A program of the kernel: commands in order, transfers, and all that commands refer to, as plain data.
 
-Addresses and sizes of transfers are in words of `WORD_BYTES`.  A step is one command.  The transfers of a
-plan's step begin with its first command and end with its last one.
+Addresses and sizes of transfers are in words of `WORD_BYTES`.  A step is one command.  Steps are listed in an
+order in which they may run one by one.  Each core starts its own in that order, as their waits allow.
 """
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hw.network.commands import MatrixCommand, TapTile, VectorCommand
+from hw.network.commands import Command, Core, Follow, TapTile, core_of
 from hw.network.compile.form import Form
 from hw.network.graph.network import Value
-from hw.scheduler.program.program import TransferWord
 
-
-class Core(enum.IntEnum):
-    """Units that execute commands."""
-
-    MATRIX = 0
-    VECTOR = 1
+#: Counts of finished commands, one a core.
+Counts = tuple[int, ...]
+NO_COUNTS: Counts = (0,) * len(Core)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A command, and the transfers that it waits for."""
+    """A command, and the events that it waits for.
 
-    command: MatrixCommand | VectorCommand
+    A command is finished when all its reads and writes are done.  Commands of a core finish in their order.
+    """
+
+    command: Command
     operator: str  #: Name of the network's operator that it belongs to.
     planned: int  #: Number of the plan's step that it belongs to.
-    wait_writes: int = 0  #: Writes, from the front of their list, complete before the step begins.
-    wait_reads: int = 0  #: Reads, from the front of their list, complete before its command starts.
+    waits: Counts = (
+        NO_COUNTS  #: Commands of each core, from the front of its list, finished before it starts.
+    )
+    wait_writes: int = 0  #: Writes, from the front of their list, complete before it starts.
+    wait_reads: int = 0  #: Reads, from the front of their list, complete before it starts.
+    follow: Follow | None = None  #: Of its gated reads.
     macs: int = 0  #: Multiply-accumulates that its results need.
 
     @property
     def core(self) -> Core:
         """The unit that executes it."""
-        return Core.MATRIX if isinstance(self.command, MatrixCommand) else Core.VECTOR
+        return core_of(self.command)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transfer:
+    """A transfer of whole words; its list determines its direction.
+
+    Transfers of a direction start, and complete, in their order.
+    """
+
+    dram_address: int  #: First word of its home, relative to the program's base in memory.
+    address: int  #: First word in the scratchpad.
+    words: int  #: At least 1.
+    starts: Counts = NO_COUNTS  #: Commands of each core finished before it starts.
+    others: int = 0  #: Transfers of the other direction complete before it starts.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +83,9 @@ class NetworkProgram:
     columns: int  #: Of the array that the packets are made for.
     scratchpad_bytes: int  #: That the plan was made for.
     steps: tuple[Step, ...]  #: At least one.
-    #: ``reads``, ``writes``: in order of execution; ``ring`` and ``core`` are 0.
-    reads: tuple[TransferWord, ...]
-    writes: tuple[TransferWord, ...]
+    #: ``reads``, ``writes``: in order of execution.
+    reads: tuple[Transfer, ...]
+    writes: tuple[Transfer, ...]
     taps: tuple[TapTile, ...]  #: Rows of the tap table, that commands refer to.
     passes: tuple[NDArray[np.uint8], ...]  #: Packets of weights, each of shape ``(beats, bytes of a beat)``.
     tables: tuple[NDArray[np.int8], ...]  #: 256 results each.

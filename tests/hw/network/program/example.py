@@ -5,6 +5,8 @@ import numpy as np
 from hw.network.commands import (
     Addition,
     Bounds,
+    Core,
+    Follow,
     MatrixCommand,
     Source,
     TapTile,
@@ -13,8 +15,7 @@ from hw.network.commands import (
     VectorKind,
 )
 from hw.network.config import NetworkConfig
-from hw.network.program.program import NetworkProgram, Step
-from hw.scheduler.program.program import TransferWord
+from hw.network.program.program import NetworkProgram, Step, Transfer
 
 CONFIG = NetworkConfig(
     scratchpad_bytes=1 << 14,
@@ -86,14 +87,26 @@ def example():
         columns=32,
         scratchpad_bytes=1 << 14,
         steps=tuple(
-            Step(command=command, operator="some", planned=n, wait_writes=n // 3, wait_reads=n + 1)
+            Step(
+                command=command,
+                operator="some",
+                planned=n,
+                waits=(n // 2, n // 3, 0),
+                wait_writes=n // 3,
+                wait_reads=n + 1,
+                follow=Follow(core=Core.VECTOR, first=n, step=1, tile_step=-3, per_tile=5, tiles=2)
+                if n == 3
+                else None,
+            )
             for n, command in enumerate(commands)
         ),
         reads=tuple(
-            TransferWord(dram_address=1000 + n, address=7 * n, words=3, start_step=n // 2) for n in range(9)
+            Transfer(dram_address=1000 + n, address=7 * n, words=3, starts=(n // 2, n // 3, 0), others=n // 4)
+            for n in range(9)
         ),
         writes=tuple(
-            TransferWord(dram_address=70 * n, address=255 - n, words=1 + n, start_step=n) for n in range(3)
+            Transfer(dram_address=70 * n, address=255 - n, words=1 + n, starts=(n, n, 0), others=2 * n)
+            for n in range(3)
         ),
         taps=(
             TapTile(offset=0, row=0, columns=(0,) * 4),

@@ -1,47 +1,116 @@
-"""Replays a program on bytes: transfers run as early, or as late, as its steps allow."""
+"""Replays a program on bytes: transfers run as early, or as late, as its waits allow."""
+
+import itertools
 
 import numpy as np
 
+from hw.network.commands import Core
+from hw.network.config import NetworkConfig
+from hw.network.program.accesses import accesses
 from sim.golden.program import execute
 
 WORD = 64
 
 
-def replay(program, region, *, reads_late, writes_late):
+def replay(program, region, *, reads_late, writes_late, rng=None):
     """Execute a program on a region of the memory, in place.
 
-    A transfer that runs late runs when a step waits for it, or at the program's end.
+    A transfer that runs late runs when a command waits for it, or at the program's end.  ``rng``: cores take
+    turns as it draws, not in program order, each command whole and as its waits allow.
     """
-    memory = region.reshape(-1, WORD)
-    granules = np.full((program.scratchpad_bytes // 16, 16), 85, np.int8)
-    scratchpad = granules.view(np.uint8).reshape(-1, WORD)
-    done = {"reads": 0, "writes": 0}
+    player = _Player(program, region, late={"reads": reads_late, "writes": writes_late})
+    for step in program.steps:
+        ready = player.ready()
+        assert rng is not None or step.core in ready
+        player.execute(step.core if rng is None else rng.choice(ready))
+    player.end()
 
-    def run(direction, count):
-        for transfer in getattr(program, direction)[done[direction] : count]:
+
+class _Player:
+    def __init__(self, program, region, *, late):
+        self.program, self.late = program, late
+        self.memory = region.reshape(-1, WORD)
+        self.granules = np.full((program.scratchpad_bytes // 16, 16), 85, np.int8)
+        self.done = {"reads": 0, "writes": 0}
+        self.lists = [[step for step in program.steps if step.core is core] for core in Core]
+        self.finished = [0 for _ in Core]
+        config = NetworkConfig(columns=program.columns)
+        #: Words that each core has written after each of its commands.
+        self.words = [
+            [
+                0,
+                *itertools.accumulate(
+                    len(accesses(step.command, program.taps, config).writes) for step in own
+                ),
+            ]
+            for own in self.lists
+        ]
+        self.early()
+
+    def early(self):
+        """Run transfers that are not late, and those that they wait for, as far as they may."""
+        for direction, late in self.late.items():
+            if not late:
+                self.transfer(direction, self.allowed()[direction])
+
+    def allowed(self):
+        """Return how many transfers of each direction may run before the next command."""
+        found, more = dict(self.done), True
+        while more:
+            more = False
+            for direction, other in (("reads", "writes"), ("writes", "reads")):
+                for transfer in getattr(self.program, direction)[found[direction] :][:1]:
+                    starts = zip(self.finished, transfer.starts, strict=True)
+                    if transfer.others <= found[other] and all(count >= start for count, start in starts):
+                        found[direction], more = found[direction] + 1, True
+        return found
+
+    def transfer(self, direction, count):
+        """Run transfers of a direction, and those that they wait for."""
+        scratchpad = self.granules.view(np.uint8).reshape(-1, WORD)
+        while self.done[direction] < count:
+            transfer = getattr(self.program, direction)[self.done[direction]]
+            self.transfer("writes" if direction == "reads" else "reads", transfer.others)
             home = slice(transfer.dram_address, transfer.dram_address + transfer.words)
             place = slice(transfer.address, transfer.address + transfer.words)
             if direction == "reads":
-                scratchpad[place] = memory[home]
+                scratchpad[place] = self.memory[home]
             else:
-                memory[home] = scratchpad[place]
-        done[direction] = max(done[direction], count)
+                self.memory[home] = scratchpad[place]
+            self.done[direction] += 1
 
-    def allowed(direction, number):
-        """Return how many transfers, from the front of their list, may run by step ``number``."""
-        later = (n for n, each in enumerate(getattr(program, direction)) if each.start_step > number)
-        return next(later, len(getattr(program, direction)))
+    def ready(self):
+        """Return the cores whose next command may run whole."""
+        allowed = self.allowed()
+        return [
+            core
+            for core in Core
+            if any(self.holds(step, allowed) for step in self.lists[core][self.finished[core] :][:1])
+        ]
 
-    for number, step in enumerate(program.steps):
-        assert step.wait_writes <= allowed("writes", number - 1)
-        run("writes", step.wait_writes)
-        assert step.wait_reads <= allowed("reads", number)
-        run("reads", step.wait_reads if reads_late else allowed("reads", number))
-        execute(step.command, program, granules)
-        if not writes_late:
-            run("writes", allowed("writes", number))
-    run("writes", len(program.writes))
-    assert done["reads"] == len(program.reads)
+    def holds(self, step, allowed):
+        """Tell whether the waits of a command hold, if transfers run as far as they may."""
+        follow, held = step.follow, True
+        if follow is not None:
+            last = follow.first + (follow.tiles - 1) * follow.tile_step + (follow.per_tile - 1) * follow.step
+            held = self.words[follow.core][self.finished[follow.core]] > last
+        held &= step.wait_reads <= allowed["reads"] and step.wait_writes <= allowed["writes"]
+        return held and all(count >= wait for count, wait in zip(self.finished, step.waits, strict=True))
+
+    def execute(self, core):
+        """Run a core's next command, and transfers that it waits for."""
+        step = self.lists[core][self.finished[core]]
+        self.transfer("writes", step.wait_writes)
+        self.transfer("reads", step.wait_reads)
+        execute(step.command, self.program, self.granules)
+        self.finished[core] += 1
+        self.early()
+
+    def end(self):
+        """Run all transfers that are left."""
+        for direction, count in self.allowed().items():
+            self.transfer(direction, count)
+        assert self.done == {name: len(getattr(self.program, name)) for name in self.done}
 
 
 def region_of(program, inputs):

@@ -101,7 +101,7 @@ def test_steps_and_transfers(tables):
     assert steps == [[core, last, *wait] for core, last, wait in zip(cores, lasts, waits, strict=True)]
     for number, listed in ((TableNumber.READS, program.reads), (TableNumber.WRITES, program.writes)):
         found = [split(record, 14, 8, 9, 6) for record in tables[number]]
-        assert found == [[each.dram_address, each.address, each.words, each.start_step] for each in listed]
+        assert found == [[each.dram_address, each.address, each.words, sum(each.starts)] for each in listed]
 
 
 def test_matrix_commands(tables):

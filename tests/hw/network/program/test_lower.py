@@ -1,20 +1,27 @@
 """Programs of compiled networks: the outputs of the network however early or late transfers run."""
 
 import itertools
+import random
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from hw.errors import InputError
+from hw.network.check.check import check as check_order
 from hw.network.compile.compile import compile_network
+from hw.network.config import NetworkConfig
 from hw.network.graph.onnx_reader import read_network
+from hw.network.program.barriers import is_barriers
 from hw.network.program.lower import program_of
+from hw.network.program.order import order
 from hw.scheduler.plan.plan import Direction
 from sim.golden.network import execute
 from tests.hw.network.program.replay import outputs_of, region_of, replay
 from tests.support.networks.builder import Builder
 from tests.support.networks.quantized import quantized, random_network
+
+CONFIG = NetworkConfig()
 
 
 def drawn_inputs(network, seed=0):
@@ -34,13 +41,18 @@ def compiled_bands():
 
 
 def check(compiled):
-    """Compare all orders of transfers with the operators' golden model."""
+    """Compare all orders of transfers, and drawn ones of commands, with the operators' golden model."""
     program, network = program_of(compiled), compiled.network
     inputs = drawn_inputs(network)
     wanted = execute(network, inputs)
-    for reads_late, writes_late in itertools.product((False, True), repeat=2):
-        region = region_of(program, inputs)
-        replay(program, region, reads_late=reads_late, writes_late=writes_late)
+    check_order(program, CONFIG)
+    ordered = order(program, CONFIG)
+    check_order(ordered, CONFIG)
+    plays = [(program, *late, None) for late in itertools.product((False, True), repeat=2)]
+    plays += [(ordered, seed % 2, seed > 1, random.Random(seed)) for seed in range(3)]
+    for played, reads_late, writes_late, rng in plays:
+        region = region_of(played, inputs)
+        replay(played, region, reads_late=reads_late, writes_late=writes_late, rng=rng)
         found = outputs_of(program, region)
         assert set(found) == set(network.outputs)
         for name, elements in found.items():
@@ -72,17 +84,21 @@ def test_transfers_of_a_step_of_several_commands():
     program = check(compiled)
     plan = compiled.plan
     assert len(program.steps) > len(plan.steps)
-    firsts = [
-        next(n for n, each in enumerate(program.steps) if each.planned == s) for s in range(len(plan.steps))
-    ]
-    lasts = [*(first - 1 for first in firsts[1:]), len(program.steps) - 1]
+    counts = [0, *itertools.accumulate(map(len, compiled.lowered.commands))]
     for direction, words, starts in (
-        (Direction.READ, program.reads, firsts),
-        (Direction.WRITE, program.writes, lasts),
+        (Direction.READ, program.reads, counts),
+        (Direction.WRITE, program.writes, counts[1:]),
     ):
         listed = [each for each in plan.transfers if each.direction is direction]
-        assert [each.start_step for each in words] == [starts[each.start_step] for each in listed]
+        assert [sum(each.starts) for each in words] == [starts[each.start_step] for each in listed]
         assert [each.words * 64 for each in words] == [each.size_bytes for each in listed]
+
+
+def test_steps_are_barriers():
+    program = program_of(compiled_bands())
+    assert is_barriers(program)
+    assert [sum(step.waits) for step in program.steps] == [*range(len(program.steps))]
+    assert not is_barriers(order(program, CONFIG))
 
 
 def test_steps_name_their_operators():
