@@ -114,6 +114,9 @@ DOORS = {
         "hw.network.config", "hw.network.scratchpad", "hw.network.tables", "hw.network.matrix",
         "hw.network.vector", "hw.scheduler.plan", "hw.scheduler.program",
     ],
+    "hw.network.check": [
+        "hw.errors", "hw.network.commands", "hw.network.config", "hw.network.program",
+    ],
     "hw.network.kernel": [
         "hw.errors", "hw.lib", "hw.network.commands", "hw.network.config", "hw.network.program",
         "hw.network.scratchpad", "hw.network.tables", "hw.network.matrix", "hw.network.vector",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from hw.board.resources import BLOCK_WORDS, ULTRA_WORDS, Gates, Resources, rams
+from hw.network.commands import Core
 from hw.network.config import NetworkConfig
 from hw.network.matrix.feed_command import TABLE_ENTRIES, TileEntry
-from hw.network.program.records import TableNumber, row_layout
+from hw.network.program.records import TableNumber, row_layout, step_layout
 from hw.network.tables.layouts import TABLE_BYTES, TABLE_WORDS
 from hw.network.vector.layouts import EXPONENTIAL_BITS, ScaleRow, TapRow
 
@@ -22,7 +23,7 @@ _LANE, _VECTOR = Gates(435, 380, 4.5), Gates(1300, 1300)
 # Of the scratchpad: a bank of a slice, a response, each bank that it chooses from; a slice, a port.
 _BANK, _RESPONSE, _RESPONSE_BANK = Gates(180, 305), Gates(230, 180), Gates(33, 33)
 _SLICE, _SLICE_BANK, _PORT = Gates(565, 840), Gates(11, 3), Gates(625, 605)
-_READERS, _WRITERS = 5, 3
+_READERS, _WRITERS = 6, 3
 # Transfers, sequencer, loader and tables; each bit of a port of memory; each column of the array.
 _KERNEL, _MEMORY_BIT, _ARRAY_COLUMN = Gates(4200, 6000), Gates(22, 35), Gates(80, 260)
 #: Rows of a block RAM, and bits of each.
@@ -79,8 +80,10 @@ def _block_rams(config: NetworkConfig) -> int:
         *(
             (bits, config.max_steps)
             for number, bits in rows.items()
-            if number not in (*transfers, TableNumber.HEADER)
+            if number not in (*transfers, TableNumber.HEADER, TableNumber.STEPS)
         ),
+        # A table of steps for each core.
+        *((step_layout(config)["wait"].shape["needs"].width, config.max_steps) for _ in Core),
         (rows[TableNumber.WEIGHTS], config.max_steps),  # for packets and for taps
         (TileEntry(config.shape).size, config.max_taps),
         *((TileEntry(config.shape).size, TABLE_ENTRIES) for _ in range(2)),

@@ -12,21 +12,22 @@ from hw.lib import axi
 from hw.lib.counters import count_cycles, count_since
 from hw.lib.kernel import BodySignature
 from hw.lib.place import Placer
+from hw.network.commands import Core
 from hw.network.config import NetworkConfig
 from hw.network.kernel.arguments import argument_table, weight_ports
+from hw.network.kernel.command_sequencer import CommandSequencer
 from hw.network.kernel.loader import ImageLoader
 from hw.network.kernel.program_tables import ProgramTables
-from hw.network.kernel.sequencing import sequencer_config
-from hw.network.kernel.shared_read import SharedRead
 from hw.network.kernel.tap_store import TapStore
 from hw.network.kernel.transfer_in import TransferIn
 from hw.network.kernel.transfer_out import TransferOut
 from hw.network.matrix.unit import MatrixUnit
-from hw.network.program.program import Core
 from hw.network.program.records import SECOND_FEED, TableNumber
 from hw.network.scratchpad.scratchpad import GranuleScratchpad
 from hw.network.vector.unit import VectorUnit
-from hw.scheduler.core.sequencer import SequencerPhase, StepSequencer
+
+#: Ports of the scratchpad: feeds, residual, operands of the vector unit, transfers; results, transfers.
+READERS, WRITERS = 6, 3
 
 
 class NetworkBody(wiring.Component):
@@ -50,23 +51,22 @@ class NetworkBody(wiring.Component):
         m = Module()
         config, placer = self._config, self._placer
         m.submodules.loader = loader = ImageLoader()
-        m.submodules.sequencer = sequencer = StepSequencer(sequencer_config(config))
+        m.submodules.sequencer = sequencer = CommandSequencer(config)
         m.submodules.transfer_in = reader = TransferIn(config)
         m.submodules.transfer_out = writer = TransferOut(config)
         m.submodules.matrix = matrix = MatrixUnit(config.shape, config.matrix, placer)
         m.submodules.vector = vector = VectorUnit(config.vector, placer)
-        m.submodules.scratchpad = pad = GranuleScratchpad(config.shape, placer, readers=5, writers=3)
+        m.submodules.scratchpad = pad = GranuleScratchpad(
+            config.shape, placer, readers=READERS, writers=WRITERS
+        )
         tables = ProgramTables(m, config, loader)
         self._load(m, loader, reader)
         self._sequence(m, tables, loader, sequencer, reader, writer)
         self._matrix(m, tables, loader, sequencer, matrix)
         self._vector(m, tables, sequencer, vector)
 
-        m.submodules.shared_read = shared = SharedRead(config.shape)
-        connect(m, matrix.read[2], shared.users[0])
-        connect(m, vector.read[1], shared.users[1])
         # The most important first: a feed that loses a word never regains it.
-        readers = (matrix.read[0], matrix.read[1], shared.port, vector.read[0], writer.read)
+        readers = (*matrix.read, *vector.read, writer.read)
         for port, user in zip(pad.read, readers, strict=True):
             connect(m, user, port)
         for port, user in zip(pad.write, (matrix.write, vector.write, reader.write), strict=True):
@@ -101,37 +101,29 @@ class NetworkBody(wiring.Component):
         m: Module,
         tables: ProgramTables,
         loader: ImageLoader,
-        sequencer: StepSequencer,
+        sequencer: CommandSequencer,
         reader: TransferIn,
         writer: TransferOut,
     ) -> None:
-        """Place steps and transfers; none of these has a stream of words."""
-        steps = tables.place(TableNumber.STEPS, depth=self._config.max_steps).o
-        m.d.comb += [
-            sequencer.start.eq(loader.done),
-            sequencer.steps.valid.eq(steps.valid),
-            steps.ready.eq(sequencer.steps.ready),
-            *(
-                sequencer.steps.payload[name].eq(steps.payload[name])
-                for name in steps.payload.shape().members
-            ),
-            writer.computed.eq(sequencer.computed),
-        ]
-        for number, engine, completed, total in (
-            (TableNumber.READS, reader, sequencer.reads_completed, sequencer.reads_total),
-            (TableNumber.WRITES, writer, sequencer.writes_completed, sequencer.writes_total),
+        """Place the steps of each core, and transfers."""
+        m.d.comb += sequencer.start.eq(loader.done)
+        for core in Core:
+            steps = tables.place(TableNumber.STEPS, depth=self._config.max_steps, part="wait", core=core)
+            connect(m, steps.o, sequencer.steps[core])
+            m.d.comb += sequencer.totals[core].eq(steps.count)
+        for number, engine, other, completed, total in (
+            (TableNumber.READS, reader, writer, sequencer.reads_completed, sequencer.reads_total),
+            (TableNumber.WRITES, writer, reader, sequencer.writes_completed, sequencer.writes_total),
         ):
             table = tables.place(number, depth=self._config.max_transfers)
-            row = table.o.payload
+            connect(m, table.o, engine.i)
             m.d.comb += [
                 total.eq(table.count),
                 completed.eq(engine.completed),
                 engine.start.eq(loader.done),
                 engine.base.eq(self.args.memory),
-                engine.begun.eq(sequencer.begun),
-                engine.i.valid.eq(table.o.valid),
-                table.o.ready.eq(engine.i.ready),
-                *(engine.i.payload[name].eq(row[name]) for name in row.shape().members),
+                engine.counts.others.eq(other.completed),
+                *(engine.counts.finished[core].eq(sequencer.finished[core]) for core in Core),
             ]
 
     def _matrix(
@@ -139,7 +131,7 @@ class NetworkBody(wiring.Component):
         m: Module,
         tables: ProgramTables,
         loader: ImageLoader,
-        sequencer: StepSequencer,
+        sequencer: CommandSequencer,
         matrix: MatrixUnit,
     ) -> None:
         """Place the tables of the matrix unit: commands, and packets and tap rows ahead of them."""
@@ -166,7 +158,9 @@ class NetworkBody(wiring.Component):
         tables.write_ram(TableNumber.TABLES, matrix.tables)
         self._command(m, sequencer, Core.MATRIX, (feed.o, drain.o), matrix)
 
-    def _vector(self, m: Module, tables: ProgramTables, sequencer: StepSequencer, vector: VectorUnit) -> None:
+    def _vector(
+        self, m: Module, tables: ProgramTables, sequencer: CommandSequencer, vector: VectorUnit
+    ) -> None:
         """Place the tables of the vector unit."""
         parts = [
             tables.place(number, depth=self._config.max_steps).o
@@ -186,41 +180,38 @@ class NetworkBody(wiring.Component):
             tables.write_ram(number, port)
         self._command(m, sequencer, Core.VECTOR, parts, vector)
 
-    def _command(self, m: Module, sequencer: StepSequencer, core: Core, parts: Any, unit: Any) -> None:
-        """Send a unit the command in ``parts`` when the sequencer asks for its core.
-
-        The sequencer sees only the handshake.
-        """
-        row, asked = sequencer.rows[core], sequencer.commands[core]
+    def _command(self, m: Module, sequencer: CommandSequencer, core: Core, parts: Any, unit: Any) -> None:
+        """Send a unit the command in ``parts`` when the sequencer offers it."""
+        offered = sequencer.commands[core]
+        valid = offered.valid & Cat(part.valid for part in parts).all()
+        taken = valid & unit.command.ready
         m.d.comb += [
-            row.valid.eq(Cat(part.valid for part in parts).all()),
-            *(part.ready.eq(row.valid & row.ready) for part in parts),
-            unit.command.valid.eq(asked.valid),
-            asked.ready.eq(unit.command.ready),
-            sequencer.cores_done[core].eq(unit.done),
+            unit.command.valid.eq(valid),
+            offered.ready.eq(taken),
+            *(part.ready.eq(taken) for part in parts),
+            sequencer.ends[core].eq(unit.done),
         ]
 
     def _count(
         self,
         m: Module,
         loader: ImageLoader,
-        sequencer: StepSequencer,
+        sequencer: CommandSequencer,
         matrix: MatrixUnit,
         vector: VectorUnit,
     ) -> None:
         """Count cycles by cause, and commands."""
-        phase, waits = sequencer.phase, ~sequencer.ready
         stall = {
             "load": loader.loading,
-            "write": (phase == SequencerPhase.SLOT) & sequencer.steps.valid & waits,
-            "read": (phase == SequencerPhase.READS) & waits,
+            "write": sequencer.waits_writes,
+            "read": sequencer.waits_reads,
             "pixels": matrix.waits.pixels,
             "weights": matrix.waits.weights,
             "room": matrix.waits.room,
             "vector_read": vector.waits_read,
             "vector_write": vector.waits_write,
-            "drain": (phase == SequencerPhase.DRAIN) & waits,
+            "drain": sequencer.drains,
         }
         works = vector.busy & ~vector.waits_read & ~vector.waits_write
         count_cycles(m, self, busy=matrix.busy | works, stall=stall)
-        m.d.comb += self.counters.steps_total.eq(sequencer.computed)
+        m.d.comb += self.counters.steps_total.eq(sum(sequencer.finished[core] for core in Core))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Value
+from amaranth.hdl import Const, Module, Value
 from amaranth.lib import data
 
+from hw.network.commands import Core
 from hw.network.config import NetworkConfig
 from hw.network.kernel.loader import ImageLoader
 from hw.network.program.records import TableNumber, ram_layout, row_layout
@@ -19,12 +20,17 @@ class ProgramTables:
     def __init__(self, m: Module, config: NetworkConfig, loader: ImageLoader) -> None:
         self._m, self._config, self._loader = m, config, loader
 
-    def place(self, number: TableNumber, *, depth: int, part: str = "") -> ProgramTable:
-        """Add a table of all rows of a number, or of one field of them."""
+    def place(
+        self, number: TableNumber, *, depth: int, part: str = "", core: Core | None = None
+    ) -> ProgramTable:
+        """Add a table of all rows of a number, or of one field of them; ``core``: of its rows alone."""
         m, loader = self._m, self._loader
         layout = row_layout(number, self._config)
         record: Any = data.View(layout, loader.row[: layout.size])
         name = f"{number.name.lower()}_{part}" if part else number.name.lower()
+        own: Value = Const(1)
+        if core is not None:
+            own, name = record.core == core, f"{name}_{core.name.lower()}"
         if part:
             layout, record = layout[part].shape, record[part]
         assert isinstance(layout, data.StructLayout)
@@ -32,7 +38,7 @@ class ProgramTables:
         m.submodules[f"{name}_table"] = table
         m.d.comb += [
             table.clear.eq(loader.start),
-            table.write.eq(loader.write & (loader.table == number)),
+            table.write.eq(loader.write & (loader.table == number) & own),
             Value.cast(table.row).eq(Value.cast(record)),
             table.start.eq(loader.done),
         ]

@@ -1,14 +1,13 @@
-"""The shape of the sequencer and the transfers, in the scheduler's terms."""
+"""The shape of transfers, in the scheduler's terms."""
 
 from __future__ import annotations
 
 from hw.network.config import WORD_BYTES, NetworkConfig
-from hw.network.program.program import Core
 from hw.scheduler.config import SchedulerConfig
 
 
-def sequencer_config(config: NetworkConfig) -> SchedulerConfig:
-    """Return a scheduler whose cores are the matrix and the vector unit.
+def issue_config(config: NetworkConfig) -> SchedulerConfig:
+    """Return a scheduler whose transfers are those of a network's program.
 
     A tensor lies whole in the scratchpad, so no transfer is longer.
     """
@@ -16,8 +15,8 @@ def sequencer_config(config: NetworkConfig) -> SchedulerConfig:
         scratchpad_bytes=config.scratchpad_bytes,
         word_bytes=WORD_BYTES,
         banks=config.banks,
-        cores=len(Core),
-        max_steps=config.max_steps,
+        cores=1,
+        max_steps=1,
         max_transfers=config.max_transfers,
         max_operator_bytes=config.scratchpad_bytes,
         max_region_bytes=config.max_region_bytes,

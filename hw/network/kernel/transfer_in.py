@@ -15,10 +15,9 @@ from hw.lib.fifo import Fifo
 from hw.lib.skid import Skid
 from hw.lib.width import WidthConverter
 from hw.network.config import WORD_BYTES, NetworkConfig
-from hw.network.kernel.sequencing import sequencer_config
+from hw.network.kernel.gated_issue import gated_issue, start_members
 from hw.network.scratchpad.writer import GranuleWritePort
-from hw.scheduler.core.layouts import MEMORY_ADDRESS_BITS, transfer_layout
-from hw.scheduler.core.transfer_engine import TransferIssue
+from hw.scheduler.core.layouts import MEMORY_ADDRESS_BITS
 
 #: More words than the scratchpad takes and has not granted.
 _UNGRANTED = 32
@@ -37,15 +36,10 @@ class TransferIn(wiring.Component):
 
     def __init__(self, config: NetworkConfig) -> None:
         self._config = config
-        self._shape = sequencer_config(config)
         port = axi.ReadSignature(data_width=8 * config.port_bytes, addr_width=MEMORY_ADDRESS_BITS)
         super().__init__(
             {
-                "start": In(1),  #: Resets ``completed``.
-                "i": In(stream.Signature(transfer_layout(self._shape))),  #: The transfers, in order.
-                "base": In(MEMORY_ADDRESS_BITS),
-                "begun": In(self._shape.step_bits),  #: Steps begun, as in `TransferIssue`.
-                "completed": Out(self._shape.transfer_bits),  #: Transfers, since ``start``.
+                **start_members(config),
                 "write": Out(GranuleWritePort(config.shape)),
                 "axi": Out(port),
                 "bytes_moved": Out(48),  #: Since reset.
@@ -60,18 +54,14 @@ class TransferIn(wiring.Component):
         """Issue -> DMA -> words; words and their places -> scratchpad."""
         m = Module()
         port_bits = 8 * self._config.port_bytes
-        m.submodules.issue = issue = TransferIssue(self._shape)
+        issue = gated_issue(m, self._config, self)
         m.submodules.dma = dma = ReadDMA(data_width=port_bits, addr_width=MEMORY_ADDRESS_BITS)
         m.submodules.part = part = Skid(port_bits)
         m.submodules.join = join = WidthConverter(
             lane_width=port_bits, i_lanes=1, o_lanes=WORD_BYTES // self._config.port_bytes
         )
-        connect(m, flipped(self.i), issue.i)
         connect(m, dma.axi, flipped(self.axi))
         m.d.comb += [
-            issue.base.eq(self.base),
-            issue.begun.eq(self.begun),
-            issue.computed.eq(self.begun),
             dma.command.valid.eq(self.load.valid | issue.command.valid),
             dma.command.payload.eq(issue.command.payload),
             issue.command.ready.eq(dma.command.ready),

@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module
-from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.lib import wiring
+from amaranth.lib.wiring import Out, connect, flipped
 
 from hw.lib import axi
 from hw.lib.dma.write import WriteDMA
 from hw.lib.skid import Skid
 from hw.lib.width import WidthConverter
 from hw.network.config import WORD_BYTES, NetworkConfig
-from hw.network.kernel.sequencing import sequencer_config
+from hw.network.kernel.gated_issue import gated_issue, start_members
 from hw.network.scratchpad.reader import GranuleReadPort
-from hw.scheduler.core.layouts import MEMORY_ADDRESS_BITS, transfer_layout
-from hw.scheduler.core.transfer_engine import TransferIssue
+from hw.scheduler.core.layouts import MEMORY_ADDRESS_BITS
 
 
 class TransferOut(wiring.Component):
@@ -31,17 +30,10 @@ class TransferOut(wiring.Component):
 
     def __init__(self, config: NetworkConfig) -> None:
         self._config = config
-        self._shape = sequencer_config(config)
         port = axi.WriteSignature(data_width=8 * config.port_bytes, addr_width=MEMORY_ADDRESS_BITS)
         super().__init__(
             {
-                "start": In(1),  #: Resets ``completed``.
-                "i": In(stream.Signature(transfer_layout(self._shape))),  #: The transfers, in order.
-                "base": In(MEMORY_ADDRESS_BITS),
-                #: ``begun``, ``computed``: steps, as in `TransferIssue`.
-                "begun": In(self._shape.step_bits),
-                "computed": In(self._shape.step_bits),
-                "completed": Out(self._shape.transfer_bits),  #: Transfers, since ``start``.
+                **start_members(config),
                 "read": Out(GranuleReadPort(config.shape)),
                 "axi": Out(port),
                 "bytes_moved": Out(48),  #: Since reset.
@@ -53,20 +45,16 @@ class TransferOut(wiring.Component):
         m = Module()
         port_bits = 8 * self._config.port_bytes
         lanes = WORD_BYTES // self._config.port_bytes
-        m.submodules.issue = issue = TransferIssue(self._shape)
+        issue = gated_issue(m, self._config, self)
         m.submodules.dma = dma = WriteDMA(data_width=port_bits, addr_width=MEMORY_ADDRESS_BITS)
         m.submodules.requests = requests = Skid(self._config.shape.address_bits)
         m.submodules.split = split = WidthConverter(lane_width=port_bits, i_lanes=lanes, o_lanes=1)
         m.submodules.part = part = Skid(port_bits)
-        connect(m, flipped(self.i), issue.i)
         connect(m, issue.command, dma.command)
         connect(m, dma.axi, flipped(self.axi))
         request, response = self.read.request, self.read.response
         offset = Const(0, self._config.shape.offset_bits)
         m.d.comb += [
-            issue.base.eq(self.base),
-            issue.begun.eq(self.begun),
-            issue.computed.eq(self.computed),
             requests.i.valid.eq(issue.place.valid),
             requests.i.payload.eq(issue.place.payload.address),
             issue.place.ready.eq(requests.i.ready),

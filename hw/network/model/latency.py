@@ -7,6 +7,7 @@ from hw.lib.fifo import Fifo
 from hw.lib.skid import Skid
 from hw.lib.width import WidthConverter
 from hw.network.config import NetworkConfig
+from hw.network.kernel.count_gate import CountGate
 from hw.network.kernel.loader import ImageLoader
 from hw.network.kernel.tap_store import TapStore
 from hw.network.matrix.array import MatrixArray
@@ -27,8 +28,8 @@ LOAD_CYCLES = 2
 RECORD_CYCLES = ReadDMA.DATA_LATENCY + Skid.LATENCY + WidthConverter.LATENCY
 #: From the last row of the image to the loader's end, and from there to the first rows of tables.
 LOADED_CYCLES, ROWS_CYCLES = ImageLoader.DONE_LATENCY, TABLE_CYCLES
-#: From the phase of the transfers to the command: two phases of a cycle each.
-SLOT_CYCLES = READS_CYCLES = 1
+#: From the counts that a command waits for to its offer.
+OFFER_CYCLES = CountGate.LATENCY
 #: From the first rows of tables to the first request of weights: the port's queue, the splitter.
 WEIGHTS_CYCLES = Skid.LATENCY + 1
 #: From the first rows of tables to the first tap row; cycles between the rows of two commands.

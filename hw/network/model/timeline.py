@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hw.board import Board
+from hw.errors import LoomworkError
 from hw.lib.axi import MAX_BURST_BEATS
 from hw.lib.dma.read import ReadDMA
 from hw.lib.fifo import Fifo
@@ -26,13 +27,12 @@ from hw.network.model.latency import (
     FIRST_WORD_CYCLES,
     LOAD_CYCLES,
     LOADED_CYCLES,
+    OFFER_CYCLES,
     PIXEL_CYCLES,
-    READS_CYCLES,
     RECORD_CYCLES,
     RESIDUAL_LEAD,
     RESPONSE_CYCLES,
     ROWS_CYCLES,
-    SLOT_CYCLES,
     TAPS_CYCLES,
     TAPS_PAUSE,
     UNREAD_CYCLES,
@@ -43,6 +43,7 @@ from hw.network.model.memory import MemoryModel
 from hw.network.model.residual import ReadTiming, ResidualCommand, residual_waits
 from hw.network.model.transfers import Transfers
 from hw.network.model.weights import ADOPTED, PacketTiming, stream, sweep
+from hw.network.program.barriers import is_barriers
 from hw.network.program.image import first_words
 from hw.network.program.program import NetworkProgram, Step
 from hw.network.scratchpad.response import READS_AHEAD
@@ -108,11 +109,13 @@ class Timeline:
 def timeline(
     program: NetworkProgram, config: NetworkConfig, board: Board, *, memory: MemoryModel | None = None
 ) -> Timeline:
-    """Return the cycles of a launch.
+    """Return the cycles of a launch of a program of barriers.
 
     ``memory``: the board's calibrated memory if None. Raises `LoomworkError` when the program waits for
-    itself.
+    itself, or its steps are no barriers.
     """
+    if not is_barriers(program):
+        raise LoomworkError("the cycles of steps that overlap are not predicted")
     return _Launch(program, config, memory or MemoryModel.of(board, config)).run()
 
 
@@ -145,11 +148,12 @@ class _Launch:
         cycle = self._rows
         for number, step in enumerate(program.steps):
             slot = transfers.wait(cycle, begun=number, computed=number, writes=step.wait_writes)
-            asked = slot + SLOT_CYCLES
+            asked = slot + OFFER_CYCLES
             transfers.run(asked, begun=number, computed=number)
             ready = transfers.wait(asked, begun=number + 1, computed=number, reads=step.wait_reads)
             waits = {Bound.WRITES: slot - cycle, Bound.READS: ready - asked}
-            made = self._step(step, cycle, ready + READS_CYCLES, waits)
+            # A count that is awaited is compared in a cycle of its own.
+            made = self._step(step, cycle, ready + OFFER_CYCLES * (ready > asked), waits)
             transfers.run(made.end + 1, begun=number + 1, computed=number)
             found.append(made)
             cycle = made.end + 1
@@ -187,7 +191,7 @@ class _Launch:
         if made.kind is VectorKind.TABLE:
             self._vector_table = made.table
         end = command + cycles(self._config.vector, made, table_held=held)
-        spent = waits | {Bound.PIPELINE: FIRST_WORD_CYCLES + SLOT_CYCLES + READS_CYCLES}
+        spent = waits | {Bound.PIPELINE: FIRST_WORD_CYCLES + OFFER_CYCLES}
         spent[Bound.VECTOR] = end - begin + 1 - sum(spent.values())
         return StepTime(step=step, begin=begin, end=end, spent=spent, first=FIRST_WORD_CYCLES)
 

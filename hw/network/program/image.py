@@ -17,6 +17,7 @@ from hw.errors import InputError
 from hw.network.commands import MatrixCommand, TapTile, VectorCommand, VectorKind
 from hw.network.config import WORD_BYTES, NetworkConfig
 from hw.network.matrix.unit_command import unit_command, unit_entries, unit_weights
+from hw.network.matrix.word_gate import follow_fields
 from hw.network.program.program import NetworkProgram, Transfer
 from hw.network.program.records import (
     HEADER,
@@ -34,7 +35,7 @@ from hw.network.program.records import (
 from hw.network.tables.layouts import table_words
 from hw.network.vector.fields import Places, scale_row, tap_row, vector_fields
 
-VERSION = 2
+VERSION = 3
 #: ``"LWNI"``, little-endian.
 MAGIC = 0x494E574C
 #: Bits of the digest of a program's weights.
@@ -248,22 +249,25 @@ def _rows(program: NetworkProgram, config: NetworkConfig) -> dict[TableNumber, l
 def _steps(program: NetworkProgram) -> list[Row]:
     return [
         {
-            "active": 1 << step.core,
-            "last": int(number == len(program.steps)),
-            "wait_writes": step.wait_writes,
-            "wait_reads": step.wait_reads,
+            "core": int(step.core),
+            "wait": {
+                "needs": {"finished": [*step.waits], "writes": step.wait_writes, "reads": step.wait_reads},
+                "item": {"follow": follow_fields(step.follow)},
+            },
         }
-        for number, step in enumerate(program.steps, 1)
+        for step in program.steps
     ]
 
 
 def _transfers(transfers: Iterable[Transfer]) -> list[Row]:
     return [
         {
-            "dram": transfer.dram_address,
-            "address": transfer.address,
-            "words": transfer.words,
-            "start_step": sum(transfer.starts),
+            "needs": {"finished": [*transfer.starts], "others": transfer.others},
+            "item": {
+                "dram": transfer.dram_address,
+                "address": transfer.address,
+                "words": transfer.words,
+            },
         }
         for transfer in transfers
     ]

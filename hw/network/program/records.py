@@ -12,10 +12,12 @@ from amaranth.hdl import Shape, unsigned
 from amaranth.lib import data
 from amaranth.utils import bits_for
 
+from hw.network.commands import Core
 from hw.network.config import WORD_BYTES, NetworkConfig
 from hw.network.matrix.drain_command import DrainCommand
 from hw.network.matrix.feed_command import TABLE_ENTRIES, FeedCommand, TileEntry
 from hw.network.matrix.unit import UnitWeights
+from hw.network.matrix.word_gate import FollowFields
 from hw.network.vector.layouts import EXPONENTIAL_BITS, ScaleRow, TapRow, VectorFields
 
 RECORD_BYTES = 64
@@ -75,22 +77,35 @@ SLOTS_LAYOUT = data.StructLayout(
 )
 
 
+def count_bits(config: NetworkConfig) -> int:
+    """Return the bits of a count of commands."""
+    return bits_for(config.max_steps)
+
+
+def transfer_bits(config: NetworkConfig) -> int:
+    """Return the bits of a count of transfers."""
+    return bits_for(config.max_transfers)
+
+
 def step_layout(config: NetworkConfig) -> data.StructLayout:
-    """Return a step: its core, one-hot, and its counts of transfers."""
-    transfers = bits_for(config.max_transfers)
-    return data.StructLayout({"active": 2, "last": 1, "wait_writes": transfers, "wait_reads": transfers})
+    """Return a step: its core, and in ``wait`` the counts that it needs and its word gate."""
+    finished = data.ArrayLayout(count_bits(config), len(Core))
+    needs = {"finished": finished, "writes": transfer_bits(config), "reads": transfer_bits(config)}
+    item = data.StructLayout({"follow": FollowFields()})
+    wait = data.StructLayout({"needs": data.StructLayout(needs), "item": item})
+    return data.StructLayout({"core": range(len(Core)), "wait": wait})
 
 
 def transfer_layout(config: NetworkConfig) -> data.StructLayout:
-    """Return a transfer, of whole words; fields as of `hw.scheduler.program.program.TransferWord`."""
-    return data.StructLayout(
-        {
-            "dram": bits_for(config.max_region_bytes // WORD_BYTES - 1),
-            "address": config.shape.address_bits,
-            "words": bits_for(config.shape.words),
-            "start_step": bits_for(config.max_steps),
-        }
-    )
+    """Return a transfer of whole words: the counts that it needs, of commands and of the other direction."""
+    finished = data.ArrayLayout(count_bits(config), len(Core))
+    item = {
+        "dram": bits_for(config.max_region_bytes // WORD_BYTES - 1),
+        "address": config.shape.address_bits,
+        "words": bits_for(config.shape.words),
+    }
+    needs = data.StructLayout({"finished": finished, "others": transfer_bits(config)})
+    return data.StructLayout({"needs": needs, "item": data.StructLayout(item)})
 
 
 def feed_layout(config: NetworkConfig) -> data.StructLayout:

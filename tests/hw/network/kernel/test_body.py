@@ -10,6 +10,7 @@ from hw.network.compile.compile import compile_network
 from hw.network.graph.onnx_reader import read_network
 from hw.network.model.timeline import timeline
 from hw.network.program.lower import program_of
+from hw.network.program.order import order
 from tests.hw.network.kernel.bench import CONFIG, Launch, check, run
 from tests.hw.network.model.memories import ideal
 from tests.support.networks.builder import Builder
@@ -32,12 +33,13 @@ def launch(model, config, *, scratchpad_bytes=CONFIG.scratchpad_bytes, seed=0):
 
 
 def tiny():
-    """Return a network of few pixels, with a residual, a table, a product and a pool."""
+    """Return a network of few pixels: a residual, a table, a product, and a pool beside them."""
     net = Builder("tiny")
     x = net.input("image", 1, 16, 2, 3)
     y = net.add("Add", net.conv(x, 16, name="left", kernel=3), net.conv(x, 16, name="right"), name="sum")
     y = net.add("Mul", y, net.add("Sigmoid", y, name="table"), name="gate")
     net.output(net.conv(net.add("MaxPool", y, name="pool", kernel_shape=[2, 2]), 20, name="last"))
+    net.output(net.add("MaxPool", x, name="beside", kernel_shape=[1, 2]))
     return net.model()
 
 
@@ -84,10 +86,14 @@ def check_times(one, outcome, config, *, latency):
 
 
 def test_results_are_exact_and_steps_end_when_the_model_says():
+    """Without barriers, the same commands take less time."""
     one = launch(tiny(), SMALL)
-    (outcome,) = run([one], config=SMALL, latency=(20, 20), limit=4000)
+    ordered = replace(one, program=order(one.program, SMALL, follows=False))
+    outcome, sooner = run([one, ordered], config=SMALL, latency=(20, 20), limit=4000)
     check(one, outcome, SMALL)
     check_times(one, outcome, SMALL, latency=20)
+    check(ordered, sooner, SMALL)
+    assert sooner.counters["cycles_total"] < outcome.counters["cycles_total"]
 
 
 @pytest.mark.soak
@@ -97,6 +103,14 @@ def test_steps_of_random_networks_end_when_the_model_says(seed):
     one = launch(random_network(seed), CONFIG, scratchpad_bytes=12288, seed=seed)
     (outcome,) = run([one], latency=(40, 40), limit=200_000)
     check_times(one, outcome, CONFIG, latency=40)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(8))
+def test_random_networks_without_barriers(seed):
+    one = launch(random_network(seed), CONFIG, scratchpad_bytes=12288, seed=seed)
+    ordered = replace(one, program=order(one.program, CONFIG, follows=False))
+    play([ordered, one, ordered], CONFIG, stall=0.3, limit=300_000)
 
 
 @pytest.mark.soak

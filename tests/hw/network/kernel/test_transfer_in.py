@@ -7,7 +7,14 @@ from dataclasses import replace
 import pytest
 
 from hw.network.kernel.transfer_in import TransferIn
-from tests.hw.network.kernel.transfers import BASE, drawn_transfers, payload, raise_steps
+from tests.hw.network.kernel.transfers import (
+    BASE,
+    drawn_transfers,
+    may_run,
+    payload,
+    raise_counts,
+    set_counts,
+)
 from tests.hw.network.program.example import CONFIG
 from tests.support.gateware.axi_memory import AxiMemory, untouched
 from tests.support.gateware.streams import Side, exchange_within, seeds, simulate
@@ -78,7 +85,7 @@ def word_at(address):
 
 async def launch(ctx, dut, memory, pad, rng, transfers, stall, *, records=0):
     """Load an image, then run transfers."""
-    ctx.set(dut.begun, 0)
+    set_counts(ctx, dut, (0, 0, 0, 0))
     if records:
         ctx.set(dut.loading, 1)
         load = Side(dut.load, items=[{"address": 0x2_0000_0000, "length": 64 * records}])
@@ -122,31 +129,31 @@ def test_transfers(port_bytes, stall, write_stall, seed):
             assert {at: pad.words[at] for at in wanted} == wanted
             pad.words.clear()
             ended.append(n)
-            ctx.set(dut.begun, 0)
+            set_counts(ctx, dut, (0, 0, 0, 0))
 
     async def steps(ctx):
         for n, transfers in enumerate(lists):
             while len(begun) <= n:
                 await ctx.tick()
-            await raise_steps(ctx, dut.begun, transfers[-1].start_step + 1, rng)
+            await raise_counts(ctx, dut, transfers[-1], rng)
             while len(ended) <= n:
                 await ctx.tick()
 
     async def watch(ctx):
-        """No address of a transfer is on the bus before its step begins; the loader takes no word of one."""
-        tick = ctx.tick().sample(dut.axi.arvalid, dut.axi.araddr, dut.begun, dut.loading, dut.loaded.valid)
+        """No address of a transfer is on the bus before its counts; the loader takes no word of one."""
+        tick = ctx.tick().sample(dut.axi.arvalid, dut.axi.araddr, dut.counts, dut.loading, dut.loaded.valid)
         while True:
-            _, _, valid, address, begun, loading, loaded = await tick
+            _, _, valid, address, counts, loading, loaded = await tick
             assert loading or not loaded
             if valid and not loading:
                 word = (address - BASE) // 64
-                steps = [
-                    each.start_step
+                own = [
+                    each
                     for each in lists[len(ended)]
                     if each.dram_address <= word < each.dram_address + each.words
                 ]
-                assert len(steps) == 1
-                assert steps[0] < begun
+                assert len(own) == 1
+                assert may_run(own[0], counts)
 
     simulate(dut, bench, background=[*memory.testbenches(), pad.serve, steps, watch], limit=20_000)
 
@@ -163,7 +170,7 @@ def test_a_word_of_the_port_a_cycle(seed):
     async def bench(ctx):
         ctx.set(dut.base, BASE)
         await launch(ctx, dut, memory, pad, rng, transfers, 0.0)
-        ctx.set(dut.begun, 60)
+        set_counts(ctx, dut, (60, 60, 60, 60))
         await exchange_within(ctx, {"i": Side(dut.i, items=[payload(each) for each in transfers])})
         while pad.granted < pad.lasts[-1]:
             await ctx.tick()

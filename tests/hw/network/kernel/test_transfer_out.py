@@ -7,8 +7,15 @@ from dataclasses import replace
 import pytest
 
 from hw.network.kernel.transfer_out import TransferOut
-from hw.scheduler.program.program import TransferWord
-from tests.hw.network.kernel.transfers import BASE, drawn_transfers, payload, raise_steps
+from hw.network.program.program import Transfer
+from tests.hw.network.kernel.transfers import (
+    BASE,
+    drawn_transfers,
+    may_run,
+    payload,
+    raise_counts,
+    set_counts,
+)
 from tests.hw.network.program.example import CONFIG
 from tests.support.gateware.axi_memory import AxiMemory
 from tests.support.gateware.streams import Side, exchange_within, simulate
@@ -36,7 +43,7 @@ def scratchpad(dut, stall, seed, allowed):
         port = dut.read
         request, response = port.request, port.response
         tick = ctx.tick().sample(
-            request.valid, request.payload.address, request.payload.enable, response.ready, dut.computed
+            request.valid, request.payload.address, request.payload.enable, response.ready, dut.counts
         )
         while True:
             takes = len(pending) < 32 and rng.random() >= stall
@@ -47,10 +54,10 @@ def scratchpad(dut, stall, seed, allowed):
             if offered is not None:
                 parts = [offered >> 128 * n & (1 << 128) - 1 for n in range(4)]
                 ctx.set(response.payload, {"data": parts, "enable": 15})
-            _, _, valid, address, enable, ready, computed = await tick
+            _, _, valid, address, enable, ready, counts = await tick
             if valid and takes:
                 assert (enable, address % 4) == (15, 0)
-                assert allowed(address // 4) < computed, "read before its step was computed"
+                assert may_run(allowed(address // 4), counts), "read before its counts"
                 pending.append(address // 4)
             if offered is not None and ready:
                 offered = None
@@ -67,7 +74,7 @@ def test_transfers(port_bytes, stall, read_stall, seed):
     current = []
 
     def allowed(word):
-        return next(each.start_step for each in current if each.address <= word < each.address + each.words)
+        return next(each for each in current if each.address <= word < each.address + each.words)
 
     def complete():
         """Return the transfers all of whose bursts were answered."""
@@ -84,7 +91,7 @@ def test_transfers(port_bytes, stall, read_stall, seed):
     async def bench(ctx):
         ctx.set(dut.base, BASE)
         for transfers in lists:
-            ctx.set(dut.computed, 0)
+            set_counts(ctx, dut, (0, 0, 0, 0))
             ctx.set(dut.start, 1)
             await ctx.tick()
             ctx.set(dut.start, 0)
@@ -119,7 +126,7 @@ def test_transfers(port_bytes, stall, read_stall, seed):
         for n in range(len(lists)):
             while len(begun) <= n:
                 await ctx.tick()
-            await raise_steps(ctx, dut.computed, lists[n][-1].start_step + 1, rng)
+            await raise_counts(ctx, dut, lists[n][-1], rng)
 
     benches = [*memory.testbenches(), scratchpad(dut, read_stall, seed, allowed), steps]
     simulate(dut, bench, background=benches, limit=20_000)
@@ -130,14 +137,14 @@ def test_a_memory_that_stops_loses_no_word():
     dut = DUTS[16]
     memory = AxiMemory(dut.axi, stall=1.0)
     words = 240
+    transfer = Transfer(dram_address=0, address=5, words=words)
 
     async def bench(ctx):
         ctx.set(dut.base, BASE)
         ctx.set(dut.start, 1)
         await ctx.tick()
         ctx.set(dut.start, 0)
-        ctx.set(dut.computed, 1)
-        transfer = TransferWord(dram_address=0, address=5, words=words, start_step=0)
+        set_counts(ctx, dut, (0, 0, 0, 0))
         await exchange_within(ctx, {"i": Side(dut.i, items=[payload(transfer)])})
         for _ in range(1200):
             await ctx.tick()
@@ -147,4 +154,4 @@ def test_a_memory_that_stops_loses_no_word():
         wanted = b"".join(word_of(5 + n).to_bytes(64, "little") for n in range(words))
         assert memory.content(BASE, len(wanted)) == wanted
 
-    simulate(dut, bench, background=[*memory.testbenches(), scratchpad(dut, 0.0, 0, lambda word: 0)])
+    simulate(dut, bench, background=[*memory.testbenches(), scratchpad(dut, 0.0, 0, lambda word: transfer)])

@@ -11,12 +11,13 @@ from hw.network.compile.compile import compile_network
 from hw.network.config import NetworkConfig
 from hw.network.graph.onnx_reader import read_network
 from hw.network.matrix.timing import TAKE_CYCLES, sweep_cycles
-from hw.network.model.latency import PIXEL_CYCLES, drain_cycles
+from hw.network.model.latency import OFFER_CYCLES, PIXEL_CYCLES, drain_cycles
 from hw.network.model.layers import layers_of
 from hw.network.model.memory import MemoryModel
 from hw.network.model.timeline import Bound, timeline
 from hw.network.predict import predict
 from hw.network.program.lower import program_of
+from hw.network.program.order import order
 from tests.hw.network.model.memories import ideal
 from tests.support.networks.builder import Builder
 from tests.support.networks.quantized import quantized
@@ -79,7 +80,10 @@ def test_each_layer_has_its_bound(program):
         assert isinstance(made.step.command, MatrixCommand)
         waits = made.spent[Bound.READS] + made.spent[Bound.WRITES]
         swept = sweep_cycles(made.step.command, CONFIG.matrix)
-        assert made.cycles - waits == 2 + TAKE_CYCLES + PIXEL_CYCLES + swept - 1 + drain_cycles(CONFIG) + 1
+        offered = OFFER_CYCLES * (1 + (made.spent[Bound.READS] > 0))
+        assert (
+            made.cycles - waits == offered + TAKE_CYCLES + PIXEL_CYCLES + swept - 1 + drain_cycles(CONFIG) + 1
+        )
 
 
 def test_weights_take_as_long_as_their_memory(program):
@@ -109,6 +113,11 @@ def test_transfers_that_never_end_are_found(program):
     stuck = replace(program, steps=(replace(program.steps[0], wait_writes=1), *program.steps[1:]))
     with pytest.raises(LoomworkError, match="waits for itself"):
         timeline(stuck, CONFIG, BOARD)
+
+
+def test_steps_that_overlap_are_not_predicted(program):
+    with pytest.raises(LoomworkError, match="overlap"):
+        timeline(order(program, CONFIG), CONFIG, BOARD)
 
 
 def test_spilled_tensors_wait_for_their_transfers():

@@ -34,7 +34,7 @@ class _Player:
         self.done = {"reads": 0, "writes": 0}
         self.lists = [[step for step in program.steps if step.core is core] for core in Core]
         self.finished = [0 for _ in Core]
-        config = NetworkConfig(columns=program.columns)
+        config = NetworkConfig(columns=program.columns, weight_ports=max(1, program.columns // 8))
         #: Words that each core has written after each of its commands.
         self.words = [
             [

@@ -94,14 +94,17 @@ def test_the_header_names_the_kernel_and_the_weights(tables):
 
 def test_steps_and_transfers(tables):
     program = example()
-    steps = [split(record, 2, 1, 7, 7) for record in tables[TableNumber.STEPS]]
-    cores = [1 if isinstance(step.command, MatrixCommand) else 2 for step in program.steps]
-    waits = [[step.wait_writes, step.wait_reads] for step in program.steps]
-    lasts = [int(n == 7) for n in range(8)]
-    assert steps == [[core, last, *wait] for core, last, wait in zip(cores, lasts, waits, strict=True)]
+    steps = [split(record, 2, 6, 6, 6, 7, 7, 2, 20, 20, 20, 16, 16) for record in tables[TableNumber.STEPS]]
+    for step, found in zip(program.steps, steps, strict=True):
+        core = int(not isinstance(step.command, MatrixCommand))
+        gate = [1, 3, 1, (1 << 20) - 3, 5, 2] if step.follow else [0] * 6
+        assert found == [core, *step.waits, step.wait_writes, step.wait_reads, *gate]
+    assert sum(step.follow is not None for step in program.steps) == 1
     for number, listed in ((TableNumber.READS, program.reads), (TableNumber.WRITES, program.writes)):
-        found = [split(record, 14, 8, 9, 6) for record in tables[number]]
-        assert found == [[each.dram_address, each.address, each.words, sum(each.starts)] for each in listed]
+        found = [split(record, 6, 6, 6, 7, 14, 8, 9) for record in tables[number]]
+        assert found == [
+            [*each.starts, each.others, each.dram_address, each.address, each.words] for each in listed
+        ]
 
 
 def test_matrix_commands(tables):

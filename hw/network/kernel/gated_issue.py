@@ -1,0 +1,50 @@
+"""The front of both transfer engines: each transfer is issued when its counts are reached."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Member, Out, connect, flipped
+
+from hw.network.config import NetworkConfig
+from hw.network.kernel.count_gate import CountGate
+from hw.network.kernel.sequencing import issue_config
+from hw.network.program.records import transfer_bits, transfer_layout
+from hw.scheduler.core.layouts import MEMORY_ADDRESS_BITS
+from hw.scheduler.core.transfer_engine import TransferIssue
+
+
+def start_members(config: NetworkConfig) -> dict[str, Member]:
+    """Return the ports of an engine that `gated_issue` uses."""
+    layout = transfer_layout(config)
+    return {
+        "start": In(1),  #: Resets ``completed``.
+        "i": In(stream.Signature(layout)),  #: The transfers, in order.
+        "base": In(MEMORY_ADDRESS_BITS),
+        "counts": In(layout["needs"].shape),  #: Commands finished, and transfers of the other direction.
+        "completed": Out(transfer_bits(config)),  #: Transfers, since ``start``.
+    }
+
+
+def gated_issue(m: Module, config: NetworkConfig, engine: Any) -> TransferIssue:
+    """Add the gate and the issue of an engine with the ports of `start_members`."""
+    layout = transfer_layout(config)
+    needs, item = layout["needs"].shape, layout["item"].shape
+    assert isinstance(needs, data.StructLayout)
+    assert isinstance(item, data.StructLayout)
+    m.submodules.gate = gate = CountGate(needs, item)
+    m.submodules.issue = issue = TransferIssue(issue_config(config))
+    connect(m, flipped(engine.i), gate.i)
+    m.d.comb += [
+        gate.counts.eq(engine.counts),
+        issue.i.valid.eq(gate.o.valid),
+        gate.o.ready.eq(issue.i.ready),
+        *(issue.i.payload[name].eq(gate.o.payload[name]) for name in item.members),
+        issue.base.eq(engine.base),
+        # The gate has opened: step 0 has begun, and is computed.
+        issue.begun.eq(1),
+        issue.computed.eq(1),
+    ]
+    return issue
