@@ -22,6 +22,7 @@ from hw.network.kernel.tap_store import TapStore
 from hw.network.kernel.transfer_in import TransferIn
 from hw.network.kernel.transfer_out import TransferOut
 from hw.network.matrix.unit import MatrixUnit
+from hw.network.matrix.word_gate import count_words
 from hw.network.program.records import SECOND_FEED, TableNumber
 from hw.network.scratchpad.scratchpad import GranuleScratchpad
 from hw.network.vector.unit import VectorUnit
@@ -64,6 +65,12 @@ class NetworkBody(wiring.Component):
         self._sequence(m, tables, loader, sequencer, reader, writer)
         self._matrix(m, tables, loader, sequencer, matrix)
         self._vector(m, tables, sequencer, vector)
+        # Words that each core has written, which word gates compare.
+        m.d.comb += [
+            matrix.clear.eq(loader.done),
+            matrix.counts[Core.MATRIX].eq(matrix.written),
+            matrix.counts[Core.VECTOR].eq(count_words(m, clear=loader.done, written=vector.write.written)),
+        ]
 
         # The most important first: a feed that loses a word never regains it.
         readers = (*matrix.read, *vector.read, writer.read)
@@ -149,6 +156,7 @@ class NetworkBody(wiring.Component):
         m.d.comb += [
             *(own.eq(first) for own in given.feeds),
             *(given.feeds[1][name].eq(feed.o.payload.second[name]) for name in SECOND_FEED),
+            given.follow.eq(sequencer.commands[Core.MATRIX].payload.follow),
             given.k_tiles.eq(first.k_tiles),
             given.two.eq(feed.o.payload.two),
             given.drain.eq(drain.o.payload.drain),

@@ -61,27 +61,35 @@ def _words(addresses: Granules, count: int | NDArray[np.int64], config: NetworkC
 
 
 def _matrix(command: MatrixCommand, taps: tuple[TapTile, ...], config: NetworkConfig) -> Accesses:
-    each, tiles = 1 + command.halves, command.column_tiles
-    pixels = command.rows * command.columns
-    words = -(-pixels // each)
-    tile = config.columns // 16
-    # Of each word, in the order of results: its number, and its column tile.
-    firsts = range(0, words, MOST_STEPS)
-    blocks = [np.arange(first, min(first + MOST_STEPS, words)) for first in firsts]
+    each, parts, tiles = 1 + command.halves, command.bits // 8, command.column_tiles
+    pixels, tile = command.rows * command.columns, config.columns // 16
+    results = -(-pixels // each)
+    # Of each result, in order: its number in its column tile, and the tile.
+    blocks = [np.arange(at, min(at + MOST_STEPS, results)) for at in range(0, results, MOST_STEPS)]
     number = np.concatenate([block for block in blocks for _ in range(tiles)])
     of_tile = np.concatenate([np.full(len(block), n) for block in blocks for n in range(tiles)])
-    last = command.target.granules - tile * (tiles - 1)
-    pairs = np.minimum(each, pixels - each * number)
-    count = np.where(of_tile == tiles - 1, pairs * last, tile)
-    writes = _words(
-        command.target.base + number * each * command.target.pitch + of_tile * tile, count, config
-    )
+    last = command.target.granules - parts * tile * (tiles - 1)
+    pairs = np.minimum(each, pixels - each * number)  # pixels of a result
+    if parts == 1:
+        ends = [pairs * last]
+    elif command.halves:
+        ends = [np.full(len(pairs), last), np.where(pairs == 2, last, 0)]
+    else:
+        ends = [np.full(len(pairs), min(last, tile)), np.full(len(pairs), max(last - tile, 0))]
+    counts = [np.where(of_tile == tiles - 1, end, tile) for end in ends]
+
+    def words(base: int, pitch: int) -> Granules:
+        """Return the words of all results, one or two each, in a tensor of this pitch."""
+        first = base + number * each * pitch + of_tile * tile * parts
+        second = pitch if command.halves else tile
+        found = [_words(first + part * second, count, config) for part, count in enumerate(counts)]
+        return np.stack(found, axis=1).reshape(-1, _WORD)
+
     reads = [_feed(command, taps, config, feed, blocks) for feed in range(each)]
     if command.residual is not None:
-        source = command.residual
-        addresses = source.base + number * each * source.across + of_tile * tile
-        order = np.arange(len(number))
-        reads.append(Reads(granules=_words(addresses, count, config), before=order))
+        granules = words(command.residual.base, command.residual.across)
+        reads.append(Reads(granules=granules, before=np.arange(len(granules))))
+    writes = words(command.target.base, command.target.pitch)
     return Accesses(reads=tuple(reads), writes=writes, grid=(command.taps, len(blocks[0])))
 
 
@@ -106,7 +114,8 @@ def _feed(
             column = x * bounds.stride_x + tap.columns[g]
             inside = exists & (row >= 0) & (row < bounds.height) & (column >= 0) & (column < bounds.width)
             found[n, :, g] = np.where(inside & tap.valid[g], address + g, NONE)
-    parts, before, result = [], [], 0
+    parts, before, word = [], [], 0
+    words = command.bits // 8  # of a result
     granule, pixel_granules = np.arange(_WORD), source.across // bounds.stride_x
     for block in blocks:
         part = found[:, block]
@@ -116,8 +125,8 @@ def _feed(
                 # Words of the last groups may end behind their pixel, where weights are zero.
                 moved[:, :, tile * command.group_step + granule >= pixel_granules] = NONE
             parts.append(moved.reshape(-1, _WORD))
-            before.append(np.tile(np.arange(result, result + len(block)), len(taps)))
-            result += len(block)
+            before.append(np.tile(word + words * np.arange(len(block)), len(taps)))
+            word += words * len(block)
     return Reads(granules=np.concatenate(parts), before=np.concatenate(before), gated=True)
 
 

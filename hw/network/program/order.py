@@ -8,7 +8,7 @@ it follows them word by word.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -23,16 +23,21 @@ from hw.network.program.tasks import Task, Tasks, tasks_of, with_waits
 
 Numbers = NDArray[np.int64]
 
+#: Cores that have word gates.
+FOLLOWERS = (Core.MATRIX,)
 
-def order(program: NetworkProgram, config: NetworkConfig, *, follows: bool = True) -> NetworkProgram:
+
+def order(
+    program: NetworkProgram, config: NetworkConfig, *, follows: Collection[Core] = FOLLOWERS
+) -> NetworkProgram:
     """Return a program of barriers with the waits that it needs on a kernel.
 
-    ``follows``: commands may follow others word by word.
+    ``follows``: cores whose commands may follow others word by word.
     """
     return with_waits(program, order_tasks(tasks_of(program, config), follows=follows))
 
 
-def order_tasks(tasks: Tasks, *, follows: bool = True) -> Tasks:
+def order_tasks(tasks: Tasks, *, follows: Collection[Core] = tuple(Core)) -> Tasks:
     """Return tasks with the waits that they need; those they have only say where transfers stand."""
     return _Order(tasks, follows=follows).run()
 
@@ -40,7 +45,7 @@ def order_tasks(tasks: Tasks, *, follows: bool = True) -> Tasks:
 class _Order:
     """Goes through all events in one order, and remembers the last accesses to each granule."""
 
-    def __init__(self, tasks: Tasks, *, follows: bool) -> None:
+    def __init__(self, tasks: Tasks, *, follows: Collection[Core]) -> None:
         self._given, self._follows = tasks, follows
         self._tasks = list(tasks.tasks)
         self._moved = {"reads": list(tasks.reads), "writes": list(tasks.writes)}
@@ -110,7 +115,7 @@ class _Order:
         # The one that is written last in program order.
         latest = max(Core, key=lambda core: self._position(core, most[core]))
         follow = None
-        if self._follows and most[latest]:
+        if task.core in self._follows and most[latest]:
             counted = needed[latest] - 1  # `FREE` where it needs none
             total = self._firsts[latest][-1]
             follow = follow_of(latest, counted, task.accesses.grid, written=total)

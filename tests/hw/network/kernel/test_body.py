@@ -10,7 +10,7 @@ from hw.network.compile.compile import compile_network
 from hw.network.graph.onnx_reader import read_network
 from hw.network.model.timeline import timeline
 from hw.network.program.lower import program_of
-from hw.network.program.order import order
+from hw.network.program.order import FOLLOWERS, order
 from tests.hw.network.kernel.bench import CONFIG, Launch, check, run
 from tests.hw.network.model.memories import ideal
 from tests.support.networks.builder import Builder
@@ -86,14 +86,20 @@ def check_times(one, outcome, config, *, latency):
 
 
 def test_results_are_exact_and_steps_end_when_the_model_says():
-    """Without barriers, the same commands take less time."""
+    """Without barriers, and with commands that follow others, the same commands take less time."""
     one = launch(tiny(), SMALL)
-    ordered = replace(one, program=order(one.program, SMALL, follows=False))
-    outcome, sooner = run([one, ordered], config=SMALL, latency=(20, 20), limit=4000)
-    check(one, outcome, SMALL)
-    check_times(one, outcome, SMALL, latency=20)
-    check(ordered, sooner, SMALL)
-    assert sooner.counters["cycles_total"] < outcome.counters["cycles_total"]
+    ordered, following = (
+        replace(one, program=order(one.program, SMALL, follows=follows)) for follows in ((), FOLLOWERS)
+    )
+    assert any(step.follow for step in following.program.steps)
+    launches = [one, ordered, following]
+    outcomes = run(launches, config=SMALL, latency=(20, 20), limit=4000)
+    for each, outcome in zip(launches, outcomes, strict=True):
+        check(each, outcome, SMALL)
+    check_times(one, outcomes[0], SMALL, latency=20)
+    cycles = [outcome.counters["cycles_total"] for outcome in outcomes]
+    assert cycles == sorted(cycles, reverse=True)
+    assert cycles[-1] < cycles[0]
 
 
 @pytest.mark.soak
@@ -109,7 +115,7 @@ def test_steps_of_random_networks_end_when_the_model_says(seed):
 @pytest.mark.parametrize("seed", range(8))
 def test_random_networks_without_barriers(seed):
     one = launch(random_network(seed), CONFIG, scratchpad_bytes=12288, seed=seed)
-    ordered = replace(one, program=order(one.program, CONFIG, follows=False))
+    ordered = replace(one, program=order(one.program, CONFIG))
     play([ordered, one, ordered], CONFIG, stall=0.3, limit=300_000)
 
 
