@@ -105,6 +105,11 @@ DOORS = {
     "hw.network.vector": [
         "hw.errors", "hw.lib", "hw.network.commands", "hw.network.scratchpad", "hw.network.tables",
     ],
+    # The core of the attention engine is shared: docs/decisions/0029.
+    "hw.network.attention": [
+        "hw.errors", "hw.lib", "hw.network.commands", "hw.network.scratchpad", "hw.attention.core",
+        "hw.attention.config",
+    ],
     "hw.network.config": [
         "hw.errors", "hw.lib", "hw.network.matrix.config", "hw.network.scratchpad.shape",
         "hw.network.vector.config",
@@ -147,6 +152,11 @@ DOORS = {
     ],
     "sim.golden.program": [
         "hw.network.graph", "hw.network.compile", "hw.network.commands", "hw.scheduler.plan",
+        "sim.golden.program_attention",
+    ],
+    "sim.golden.program_attention": [
+        "hw.network.commands", "hw.attention.driver.formats", "hw.attention.driver.integers",
+        "hw.attention.driver.mask", "sim.golden.attention",
     ],
     "sim.golden.oram": [
         "hw.oram.config", "hw.oram.core.layouts", "hw.oram.core.touch.times", "hw.oram.model.admission",

@@ -1,4 +1,4 @@
-"""Commands of the matrix and the vector unit, as plain data.
+"""Commands of the matrix, the vector and the attention unit, as plain data.
 
 Addresses and pitches are in granules of 16 bytes.  Addresses wrap at the end of the scratchpad.
 """
@@ -158,6 +158,37 @@ class VectorCommand:
     table: int = -1  #: Index of its table of 256 bytes; of a softmax, of its exponentials.
     channels: int = 0  #: Of a softmax.
     steps: int = 0  #: Of a softmax: `integers.softmax_units`.
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadTensor:
+    """A tensor of heads: row ``t`` of head ``h`` begins at ``base + t * pitch + h * step``."""
+
+    base: int
+    pitch: int  #: Distance of neighbouring rows of a head.
+    step: int  #: Distance of neighbouring heads.
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionCommand:
+    """Attention of some heads of one segment: ``softmax(scale * q k^T) v`` of each, from int8 to int8.
+
+    Numbers are those of ``docs/attention-specification.md``.
+    """
+
+    heads: int
+    queries: int  #: Rows of ``q`` and ``out``.
+    keys: int  #: Rows of ``k`` and ``v``.
+    head_dim: int  #: Elements of a row: a multiple of 16.
+    causal: bool = False  #: Query ``i`` sees keys up to ``i + keys - queries``; there are no more queries.
+    q: HeadTensor
+    k: HeadTensor
+    v: HeadTensor
+    out: HeadTensor
+    multiplier: int  #: ``multiplier``, ``shift``: raw score to log2 units.
+    shift: int
+    output_multiplier: int  #: ``output_multiplier``, ``output_shift``: of the results, m_o and s_o.
+    output_shift: int
 
 
 #: A command of any core.

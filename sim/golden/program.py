@@ -1,4 +1,4 @@
-"""Golden model of programs: commands of the matrix and the vector unit on the bytes of a scratchpad.
+"""Golden model of programs: commands of all units on the bytes of a scratchpad.
 
 It knows no tensors: a wrong address, tap, band or packet of a compiled network shows as a wrong byte.
 """
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hw.network.commands import (
     Addition,
+    AttentionCommand,
     MatrixCommand,
     Source,
     TapTile,
@@ -23,6 +24,7 @@ from hw.network.compile.compile import Compiled
 from hw.network.compile.lower import Lowered
 from hw.network.graph import integers
 from hw.scheduler.plan.plan import Direction
+from sim.golden.program_attention import attention
 
 _GRANULE, _WORD = 16, 4
 
@@ -61,9 +63,15 @@ def run(compiled: Compiled, inputs: Mapping[str, NDArray[np.int8]]) -> dict[str,
     return {name: steps.forms[name].elements(np.concatenate(parts)) for name, parts in found.items()}
 
 
-def execute(command: MatrixCommand | VectorCommand, lowered: Lowered, scratchpad: NDArray[np.int8]) -> None:
+def execute(
+    command: MatrixCommand | VectorCommand | AttentionCommand,
+    lowered: Lowered,
+    scratchpad: NDArray[np.int8],
+) -> None:
     """Execute one command on ``scratchpad``, of shape ``(granules, 16)``."""
-    if isinstance(command, MatrixCommand):
+    if isinstance(command, AttentionCommand):
+        attention(command, scratchpad)
+    elif isinstance(command, MatrixCommand):
         _matrix(command, lowered, scratchpad)
     else:
         _vector(command, lowered, scratchpad)
