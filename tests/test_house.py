@@ -90,9 +90,11 @@ DOORS = {
     # The network engine plans by the scheduler's planner.
     "hw.network": ["hw.errors", "hw.board", "hw.lib", "hw.engine", "hw.prediction"],
     "hw.network.commands": [],
-    "hw.network.graph": ["hw.errors", "hw.scheduler.graph"],
+    "hw.network.normalization": ["hw.errors"],
+    "hw.network.graph": ["hw.errors", "hw.network.normalization", "hw.scheduler.graph"],
     "hw.network.compile": [
-        "hw.errors", "hw.board", "hw.lib", "hw.network.graph", "hw.network.commands", "hw.scheduler.graph",
+        "hw.errors", "hw.board", "hw.lib", "hw.network.graph", "hw.network.commands",
+        "hw.network.normalization", "hw.scheduler.graph",
         "hw.scheduler.plan", "hw.scheduler.plan_model", "hw.network.matrix.config",
         "hw.network.matrix.timing", "hw.network.vector.config", "hw.network.vector.timing",
         "hw.network.scratchpad.shape",
@@ -103,7 +105,8 @@ DOORS = {
         "hw.errors", "hw.lib", "hw.network.commands", "hw.network.scratchpad", "hw.network.tables",
     ],
     "hw.network.vector": [
-        "hw.errors", "hw.lib", "hw.network.commands", "hw.network.scratchpad", "hw.network.tables",
+        "hw.errors", "hw.lib", "hw.network.commands", "hw.network.normalization", "hw.network.scratchpad",
+        "hw.network.tables",
     ],
     # The core of the attention engine is shared: docs/decisions/0029.
     "hw.network.attention": [
@@ -116,6 +119,7 @@ DOORS = {
     ],
     "hw.network.program": [
         "hw.errors", "hw.lib", "hw.network.graph", "hw.network.commands", "hw.network.compile",
+        "hw.network.normalization",
         "hw.network.config", "hw.network.scratchpad", "hw.network.tables", "hw.network.matrix",
         "hw.network.vector", "hw.scheduler.plan", "hw.scheduler.program",
     ],
@@ -148,11 +152,12 @@ DOORS = {
     ],
     "sim.golden.network": [
         "hw.network.graph.network", "hw.network.graph.integers", "hw.network.graph.sums",
-        "hw.network.graph.products",
+        "hw.network.graph.products", "sim.golden.normalization",
     ],
+    "sim.golden.normalization": ["hw.network.normalization"],
     "sim.golden.program": [
         "hw.network.graph", "hw.network.compile", "hw.network.commands", "hw.scheduler.plan",
-        "sim.golden.program_attention",
+        "sim.golden.normalization", "sim.golden.program_attention",
     ],
     "sim.golden.program_attention": [
         "hw.network.commands", "hw.attention.driver.formats", "hw.attention.driver.integers",
