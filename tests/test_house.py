@@ -157,11 +157,14 @@ DOORS = {
     "sim.golden.normalization": ["hw.network.normalization"],
     "sim.golden.program": [
         "hw.network.graph", "hw.network.compile", "hw.network.commands", "hw.scheduler.plan",
-        "sim.golden.normalization", "sim.golden.program_attention",
+        "sim.golden.normalization", "sim.golden.program_attention", "sim.golden.program_wide",
     ],
     "sim.golden.program_attention": [
         "hw.network.commands", "hw.attention.driver.formats", "hw.attention.driver.integers",
         "hw.attention.driver.mask", "sim.golden.attention",
+    ],
+    "sim.golden.program_wide": [
+        "hw.network.commands", "hw.network.normalization", "sim.golden.normalization",
     ],
     "sim.golden.oram": [
         "hw.oram.config", "hw.oram.core.layouts", "hw.oram.core.touch.times", "hw.oram.model.admission",

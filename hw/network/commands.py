@@ -128,6 +128,10 @@ class VectorKind(enum.IntEnum):
     MULTIPLY = 3
     TABLE = 4
     SOFTMAX = 5
+    STATS = 6  #: Statistics of each pixel of int16, kept in the unit.
+    NORM = 7  #: LayerNorm of int16 by these statistics.
+    ADD16 = 8  #: As `ADD`, of int16.
+    MEAN16 = 9  #: Of int16.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,6 +140,11 @@ class VectorCommand:
 
     A window is ``taps`` rows of the tap table, each of ``kernel_columns`` pixels ``column_step`` apart, the
     first at ``columns[0]`` of the tap.
+
+    Granules of int16 have 8 of them, little-endian, with zero point 0.  ``addition`` of `ADD16` and `MEAN16`
+    has a shift from 20 to 35 and no exceptions; a mean is the sum of its window times ``first``.  Statistics
+    and LayerNorm have one row of pixels, which lie in the unit from ``pixel`` on, and a tap without distance.
+    Statistics write nothing; a source's channels beyond ``channels`` are 0.
     """
 
     kind: VectorKind
@@ -156,8 +165,13 @@ class VectorCommand:
     exceptions: tuple[tuple[int, int], ...] = ()  #: Of a product: stored operands whose rounding is inverted.
     addition: Addition | None = None
     table: int = -1  #: Index of its table of 256 bytes; of a softmax, of its exponentials.
-    channels: int = 0  #: Of a softmax.
+    channels: int = 0  #: Of a softmax, of statistics, of a LayerNorm.
     steps: int = 0  #: Of a softmax: `integers.softmax_units`.
+    bits: int = 8  #: Of a LayerNorm's results: 8 or 16.
+    epsilon: int = 1  #: Of statistics: E of `hw.network.normalization`.
+    pixel: int = 0  #: Of statistics and of a LayerNorm: where the statistics of the first pixel are kept.
+    norm: int = -1  #: Of a LayerNorm: index of its `ChannelRows`.
+    shift: int = 0  #: Of a LayerNorm, as of these.
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,9 @@ Why
 ---
 ``s R - T`` is ``(n s - S) r`` times a power of two, but needs no product of s and n.  R and T are made once
 a pixel.  R is exact unless values deviate by thousands, so a row of equal values becomes exactly 0.  Shifts
-by multiples of 5 are one level of choices in each lane.  ``fine``, from -1 to 2, counts quarters of the gain's
-last bit: without it one in 10^4 results would differ from float's.  The bias holds the half that rounds y.
+by multiples of 5 are one level of choices in each lane.  ``fine``, from -1 to 2, counts quarters of the
+gain's last bit: without it one in 10^4 results would differ from float's.  The bias holds the half that
+rounds y.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class ChannelRows:
         check_range("shift of a LayerNorm", self.shift, LEAST_SHIFT, LEAST_SHIFT + (1 << SHIFT_BITS) - 1)
         for name, values, bits in (("gain", self.gains, GAIN_BITS), ("bias", self.biases, BIAS_BITS)):
             for value in (min(values), max(values)):
-                check_range(name, value, -(1 << bits - 1), (1 << bits - 1) - 1)
+                check_range(name, value, -(1 << bits - 1), (1 << bits - 1) - 2)
 
 
 def split_channels(channels: int) -> tuple[int, int]:
@@ -164,7 +165,7 @@ def channel_rows(gains: Sequence[float], biases: Sequence[float], *, bits: int, 
     if places < 0:
         raise InputError("gain of a LayerNorm in units of its result", most, f"at most {bound}")
     quarters = [max(-4 * bound, min(round(gain * 2.0 ** (places + FINE_BITS)), 4 * bound)) for gain in gains]
-    limit = (1 << BIAS_BITS - 1) - 1
+    limit = (1 << BIAS_BITS - 1) - 2
     return ChannelRows(
         gains=tuple(each + 1 >> FINE_BITS for each in quarters),
         fines=tuple((each + 1) % 4 - 1 for each in quarters),

@@ -25,6 +25,7 @@ from hw.network.compile.lower import Lowered
 from hw.network.graph import integers
 from hw.scheduler.plan.plan import Direction
 from sim.golden.program_attention import attention
+from sim.golden.program_wide import Kept, gather, normalize, rounded_sums, stored_bytes, wide
 
 _GRANULE, _WORD = 16, 4
 
@@ -42,6 +43,7 @@ def run(compiled: Compiled, inputs: Mapping[str, NDArray[np.int8]]) -> dict[str,
         if elements is not None:
             stored = steps.forms[name].stored(elements)[first : first + rows]
             _store(memory, address, stored.reshape(-1, _GRANULE))
+    kept: Kept = {}
     for number, commands in enumerate(compiled.lowered.commands):
         for transfer in plan.transfers:
             if transfer.direction is Direction.READ and transfer.deadline_step == number:
@@ -49,7 +51,7 @@ def run(compiled: Compiled, inputs: Mapping[str, NDArray[np.int8]]) -> dict[str,
                 count = transfer.size_bytes // _GRANULE
                 scratchpad[to : to + count] = _load(memory, transfer.dram_address, count)
         for command in commands:
-            execute(command, compiled.lowered, scratchpad)
+            execute(command, compiled.lowered, scratchpad, kept)
         for transfer in plan.transfers:
             if transfer.direction is Direction.WRITE and transfer.start_step == number:
                 at = transfer.scratchpad_address // _GRANULE
@@ -67,12 +69,23 @@ def execute(
     command: MatrixCommand | VectorCommand | AttentionCommand,
     lowered: Lowered,
     scratchpad: NDArray[np.int8],
+    kept: Kept | None = None,
 ) -> None:
-    """Execute one command on ``scratchpad``, of shape ``(granules, 16)``."""
+    """Execute one command on ``scratchpad``, of shape ``(granules, 16)``.
+
+    ``kept``: statistics of pixels, for the commands that write and read them.
+    """
     if isinstance(command, AttentionCommand):
         attention(command, scratchpad)
     elif isinstance(command, MatrixCommand):
         _matrix(command, lowered, scratchpad)
+    elif command.kind is VectorKind.STATS:
+        assert kept is not None
+        gather(command, scratchpad, kept)
+    elif command.kind is VectorKind.NORM:
+        assert kept is not None
+        found = normalize(command, lowered.norms[command.norm], scratchpad, kept)
+        _write(scratchpad, command, found.astype(np.int8), 0)
     else:
         _vector(command, lowered, scratchpad)
 
@@ -296,6 +309,20 @@ def _softmax(command: VectorCommand, lowered: Lowered, scratchpad: Any, parts: A
     return padded
 
 
+def _add16(command: VectorCommand, lowered: Lowered, scratchpad: Any, parts: Any) -> Any:
+    assert command.addition is not None
+    first, second = (wide(each) for each in _second(command, scratchpad, parts))
+    total = first * command.addition.first + second * command.addition.second
+    return stored_bytes(rounded_sums(total, command.addition))
+
+
+def _mean16(command: VectorCommand, lowered: Lowered, scratchpad: Any, parts: Any) -> Any:
+    assert command.addition is not None
+    sums = [np.where(inside, wide(met), 0).sum(axis=0) for met, inside in parts]
+    total = np.concatenate(sums, axis=1) * command.addition.first
+    return stored_bytes(rounded_sums(total, command.addition))
+
+
 _RULES = {
     VectorKind.MAX: _max,
     VectorKind.MEAN: _mean,
@@ -303,4 +330,6 @@ _RULES = {
     VectorKind.MULTIPLY: _multiply,
     VectorKind.TABLE: _table,
     VectorKind.SOFTMAX: _softmax,
+    VectorKind.ADD16: _add16,
+    VectorKind.MEAN16: _mean16,
 }

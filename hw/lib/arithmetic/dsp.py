@@ -57,7 +57,7 @@ def packed_product(
     """
     word = Signal(signed(WORD_BITS if ends else _WIDTHS["PCOUT"]), name=name, reset_less=True)
     if isinstance(platform, UltraScalePlus):
-        _place(
+        place_slice(
             m,
             name,
             inputs={
@@ -122,7 +122,7 @@ def accumulated(
     resting = total if other is None else other
     if isinstance(platform, UltraScalePlus):
         source = Mux(first, 0, Mux(turn, _C, _P))
-        _place(
+        place_slice(
             m,
             name,
             inputs={
@@ -184,9 +184,9 @@ def wide_product(m: Module, platform: Any, name: str, *, value: Value, factor: V
             "OPMODE": _PRODUCT | _CASCADE_SHIFTED << _Z,
         }
         outputs = {"P": below, "PCOUT": cascade}
-        _place(m, f"{name}_0", inputs=first, parameters={}, outputs=outputs)
+        place_slice(m, f"{name}_0", inputs=first, parameters={}, outputs=outputs)
         twice = {"BREG": 2, "BCASCREG": 2}
-        _place(m, f"{name}_1", inputs=second, parameters=twice, outputs={"P": above})
+        place_slice(m, f"{name}_1", inputs=second, parameters=twice, outputs={"P": above})
     else:
         products = []
         for n, (part, taken) in enumerate(((low, load), (high, late_load))):
@@ -229,7 +229,7 @@ def weighted_sum(
     if isinstance(platform, UltraScalePlus):
         cascade = Signal(signed(_WIDTHS["PCOUT"]), name=f"{name}_cascade")
         inputs = {"A": factors[1], "B": values[1], "CEA2": 1, "OPMODE": _PRODUCT}
-        _place(m, f"{name}_1", inputs=inputs, parameters={}, outputs={"PCOUT": cascade})
+        place_slice(m, f"{name}_1", inputs=inputs, parameters={}, outputs={"PCOUT": cascade})
         late_keep = delay(m, f"{name}_keep", keep, 2, reset=False)
         inputs = {
             "A": add,
@@ -241,7 +241,7 @@ def weighted_sum(
             "CEA2": 1,
         }
         parameters = {"AMULTSEL": "AD", "BREG": 2, "BCASCREG": 2, "OPMODEREG": 1}
-        _place(m, f"{name}_0", inputs=inputs, parameters=parameters, outputs={"P": total})
+        place_slice(m, f"{name}_0", inputs=inputs, parameters=parameters, outputs={"P": total})
         return total
     held = [
         delay(m, f"{name}_{what}", value, 1, reset=False)
@@ -289,7 +289,7 @@ def long_product(m: Module, platform: Any, name: str, *, value: Value, factor: V
             inputs = {"A": late, "B": part, "CEA2": 1, "OPMODE": opmode}
             inputs |= {} if total is None else {"PCIN": total}
             pin = "P" if n == parts - 1 else "PCOUT"
-            _place(m, f"{name}_{n}", inputs=inputs, parameters={}, outputs={pin: word})
+            place_slice(m, f"{name}_{n}", inputs=inputs, parameters={}, outputs={pin: word})
         else:
             product = Signal(signed(_WIDTHS["P"]), name=f"{name}_{n}_product", reset_less=True)
             held = [
@@ -303,7 +303,7 @@ def long_product(m: Module, platform: Any, name: str, *, value: Value, factor: V
     return total.as_unsigned()
 
 
-def _place(
+def place_slice(
     m: Module,
     name: str,
     *,

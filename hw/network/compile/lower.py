@@ -41,6 +41,7 @@ from hw.network.graph.network import (
 )
 from hw.network.graph.products import product_rule
 from hw.network.graph.sums import sum_rule
+from hw.network.normalization import ChannelRows
 
 Command = MatrixCommand | VectorCommand
 
@@ -69,6 +70,7 @@ class Lowered:
     tables: tuple[NDArray[np.int8], ...]  #: 256 results each.
     exponentials: tuple[NDArray[np.int64], ...]  #: 256 exponentials each.
     columns: int  #: Of the array.
+    norms: tuple[ChannelRows, ...] = ()  #: Factors of the channels of LayerNorms.
 
 
 class Lowering:

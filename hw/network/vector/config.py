@@ -25,6 +25,8 @@ class VectorConfig:
     scales: int = 512  #: Factors of means and products.
     tables: int = 64  #: Tables of 256 bytes.
     exponentials: int = 2  #: Tables of 256 exponentials.
+    pixels: int = 512  #: Pixels whose statistics are kept.
+    channels: int = 512  #: Rows of channels' factors: of a word of int8 each, or of int16.
 
     def __post_init__(self) -> None:
         check_field_types(self)
@@ -35,6 +37,8 @@ class VectorConfig:
         check_power_of_two("scales", self.scales, 2, 4096)
         check_power_of_two("tables", self.tables, 2, 256)
         check_power_of_two("exponentials", self.exponentials, 2, 16)
+        check_power_of_two("pixels", self.pixels, 2, 512)
+        check_power_of_two("channels", self.channels, 2, 4096)
 
     @property
     def granules(self) -> int:

@@ -9,6 +9,7 @@ from hw.errors import InputError, check_range
 from hw.lib.arithmetic.float_scale import float_scale_fields
 from hw.lib.arithmetic.sum_exceptions import exception_fields
 from hw.network.commands import TapTile, VectorCommand, VectorKind
+from hw.network.normalization import LEAST_SHIFT as LEAST_SUM_SHIFT
 from hw.network.vector.config import VectorConfig
 from hw.network.vector.layouts import (
     COUNT_BITS,
@@ -17,12 +18,21 @@ from hw.network.vector.layouts import (
     SHIFT_BITS,
     STEPS_BITS,
     TAP_BITS,
+    PixelSettings,
+)
+from hw.network.vector.wide_fields import (
+    WIDE_KINDS,
+    WORD_KINDS,
+    check_wide,
+    pixel_words,
+    takes_two,
+    word_fields,
 )
 
 #: Kinds that read a window of the first source.
-_WINDOWS = (VectorKind.MAX, VectorKind.MEAN)
+_WINDOWS = (VectorKind.MAX, VectorKind.MEAN, VectorKind.MEAN16)
 #: Kinds that read a second source.
-_PAIRS = (VectorKind.ADD, VectorKind.MULTIPLY)
+_PAIRS = (VectorKind.ADD, VectorKind.MULTIPLY, VectorKind.ADD16)
 #: Passes over the words of a softmax's row: maximum, sum, results.
 PASSES = 3
 #: Most elements of a mean, which its sum has bits for.
@@ -37,6 +47,7 @@ class Places:
     scale: int = 0
     table: int = 0
     exponential: int = 0
+    channel: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +67,7 @@ class Loops:
     reuse: bool
     pairs: bool
     new: int  #: Columns that a window reads.
+    silent: bool = False  #: Windows have no results.
 
     @property
     def reads(self) -> int:
@@ -65,15 +77,17 @@ class Loops:
     @property
     def results(self) -> int:
         """Words written."""
-        return self.rows * self.outer * (self.inner - self.reuse)
+        return 0 if self.silent else self.rows * self.outer * (self.inner - self.reuse)
 
 
 def loops_of(config: VectorConfig, command: VectorCommand) -> Loops:
     """Return the loops of a command.
 
     A maximum whose windows overlap reads each column once, if they overlap by no more than a stride.  Where a
-    window has two new columns, both ports read.
+    window has two new columns, both ports read; of a mean of int16 one port reads.
     """
+    if command.kind in WORD_KINDS:
+        return _word_loops(config, command)
     words = -(-command.target.granules // config.granules)
     softmax = command.kind is VectorKind.SOFTMAX
     windows = command.kind in _WINDOWS
@@ -88,7 +102,8 @@ def loops_of(config: VectorConfig, command: VectorCommand) -> Loops:
     new = stride if reuse else kernel
     taps = command.taps if windows else 1
     # The factors of two means must be two cycles apart.
-    pairs = windows and new > 1 and (-(-new // 2) * taps > 1 or len(command.scales) < 2)
+    apart = -(-new // 2) * taps > 1 or len(command.scales) < 2
+    pairs = windows and command.kind is not VectorKind.MEAN16 and new > 1 and apart
     pixels = command.columns + reuse
     return Loops(
         rows=command.rows,
@@ -104,21 +119,40 @@ def loops_of(config: VectorConfig, command: VectorCommand) -> Loops:
     )
 
 
+def _word_loops(config: VectorConfig, command: VectorCommand) -> Loops:
+    """Return the loops of statistics or a LayerNorm: tiles of one word or of two, then pixels."""
+    statistics, words = command.kind is VectorKind.STATS, 2 if takes_two(command) else 1
+    return Loops(
+        rows=command.rows,
+        outer=-(-pixel_words(config, command) // words),
+        passes=1,
+        inner=command.columns,
+        columns=words if statistics else 1,
+        taps=1,
+        words_inner=False,
+        reuse=False,
+        pairs=words == 2 and not statistics,
+        new=words,
+        silent=statistics,
+    )
+
+
 def vector_fields(config: VectorConfig, command: VectorCommand, places: Places) -> dict[str, Any]:
     """Return the fields of a command (`layouts.VectorFields`).
 
     Raises `InputError` for a command that the unit cannot run.
     """
-    loops = loops_of(config, command)
-    _check(command, loops)
+    loops, kind = loops_of(config, command), command.kind
+    _check(config, command, loops)
     for name, last, rows in (
         ("tap rows", places.tap + loops.taps, config.taps),
         ("scales", places.scale + len(command.scales), config.scales),
         ("tables", places.table + 1, config.tables),
         ("tables of exponentials", places.exponential + 1, config.exponentials),
+        ("rows of channels", places.channel + loops.outer * (kind is VectorKind.NORM), config.channels),
     ):
         check_range(name, last, 0, rows)
-    kind, target, bounds = command.kind, command.target, command.bounds
+    target, bounds = command.target, command.bounds
     source, granules = command.sources[0], config.granules
     kernel, stride = command.kernel_columns, bounds.stride_x
     mask = config.shape.words * config.shape.granules - 1
@@ -146,9 +180,10 @@ def vector_fields(config: VectorConfig, command: VectorCommand, places: Places) 
     kept = 2 * stride - kernel if loops.reuse else 0
     words = -(-target.granules // granules)
     addition, scale = command.addition, places.scale
+    least = LEAST_SUM_SHIFT if kind in WIDE_KINDS else LEAST_SHIFT
     # A mean adds up its elements as they are.
     factors = (1, 1) if kind is VectorKind.MEAN else (addition.first, addition.second) if addition else (0, 0)
-    return {
+    found = {
         "kind": int(kind),
         **{name: getattr(loops, name) for name in ("rows", "outer", "passes", "inner", "columns", "taps")},
         "first": walk(first, source.down, source.across, between),
@@ -181,7 +216,7 @@ def vector_fields(config: VectorConfig, command: VectorCommand, places: Places) 
         "high": target.high & 255,
         "factor_first": factors[0],
         "factor_second": factors[1],
-        "shift": addition.shift - LEAST_SHIFT if addition else 0,
+        "shift": addition.shift - least if addition else 0,
         "exceptions": exception_fields(addition.exceptions if addition else command.exceptions),
         "ties_odd": int(command.zero_first and target.zero % 2),
         "scale": scale,
@@ -190,10 +225,14 @@ def vector_fields(config: VectorConfig, command: VectorCommand, places: Places) 
         "exponential": places.exponential,
         "channels": command.channels,
         "steps": command.steps,
+        **dict.fromkeys(("silent", "counts_words", "last_word", "last_read", "byte", "pixel"), 0),
+        "channel_row": 0,
+        "pixel_settings": dict.fromkeys(PixelSettings().members, 0),
     }
+    return found | word_fields(config, command, channel=places.channel) if kind in WORD_KINDS else found
 
 
-def _check(command: VectorCommand, loops: Loops) -> None:
+def _check(config: VectorConfig, command: VectorCommand, loops: Loops) -> None:
     counts = 1 << COUNT_BITS
     for name in ("rows", "outer", "inner"):
         check_range(name, getattr(loops, name), 1, counts - 1)
@@ -206,8 +245,11 @@ def _check(command: VectorCommand, loops: Loops) -> None:
     if command.addition is not None:
         check_range("factor", command.addition.first, 0, (1 << FACTOR_BITS) - 1)
         check_range("factor", command.addition.second, 0, (1 << FACTOR_BITS) - 1)
-        most = LEAST_SHIFT + (1 << SHIFT_BITS) - 1
-        check_range("shift of an addition", command.addition.shift, LEAST_SHIFT, most)
+        least = LEAST_SUM_SHIFT if command.kind in WIDE_KINDS else LEAST_SHIFT
+        most = least + (1 << SHIFT_BITS) - 1
+        check_range("shift of an addition", command.addition.shift, least, most)
+    if command.kind in WIDE_KINDS:
+        check_wide(config, command)
     if command.kind is VectorKind.SOFTMAX:
         check_range("channels", command.channels, 1, 4096)
         check_range("steps of a softmax", command.steps, 1, (1 << STEPS_BITS) - 1)

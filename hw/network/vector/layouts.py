@@ -7,6 +7,15 @@ from amaranth.lib import data
 
 from hw.lib.arithmetic.float_scale import EXPONENT_BITS, MULTIPLIER_BITS
 from hw.lib.arithmetic.sum_exceptions import SumExceptions
+from hw.network.normalization import (
+    BIAS_BITS,
+    FINE_BITS,
+    GAIN_BITS,
+    MOST_CHANNELS,
+    MOST_DROPPED,
+    ODD_BITS,
+    VALUE_BITS,
+)
 from hw.network.vector.config import VectorConfig
 
 #: Bits of counts of rows, columns and words; of taps of a window, down or across; of a softmax's channels.
@@ -15,6 +24,12 @@ COUNT_BITS, TAP_BITS, CHANNEL_BITS = 14, 8, 13
 COORDINATE = signed(16)
 #: Bits of the factors of an addition, and least shift of its sum; `SHIFT_BITS` bits count from there.
 FACTOR_BITS, LEAST_SHIFT, SHIFT_BITS = 26, 9, 4
+#: Of a LayerNorm: bits of its number of channels, of their power of two, of dropped bits, and of its epsilon.
+DIVISOR_BITS = MOST_CHANNELS.bit_length()
+TWOS_BITS, DROPPED_BITS = 4, MOST_DROPPED.bit_length()
+EPSILON_BITS = 2 * (DIVISOR_BITS - 1) + 2 * VALUE_BITS - 4
+#: Bits of the number of a word of a LayerNorm's pixel.
+WORD_BITS = 8
 #: Bits of the steps of a softmax's result, and of an exponential.
 STEPS_BITS, EXPONENTIAL_BITS = 27, 20
 
@@ -41,6 +56,31 @@ class Walk(data.StructLayout):
         super().__init__(dict.fromkeys(("start", "row", "outer", "inner", "column"), shape))
 
 
+class PixelSettings(data.StructLayout):
+    """What stays for a command: numbers of its channels, see `hw.network.normalization`."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "channels": DIVISOR_BITS,
+                "odd": ODD_BITS,
+                "twos": TWOS_BITS,
+                "dropped": DROPPED_BITS,
+                "epsilon": EPSILON_BITS + 1,
+            }
+        )
+
+
+class ChannelRow(data.StructLayout):
+    """The factors of a channel, see `hw.network.normalization`.
+
+    ``fine`` is modulo 4; where it is -1, the bias has one more.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"gain": signed(GAIN_BITS), "fine": FINE_BITS, "bias": signed(BIAS_BITS)})
+
+
 class VectorFields(data.StructLayout):
     """A command.
 
@@ -53,7 +93,7 @@ class VectorFields(data.StructLayout):
         address = config.shape.granule_address_bits
         super().__init__(
             {
-                "kind": 3,  #: A `VectorKind`.
+                "kind": 4,  #: A `VectorKind`.
                 "rows": COUNT_BITS,
                 "outer": COUNT_BITS,
                 "passes": 2,
@@ -94,5 +134,14 @@ class VectorFields(data.StructLayout):
                 "exponential": range(config.exponentials),
                 "channels": CHANNEL_BITS,
                 "steps": STEPS_BITS,
+                "silent": 1,  #: Windows have no results.
+                #: The column is the number of a word of its pixel: of ``last_word``, ``last_read`` is read.
+                "counts_words": 1,
+                "last_word": WORD_BITS,
+                "last_read": config.granules,
+                "byte": 1,  #: Results of LayerNorm are int8.
+                "pixel": range(config.pixels),  #: The first one's row of statistics.
+                "channel_row": range(config.channels),
+                "pixel_settings": PixelSettings(),
             }
         )

@@ -12,11 +12,15 @@ from hw.network.vector.lanes import (
     SCALED_RESULT_AT,
     WINDOW_RESULT_AT,
 )
+from hw.network.vector.normalizer import Normalizer
 from hw.network.vector.softmax import DRAIN_CYCLES, QUOTIENT_CYCLES, RESULT_AT, WORD_CYCLES
+from hw.network.vector.wide_lanes import NORM_RESULT_AT, SUM_RESULT_AT
 
 #: Cycles from a command to its first step, with the scratchpad's latency, and from a result to the end.
 _FIRST_STEP = 8 + GranuleReader.LATENCY
 _END = 4
+#: Cycles from a pixel's statistics to the end.
+_STATISTICS_END = 0
 #: Cycles from a command to the copy of a table.
 _COPY_BEGINS = 4
 _RESULTS_AT = {
@@ -26,6 +30,9 @@ _RESULTS_AT = {
     VectorKind.MULTIPLY: SCALED_RESULT_AT,
     VectorKind.TABLE: WINDOW_RESULT_AT,
     VectorKind.SOFTMAX: WORD_CYCLES + RESULT_AT + 1,
+    VectorKind.NORM: NORM_RESULT_AT,
+    VectorKind.ADD16: SUM_RESULT_AT,
+    VectorKind.MEAN16: SUM_RESULT_AT,
 }
 
 
@@ -38,6 +45,8 @@ def cycles(config: VectorConfig, command: VectorCommand, *, table_held: bool = F
     first = _FIRST_STEP
     if command.kind is VectorKind.TABLE and not table_held:
         first = max(first, _COPY_BEGINS + COPY_CYCLES)
+    if command.kind is VectorKind.STATS:
+        return first + loops.reads + Normalizer.latency(config) + _STATISTICS_END
     return first + _steps(command.kind, loops) + _RESULTS_AT[command.kind] + _END
 
 

@@ -1,4 +1,4 @@
-"""The vector unit: pools, sums, products, tables and softmax, from scratchpad to scratchpad."""
+"""The vector unit: pools, sums, products, tables, softmax and LayerNorm, from scratchpad to scratchpad."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ from hw.network.vector.lanes import (
 )
 from hw.network.vector.layouts import (
     EXPONENTIAL_BITS,
+    ChannelRow,
     ScaleRow,
     TapRow,
     VectorFields,
 )
+from hw.network.vector.normalizer import Normalizer
 from hw.network.vector.softmax import Softmax
 from hw.network.vector.walker import VectorWalker
+from hw.network.vector.wide_lanes import NORM_RESULT_AT, SUM_RESULT_AT
 
 #: Results that are under way or wait for the scratchpad: a level of LUTRAM.
 RESULTS = 32
@@ -62,6 +65,7 @@ class VectorUnit(wiring.Component):
                 "scales": In(RowWrite(config.scales, ScaleRow())),
                 "tables": In(RowWrite(TABLE_WORDS * config.tables, 32)),
                 "exponentials": In(RowWrite(exponentials, EXPONENTIAL_BITS)),
+                "channels": In(RowWrite(config.channels * config.lanes, ChannelRow())),
                 "read": Out(GranuleReadPort(config.shape)).array(2),
                 "write": Out(GranuleWritePort(config.shape)),
                 "busy": Out(1),
@@ -76,6 +80,7 @@ class VectorUnit(wiring.Component):
         config, placer = self.config, self._placer
         walker = placer.place(m, "walker", "network_vector_walker", lambda: VectorWalker(config))
         softmax = placer.place(m, "softmax", "network_vector_softmax", lambda: Softmax(config))
+        m.submodules.normalizer = normalizer = Normalizer(config, placer)
         m.submodules.copy = copy = TableCopy(tables=config.tables)
         m.submodules.factors = factors = Factors(config)
         for own, inner in (
@@ -83,6 +88,7 @@ class VectorUnit(wiring.Component):
             (self.scales, factors.rows),
             (self.tables, copy.rows),
             (self.exponentials, softmax.exponentials),
+            (self.channels, normalizer.channels),
         ):
             connect(m, flipped(own), inner)
         now, begin, finish = self._control(m, walker)
@@ -110,10 +116,10 @@ class VectorUnit(wiring.Component):
             factors.inside.eq(step.inside),
         ]
         found = self._lanes(m, now, kinds, take, step, copy.write, factors)
-        self._results(m, kinds, take, step, softmax, found, walker.place, room)
-        m.d.comb += finish.eq(
-            ~walker.active & ~walker.place.valid & ~walker.step.valid & self.write.idle & ~begin & ~late_begin
-        )
+        self._normalize(m, now, kinds, late_begin, take, step, normalizer)
+        self._results(m, kinds, take, step, softmax, found, normalizer.result, walker.place, room)
+        steps_left = walker.active | walker.place.valid | walker.step.valid | normalizer.busy
+        m.d.comb += finish.eq(~steps_left & self.write.idle & ~begin & ~late_begin)
         return m
 
     def _control(self, m: Module, walker: Any) -> tuple[Any, Signal, Signal]:
@@ -218,6 +224,37 @@ class VectorUnit(wiring.Component):
             results.append(Value.cast(granule.result))
         return Cat(*results)
 
+    def _normalize(
+        self,
+        m: Module,
+        now: Any,
+        kinds: dict[VectorKind, Signal],
+        begin: Value,
+        take: Signal,
+        step: Any,
+        normalizer: Any,
+    ) -> None:
+        """Give the lanes of int16 each step."""
+        words = [port.response.payload for port in self.read]
+        m.d.comb += [
+            normalizer.begin.eq(begin),
+            Value.cast(normalizer.command).eq(Value.cast(now)),
+            normalizer.kind.statistics.eq(kinds[VectorKind.STATS]),
+            normalizer.kind.norm.eq(kinds[VectorKind.NORM]),
+            normalizer.kind.sums.eq(kinds[VectorKind.ADD16] | kinds[VectorKind.MEAN16]),
+            normalizer.kind.adds_up.eq(kinds[VectorKind.MEAN16]),
+            normalizer.take.eq(take),
+            normalizer.first.eq(step.first),
+            normalizer.last.eq(step.last),
+            normalizer.ends_pass.eq(step.ends_pass),
+            *(
+                normalizer.words[side][n].eq(word.data[n])
+                for side, word in enumerate(words)
+                for n in range(self.config.granules)
+            ),
+            *(normalizer.enables[side].eq(word.enable) for side, word in enumerate(words)),
+        ]
+
     def _results(
         self,
         m: Module,
@@ -226,6 +263,7 @@ class VectorUnit(wiring.Component):
         step: Any,
         softmax: Any,
         found: Value,
+        wide: Value,
         place: Any,
         room: Signal,
     ) -> None:
@@ -245,7 +283,12 @@ class VectorUnit(wiring.Component):
             WINDOW_RESULT_AT: kinds[VectorKind.MAX] | kinds[VectorKind.TABLE],
             ADD_RESULT_AT: kinds[VectorKind.ADD],
             SCALED_RESULT_AT: kinds[VectorKind.MEAN] | kinds[VectorKind.MULTIPLY],
+            SUM_RESULT_AT: kinds[VectorKind.ADD16] | kinds[VectorKind.MEAN16],
+            NORM_RESULT_AT: kinds[VectorKind.NORM],
         }
+        assert len(stages) == 5
+        is_wide = Signal()
+        m.d.sync += is_wide.eq(stages[SUM_RESULT_AT] | stages[NORM_RESULT_AT])
         on_way: Value = Const(0, 1)
         for stage in reversed(range(1, max(stages) + 1)):
             entering = uses & stages[stage] if stage in stages else Const(0, 1)
@@ -255,7 +298,7 @@ class VectorUnit(wiring.Component):
         m.submodules.results = results = Fifo(width, depth=RESULTS)
         m.d.comb += [
             results.i.valid.eq(arrives),
-            results.i.payload.eq(Mux(is_softmax, Value.cast(softmax.o), found)),
+            results.i.payload.eq(Mux(is_softmax, Value.cast(softmax.o), Mux(is_wide, wide, found))),
             self.write.write.valid.eq(results.o.valid),
             self.write.write.payload.address.eq(place.payload.address),
             self.write.write.payload.enable.eq(place.payload.enable),

@@ -212,26 +212,13 @@ class VectorWalker(wiring.Component):
                 begins_row.eq(1),
             ]
 
-        m.submodules.taps = taps = uninitialised(
-            width=TapRow(config).size, depth=config.taps, ram_style="block"
-        )
-        to_taps, from_taps = taps.write_port(), taps.read_port()
-        m.d.comb += [
-            to_taps.en.eq(self.taps.enable),
-            to_taps.addr.eq(self.taps.row),
-            to_taps.data.eq(Value.cast(self.taps.data)),
-            from_taps.en.eq(1),
-            from_taps.addr.eq(tap),
-        ]
-        window = data.View(TapRow(config), Signal(TapRow(config).size, name="window", reset_less=True))
-        m.d.sync += Value.cast(window).eq(from_taps.data)
-
+        window = self._window(m, tap)
         step = Signal(Step(), name="step_0", reset_less=True)
         last_word = Signal(reset_less=True)
         m.d.sync += [
             step.first.eq(first),
             step.last.eq(window_ends),
-            step.result.eq(last["passes"] & ~(begins_row & command.reuses)),
+            step.result.eq(last["passes"] & ~(begins_row & command.reuses) & ~command.silent),
             step.ends_pass.eq(last["inner"] & window_ends),
             step.joins.eq(command.reuses),
             step.keeps.eq(command.reuses & (column >= command.keep_column)),
@@ -264,16 +251,47 @@ class VectorWalker(wiring.Component):
         checked = Signal(Step(), reset_less=True)
         place = Signal(Place(config), name="place_held", reset_less=True)
         addresses = [Signal.like(sums[name], name=f"{name}_address") for name in ("first", "second")]
+        # Of a pixel that is read word by word, the last word has granules of its own.
+        reads = [
+            Signal(config.granules, name=f"{name}_reads", reset_less=True) for name in ("first", "second")
+        ]
         m.d.sync += [
             Value.cast(checked).eq(Value.cast(step)),
             checked.inside.eq(inside),
             place.enable.eq(enable),
             place.address.eq(delay(m, "late_target", places["target"], 1, reset=False)),
             *(a.eq(sums[name]) for a, name in zip(addresses, ("first", "second"), strict=True)),
+            *(
+                read.eq(
+                    Mux(sums[name][: len(command.last_word)] == command.last_word, command.last_read, every)
+                )
+                for read, name in zip(reads, ("column", "next"), strict=True)
+            ),
         ]
-        requests = [(a, Mux(checked.inside[n], place.enable, 0)) for n, a in enumerate(addresses)]
+        requests = [
+            (a, Mux(checked.inside[n], Mux(command.counts_words, read, place.enable), 0))
+            for n, (a, read) in enumerate(zip(addresses, reads, strict=True))
+        ]
         pushed = delay(m, "went", go, _LATENCY)
         return pushed, requests, checked, place, checked.last & checked.result
+
+    def _window(self, m: Module, tap: Signal) -> Any:
+        """Read a row of the window; return it two cycles later."""
+        config = self._config
+        m.submodules.taps = taps = uninitialised(
+            width=TapRow(config).size, depth=config.taps, ram_style="block"
+        )
+        to_taps, from_taps = taps.write_port(), taps.read_port()
+        m.d.comb += [
+            to_taps.en.eq(self.taps.enable),
+            to_taps.addr.eq(self.taps.row),
+            to_taps.data.eq(Value.cast(self.taps.data)),
+            from_taps.en.eq(1),
+            from_taps.addr.eq(tap),
+        ]
+        window = data.View(TapRow(config), Signal(TapRow(config).size, name="window", reset_less=True))
+        m.d.sync += Value.cast(window).eq(from_taps.data)
+        return window
 
     def _queue(
         self,

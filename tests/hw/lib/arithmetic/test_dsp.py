@@ -2,12 +2,13 @@
 """Slices as a device's cells, with the model that simulations have of these, and as registers written out."""
 
 from amaranth.back import verilog
-from amaranth.hdl import Module, signed
+from amaranth.hdl import Cat, Module, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.lib.arithmetic.dsp import accumulated, long_product, packed_product, weighted_sum, wide_product
 from hw.lib.arithmetic.models import models_of
+from hw.lib.arithmetic.multiply_add import multiply_add
 from hw.lib.convert import to_verilog
 from tests.support.gateware.bench import assert_equal
 
@@ -108,11 +109,41 @@ class Long(wiring.Component):
         return m
 
 
+class Added(wiring.Component):
+    """Two slices that multiply and add, with any control of the chain."""
+
+    factor: In(signed(27))
+    value: In(signed(16))
+    add: In(signed(43))
+    keep: In(1)
+    other: In(signed(18))
+    chained: In(1)
+    o: Out(signed(96))
+
+    def elaborate(self, platform):
+        m = Module()
+        first, cascade = multiply_add(
+            m, platform, "first", factor=self.factor, value=self.value, add=self.add, keep=self.keep
+        )
+        second, _ = multiply_add(
+            m,
+            platform,
+            "second",
+            factor=self.factor,
+            value=self.other,
+            add=first,
+            cascade=cascade,
+            chained=self.chained,
+        )
+        m.d.comb += self.o.eq(Cat(first, second))
+        return m
+
+
 def test_slices_are_what_is_written_out(tmp_path):
     """All kinds in one bench, a part of its bits each."""
     texts, widths, bits = {}, {}, 0
     placed = {"gold": "", "gate": ""}
-    for component in (Chain, Sums, Wide, Weighted, Long):
+    for component in (Chain, Sums, Wide, Weighted, Long, Added):
         name, members = component.__name__, component().signature.members.items()
         inputs = {pin: getattr(member.shape, "width", member.shape) for pin, member in members if pin != "o"}
         own = len(component().o)

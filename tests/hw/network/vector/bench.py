@@ -15,6 +15,7 @@ from hw.network.tables.layouts import table_words
 from hw.network.vector.config import VectorConfig
 from hw.network.vector.fields import Places, scale_row, tap_row, vector_fields
 from hw.network.vector.unit import VectorUnit
+from hw.network.vector.wide_fields import channel_slots
 from sim.golden import program as golden
 from tests.hw.network.vector.memory import NaiveScratchpad
 from tests.support.gateware.streams import hash_seed, put, set_all, simulate
@@ -26,7 +27,7 @@ GRANULES = SHAPE.words * SHAPE.granules
 
 def unit_of(lanes: int) -> VectorUnit:
     """Return a unit with small tables."""
-    config = VectorConfig(shape=SHAPE, lanes=lanes, taps=128, tables=4)
+    config = VectorConfig(shape=SHAPE, lanes=lanes, taps=128, tables=4, pixels=32, channels=128)
     return VectorUnit(config, InlinePlacer())
 
 
@@ -39,9 +40,9 @@ class Program:
 
     def expected(self, memory: np.ndarray) -> np.ndarray:
         """Return the scratchpad's granules after all commands."""
-        memory = memory.copy()
+        memory, kept = memory.copy(), {}
         for command in self.commands:
-            golden.execute(command, self.lowered, memory)
+            golden.execute(command, self.lowered, memory, kept)
         return memory
 
 
@@ -56,6 +57,15 @@ class Run:
     waits_write: int = 0
 
 
+def channel_rows(unit: VectorUnit, program: Program) -> dict[int, list[dict]]:
+    """Return the rows of channels of each LayerNorm, by its index."""
+    return {
+        command.norm: channel_slots(unit.config, program.lowered.norms[command.norm], bits=command.bits)
+        for command in program.commands
+        if command.kind is VectorKind.NORM
+    }
+
+
 async def load_tables(ctx, unit, program):
     """Write the rows of all tables that the commands use, those of all tables at once."""
     lowered, config = program.lowered, unit.config
@@ -68,6 +78,7 @@ async def load_tables(ctx, unit, program):
         (unit.scales, [scale_row(scale) for scale in scales]),
         (unit.tables, [word for table in tables for word in table_words(table.tobytes())]),
         (unit.exponentials, [int(each) for table in exponentials for each in table]),
+        (unit.channels, [slot for slots in channel_rows(unit, program).values() for slot in slots]),
     ]
     for at in range(max(len(rows) for _, rows in ports)):
         pins = []
@@ -83,6 +94,10 @@ async def load_tables(ctx, unit, program):
 def fields_of(unit: VectorUnit, program: Program) -> list[dict]:
     """Return the commands for the gates, with the rows of `load_tables`."""
     found, first_scale = [], 0
+    channels, firsts = 0, {}
+    for norm, slots in channel_rows(unit, program).items():
+        firsts[norm] = channels
+        channels += len(slots) // unit.config.lanes
     for command in program.commands:
         softmax = command.kind is VectorKind.SOFTMAX
         places = Places(
@@ -90,6 +105,7 @@ def fields_of(unit: VectorUnit, program: Program) -> list[dict]:
             scale=first_scale,
             table=0 if softmax else max(0, command.table),
             exponential=command.table if softmax else 0,
+            channel=firsts.get(command.norm, 0),
         )
         first_scale += len(command.scales)
         found.append(vector_fields(unit.config, command, places))

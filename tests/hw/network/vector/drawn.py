@@ -18,11 +18,14 @@ from hw.network.commands import (
 )
 from hw.network.compile.lower import Lowered
 from hw.network.graph import integers
+from hw.network.normalization import ChannelRows
 from tests.hw.network.vector.bench import GRANULES, Program
 
 #: Granules of the area of each operand and of the results, behind those into which small results may wrap.
-_WRAP = 48
-_AREA = (GRANULES - _WRAP) // 3
+WRAP = 48
+AREA = (GRANULES - WRAP) // 3
+#: Kinds on bytes.
+BYTE_KINDS = tuple(VectorKind)[: VectorKind.SOFTMAX + 1]
 
 
 class Drawn:
@@ -32,6 +35,7 @@ class Drawn:
         self.rng = random.Random(f"vector {seed}")
         self.numbers = np.random.default_rng(seed)
         self.taps: list[TapTile] = []
+        self.norm_rows: list[ChannelRows] = []
         self.tables = [self.numbers.integers(-128, 128, 256).astype(np.int8) for _ in range(3)]
         self.exponentials = [integers.exponentials(self.rng.choice([0.01, 0.05, 0.3, 2.0])) for _ in range(2)]
 
@@ -45,6 +49,7 @@ class Drawn:
             tables=tuple(self.tables),
             exponentials=tuple(self.exponentials),
             columns=64,
+            norms=tuple(self.norm_rows),
         )
         return Program(commands=commands, lowered=lowered)
 
@@ -67,22 +72,22 @@ class Drawn:
 
     def _target(self, rows: int, columns: int, granules: int) -> Target | None:
         pitch = granules + self.rng.choice([0, 0, 1, 3])
-        if rows * columns * pitch > _AREA:
+        if rows * columns * pitch > AREA:
             return None
         low, high = sorted([self._byte(), self._byte()])
         if self.rng.random() < 0.6:
             low, high = -128, 127
         size = rows * columns * pitch
-        most = _AREA if size <= _WRAP and self.rng.random() < 0.2 else _AREA - size + 1
-        base = _WRAP + 2 * _AREA + self.rng.randrange(most)
+        most = AREA if size <= WRAP and self.rng.random() < 0.2 else AREA - size + 1
+        base = WRAP + 2 * AREA + self.rng.randrange(most)
         return Target(base=base, pitch=pitch, granules=granules, zero=self._byte(), low=low, high=high)
 
     def _source(self, area: int, rows: int, columns: int, granules: int) -> tuple[int, int] | None:
         """Return base and pitch of a tensor."""
         pitch = granules + self.rng.choice([0, 0, 1, 2])
-        if rows * columns * pitch > _AREA:
+        if rows * columns * pitch > AREA:
             return None
-        return _WRAP + area * _AREA + self.rng.randrange(_AREA - rows * columns * pitch + 1), pitch
+        return WRAP + area * AREA + self.rng.randrange(AREA - rows * columns * pitch + 1), pitch
 
     def _scale(self, size: float) -> float:
         """Draw a factor that makes of ``size`` about an int8."""

@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from hw.errors import InputError
-from hw.network.commands import Addition, Bounds, TapTile, VectorKind
+from hw.network.commands import Addition, Bounds, TapTile, Target, VectorKind
 from hw.network.scratchpad.shape import GranuleShape
 from hw.network.vector.config import VectorConfig
 from hw.network.vector.fields import Places, tap_row, vector_fields
 from tests.hw.network.vector.drawn import Drawn
+from tests.hw.network.vector.wide import DrawnWide
 
 CONFIG = VectorConfig(shape=GranuleShape())
 
@@ -29,6 +30,31 @@ CONFIG = VectorConfig(shape=GranuleShape())
 )
 def test_commands_that_cannot_run(kind, changes, message):
     command = Drawn(0).command(kind)
+    vector_fields(CONFIG, command, Places())
+    with pytest.raises(InputError, match=message):
+        vector_fields(CONFIG, replace(command, **changes), Places())
+
+
+@pytest.mark.parametrize(
+    ("at", "changes", "message"),
+    [
+        (0, {"rows": 2}, "rows of a LayerNorm must be"),
+        (0, {"pixel": 510}, "last pixel of a LayerNorm must be"),
+        (0, {"epsilon": 0}, "epsilon of a LayerNorm must be"),
+        (0, {"channels": 67}, "channels of a LayerNorm must be"),
+        (1, {"bits": 9}, "bits of a LayerNorm must be"),
+        (1, {"shift": 36}, "shift of a LayerNorm must be"),
+        (1, {"channels": 112}, "granules of a LayerNorm's result must be"),
+        (3, {"addition": None}, "addition of int16 must be"),
+        (3, {"addition": Addition(first=1, second=1, shift=19)}, "shift of an addition must be"),
+        (3, {"addition": Addition(first=1, second=1, shift=24, exceptions=((0, 0),))}, "addition of int16"),
+        (4, {"taps": 64, "addition": Addition(first=1 << 25, second=0, shift=24)}, "factors of a mean"),
+        (4, {"target": Target(base=0, pitch=1, granules=1, zero=1)}, "zero point of an int16 target must be"),
+    ],
+)
+def test_commands_on_int16_that_cannot_run(at, changes, message):
+    drawn = DrawnWide(0)
+    command = [*drawn.norms(96, 4), drawn.sum(), drawn.mean()][at]
     vector_fields(CONFIG, command, Places())
     with pytest.raises(InputError, match=message):
         vector_fields(CONFIG, replace(command, **changes), Places())
@@ -64,6 +90,8 @@ def test_taps_are_of_one_pixel():
         ({"lanes": 128}, r"lanes must be a power of two from 16 to 64, not 128"),
         ({"shape": GranuleShape(granule_bits=32)}, r"granule_bits must be 128, not 32"),
         ({"tables": 3}, r"tables must be a power of two"),
+        ({"pixels": 1024}, r"pixels must be a power of two from 2 to 512, not 1024"),
+        ({"channels": 100}, r"channels must be a power of two"),
     ],
 )
 def test_sizes_that_cannot_be(fields, message):

@@ -29,10 +29,10 @@ def seen_commands(seed, monkeypatch):
     found = []
     execute = golden.execute
 
-    def watched(command, lowered, scratchpad):
+    def watched(command, lowered, scratchpad, kept):
         if isinstance(command, VectorCommand):
             found.append((command, scratchpad.copy()))
-        execute(command, lowered, scratchpad)
+        execute(command, lowered, scratchpad, kept)
 
     rng = np.random.default_rng(seed)
     shapes = {name: network.values[name].shape for name in network.inputs}

@@ -17,9 +17,12 @@ from hw.network.vector.config import VectorConfig
 from hw.network.vector.fields import loops_of
 from hw.network.vector.timing import cycles
 from tests.hw.network.vector.bench import SHAPE, execute, unit_of
-from tests.hw.network.vector.drawn import Drawn
+from tests.hw.network.vector.drawn import BYTE_KINDS
+from tests.hw.network.vector.wide import DrawnWide
 from tests.support.gateware.streams import simulate
 
+#: Kinds whose windows may lie outside of the image.
+WINDOWS = (VectorKind.MAX, VectorKind.MEAN, VectorKind.MEAN16)
 #: Cycles of a word in the slices of the scratchpad.
 SLICE_LATENCY = ScratchpadSlice.REQUEST_LATENCY + ScratchpadSlice.RESPONSE_LATENCY
 
@@ -45,9 +48,10 @@ class OnScratchpad(wiring.Component):
 def test_cycles_are_those_of_the_model():
     """Exact but for conflicts of the unit's own ports at the banks."""
     bench = OnScratchpad()
-    drawn = Drawn(5)
-    kinds = [*VectorKind] * 2
-    commands = [drawn.command(kind) for kind in kinds]
+    drawn = DrawnWide(5)
+    commands = [drawn.command(kind) for kind in [*BYTE_KINDS] * 2]
+    for channels, pixels in ((96, 5), (40, 1), (72, 6)):
+        commands += [*drawn.norms(channels, pixels), drawn.sum(), drawn.mean()]
     program = drawn.program(commands)
     found = []
 
@@ -63,7 +67,7 @@ def test_cycles_are_those_of_the_model():
     late = [got - want for got, want in zip(found, expected, strict=True)]
     for command, each, want in zip(commands, late, expected, strict=True):
         # Windows that all lie outside of the image have no words to wait for.
-        least = -SLICE_LATENCY if command.kind in (VectorKind.MAX, VectorKind.MEAN) else 0
+        least = -SLICE_LATENCY if command.kind in WINDOWS else 0
         assert least <= each <= 0.02 * want + 1, (command, each, want)
     assert late.count(0) >= 0.8 * len(late)
 
