@@ -161,7 +161,7 @@ class Normalizer(wiring.Component):
             cell = self._placer.place(
                 m,
                 f"{name}_{n % config.granules}",
-                f"network_vector_{name}",
+                f"network_vector_granule_{name}",
                 partial(WideGranule, config.channels, whole=whole),
             )
             word, enables = self.words[not whole], self.enables[not whole]
