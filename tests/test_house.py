@@ -152,7 +152,11 @@ DOORS = {
     ],
     "sim.golden.network": [
         "hw.network.graph.network", "hw.network.graph.integers", "hw.network.graph.sums",
-        "hw.network.graph.products", "sim.golden.normalization",
+        "hw.network.graph.products", "sim.golden.network_tokens", "sim.golden.normalization",
+    ],
+    "sim.golden.network_tokens": [
+        "hw.attention.driver.formats", "hw.attention.driver.integers", "hw.attention.driver.mask",
+        "hw.network.graph.integers", "hw.network.graph.network", "sim.golden.attention",
     ],
     "sim.golden.normalization": ["hw.network.normalization"],
     "sim.golden.program": [

@@ -20,9 +20,13 @@ from hw.network.graph.integers import (
     softmax_units,
 )
 from hw.network.graph.network import (
+    GROUP_CHANNELS,
+    Attention,
     AveragePool,
     Concat,
     Convolution,
+    Gather,
+    LayerNorm,
     MaxPool,
     Network,
     Operator,
@@ -30,22 +34,22 @@ from hw.network.graph.network import (
     Softmax,
     Sum,
     Table,
+    TokenMean,
     Value,
     Window,
 )
 from hw.network.graph.products import product_rule
-from hw.network.graph.sums import sum_rule
-
-Bytes = NDArray[np.int8]
+from hw.network.graph.sums import sum_rule, wide_sum_rule
+from sim.golden.network_tokens import attention, gathered, layer_norm, token_mean
 
 
 def execute(
     network: Network,
-    inputs: Mapping[str, Bytes],
+    inputs: Mapping[str, Any],
     *,
-    given: Mapping[str, Bytes] | None = None,
-) -> dict[str, Bytes]:
-    """Return every value of a network, by name, as stored int8 in the order height, width, channels.
+    given: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return every value of a network, by name, as stored elements in the order height, width, channels.
 
     ``inputs``: the network's inputs. ``given``: values that replace computed ones for the operators that read
     them, so that each operator can be judged alone.
@@ -57,11 +61,12 @@ def execute(
     return values
 
 
-def result(operator: Operator, read: list[Bytes], values: Mapping[str, Value]) -> Bytes:
+def result(operator: Operator, read: list[Any], values: Mapping[str, Value]) -> Any:
     """Return an operator's result for its inputs."""
     before = [values[name] for name in operator.inputs]
-    found = _RULES[type(operator)](operator, read, before, values[operator.output])
-    return np.clip(found, operator.low, operator.high).astype(np.int8)
+    after = values[operator.output]
+    found = _RULES[type(operator)](operator, read, before, after)
+    return np.clip(found, operator.low, operator.high).astype(after.kind)
 
 
 def scaled(sums: Any, factor: NDArray[np.float32] | np.float32, zero: int) -> NDArray[np.float64]:
@@ -86,9 +91,11 @@ def _windows(image: NDArray[Any], window: Window, fill: int, size: tuple[int, ..
             ]
 
 
-def _conv(operator: Convolution, read: list[Bytes], before: list[Value], after: Value) -> Any:
+def _conv(operator: Convolution, read: list[Any], before: list[Value], after: Value) -> Any:
     size, groups = after.shape[:2], operator.groups
     image = read[0].astype(np.float64) - before[0].zero
+    if before[0].group_shifts:
+        image = image * (1 << before[0].lifts)
     weights = operator.weights.astype(np.float64)
     # Doubles hold every sum exactly.
     sums = np.zeros((groups, size[0] * size[1], after.shape[2] // groups))
@@ -99,12 +106,15 @@ def _conv(operator: Convolution, read: list[Bytes], before: list[Value], after: 
             tap.reshape(weights.shape[2], groups, -1).transpose(1, 0, 2)
         )
     sums = sums.transpose(1, 0, 2).reshape(*size, after.shape[2]) + operator.bias
-    factors = output_scales(before[0].scale, operator.weight_scales, after.scale)
+    factors = output_scales(before[0].finest_scale, operator.weight_scales, after.scale)
     return scaled(sums, factors, after.zero)
 
 
-def _sum(operator: Sum, read: list[Bytes], before: list[Value], after: Value) -> Any:
+def _sum(operator: Sum, read: list[Any], before: list[Value], after: Value) -> Any:
     """onnxruntime's sum in float32, or the gates' own where these cannot reach it for all bytes."""
+    if after.bits > 8:
+        wide = wide_sum_rule(before[0], before[1], after)
+        return wide.results(*(stored.astype(np.int64) for stored in read), zeros=(0, 0), zero=0)
     rule = sum_rule(before[0], before[1], after, last=operator.last)
     first, second = (stored.astype(np.int64) for stored in read)
     if rule.unequal:
@@ -137,7 +147,7 @@ def _float32_sum(a: Any, a_value: Value, b: Any, b_value: Value, after: Value) -
     return np.rint(fused(a + own_a, a_ratio, fused(b + own_b, b_ratio, fixed))).astype(np.int64) - own
 
 
-def _product(operator: Product, read: list[Bytes], before: list[Value], after: Value) -> Any:
+def _product(operator: Product, read: list[Any], before: list[Value], after: Value) -> Any:
     """onnxruntime's product in float32, or the gates' own where these cannot reach it for all bytes."""
     rule = product_rule(before[0], before[1], after)
     first, second = (each.astype(np.int64) for each in read)
@@ -151,11 +161,11 @@ def _product(operator: Product, read: list[Bytes], before: list[Value], after: V
     return np.rint(_factored(product, scales[0] * scales[1] / scales[2]) + np.float32(after.zero + own)) - own
 
 
-def _max_pool(operator: MaxPool, read: list[Bytes], before: list[Value], after: Value) -> Any:
+def _max_pool(operator: MaxPool, read: list[Any], before: list[Value], after: Value) -> Any:
     return np.maximum.reduce(list(_windows(read[0], operator.window, -128, after.shape[:2])))
 
 
-def _average_pool(operator: AveragePool, read: list[Bytes], before: list[Value], after: Value) -> Any:
+def _average_pool(operator: AveragePool, read: list[Any], before: list[Value], after: Value) -> Any:
     size = after.shape[:2]
     image = read[0].astype(np.int64) - before[0].zero
     sums = np.add.reduce(list(_windows(image, operator.window, 0, size)))
@@ -167,15 +177,19 @@ def _average_pool(operator: AveragePool, read: list[Bytes], before: list[Value],
     return scaled(sums, factors, after.zero)
 
 
-def _table(operator: Table, read: list[Bytes], before: list[Value], after: Value) -> Any:
-    return operator.results[read[0].astype(np.int64) + 128]
+def _table(operator: Table, read: list[Any], before: list[Value], after: Value) -> Any:
+    places = read[0].astype(np.int64) + 128
+    if operator.results.ndim == 1:
+        return operator.results[places]
+    groups = np.arange(after.shape[2]) // GROUP_CHANNELS
+    return operator.results[groups, places]
 
 
-def _concat(operator: Concat, read: list[Bytes], before: list[Value], after: Value) -> Any:
+def _concat(operator: Concat, read: list[Any], before: list[Value], after: Value) -> Any:
     return np.concatenate(read, axis=2)
 
 
-def _softmax(operator: Softmax, read: list[Bytes], before: list[Value], after: Value) -> Any:
+def _softmax(operator: Softmax, read: list[Any], before: list[Value], after: Value) -> Any:
     powers = exponentials(before[0].scale)
     stored = read[0].astype(np.int64)
     terms = powers[stored.max(axis=2, keepdims=True) - stored]
@@ -196,4 +210,8 @@ _RULES: dict[type[Operator], Callable[..., Any]] = {
     Table: _table,
     Concat: _concat,
     Softmax: _softmax,
+    Gather: gathered,
+    LayerNorm: layer_norm,
+    Attention: attention,
+    TokenMean: token_mean,
 }

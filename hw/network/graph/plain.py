@@ -139,10 +139,12 @@ def _weights(operand: Real | Constant | Array | None, axis: int) -> Constant:
 def check_sums(convolution: Convolution, before: Value, after: Value) -> None:
     """Refuse a column whose sums can exceed int32, unless all of its results are the zero point."""
     columns = convolution.weights.reshape(-1, convolution.weights.shape[-1])
+    if before.group_shifts:
+        columns = columns * (1 << np.resize(before.lifts, len(columns)))[:, np.newaxis]
     up, down = (end(columns, 0).sum(axis=0, dtype=np.int64) for end in (np.maximum, np.minimum))
     low, high = -128 - before.zero, 127 - before.zero
     least, most = (one * low + other * high + convolution.bias for one, other in ((up, down), (down, up)))
-    factors = output_scales(before.scale, convolution.weight_scales, after.scale)
+    factors = output_scales(before.finest_scale, convolution.weight_scales, after.scale)
     beyond = (least < -(2**31)) | (most > 2**31 - 1)
     if (beyond & (np.maximum(-least, most) * factors >= 0.5)).any():
         raise UnsupportedError(f"sums of {convolution.name} with its weights and bias can exceed int32")

@@ -112,6 +112,15 @@ def sum_rule(first: Value, second: Value, result: Value, *, last: int = 0) -> Su
     return found.swapped if last else found
 
 
+def wide_sum_rule(first: Value, second: Value, result: Value) -> SumRule:
+    """Return the rule of a sum of int16: factors nearest to the ratios of scales."""
+    shift = sum_shift(first.scale, second.scale, result.scale)
+    if shift < 1:
+        return SumRule(first=0, second=0, shift=shift)
+    factors = [round(each.scale / result.scale * 2.0**shift) for each in (first, second)]
+    return SumRule(first=factors[0], second=factors[1], shift=shift)
+
+
 @functools.lru_cache(maxsize=1024)
 def _rule(first: _Quantization, second: _Quantization, result: _Quantization) -> SumRule:
     shift = sum_shift(first[0], second[0], result[0])

@@ -43,32 +43,30 @@ def _gelu(call: Call) -> Callable[[Array], Array]:
     return lambda real: real * 0.5 * (1 + _erf(real / math.sqrt(2)))
 
 
-#: Functions of each element alone; their formulas are ONNX's.
-UNARY: dict[str, Callable[[Call], Pending]] = {
-    "Relu": _unary(_clip),
-    "Clip": _unary(_clip),
-    "Sigmoid": _unary(lambda call: _sigmoid),
-    "Tanh": _unary(lambda call: np.tanh),
-    "Erf": _unary(lambda call: _erf),
-    "Exp": _unary(lambda call: np.exp),
-    "Abs": _unary(lambda call: np.abs),
-    "Neg": _unary(lambda call: np.negative),
-    "Softplus": _unary(lambda call: lambda real: np.logaddexp(0, real)),
-    "LeakyRelu": _unary(
-        lambda call: (
-            lambda real: np.where(real < 0, np.float32(call.attributes.get("alpha", 0.01)) * real, real)
+#: Functions of each element alone, by operator; their formulas are ONNX's.
+FUNCTIONS: dict[str, Callable[[Call], Callable[[Array], Array]]] = {
+    "Relu": _clip,
+    "Clip": _clip,
+    "Sigmoid": lambda call: _sigmoid,
+    "Tanh": lambda call: np.tanh,
+    "Erf": lambda call: _erf,
+    "Exp": lambda call: np.exp,
+    "Abs": lambda call: np.abs,
+    "Neg": lambda call: np.negative,
+    "Softplus": lambda call: lambda real: np.logaddexp(0, real),
+    "LeakyRelu": lambda call: (
+        lambda real: np.where(real < 0, np.float32(call.attributes.get("alpha", 0.01)) * real, real)
+    ),
+    "Elu": lambda call: (
+        lambda real: np.where(real < 0, call.attributes.get("alpha", 1.0) * np.expm1(real), real)
+    ),
+    "HardSigmoid": lambda call: (
+        lambda real: np.clip(
+            call.attributes.get("alpha", 0.2) * real + call.attributes.get("beta", 0.5), 0, 1
         )
     ),
-    "Elu": _unary(
-        lambda call: lambda real: np.where(real < 0, call.attributes.get("alpha", 1.0) * np.expm1(real), real)
-    ),
-    "HardSigmoid": _unary(
-        lambda call: (
-            lambda real: np.clip(
-                call.attributes.get("alpha", 0.2) * real + call.attributes.get("beta", 0.5), 0, 1
-            )
-        )
-    ),
-    "HardSwish": _unary(lambda call: lambda real: real * np.clip(real / 6 + 0.5, 0, 1)),
-    "Gelu": _unary(_gelu),
+    "HardSwish": lambda call: lambda real: real * np.clip(real / 6 + 0.5, 0, 1),
+    "Gelu": _gelu,
 }
+#: Rules of the same operators.
+UNARY: dict[str, Callable[[Call], Pending]] = {name: _unary(each) for name, each in FUNCTIONS.items()}

@@ -1,0 +1,63 @@
+"""Golden model of a network's operators on tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hw.attention.driver.formats import output_scaling, scaling
+from hw.attention.driver.integers import IntegerJob
+from hw.attention.driver.mask import Mask
+from hw.network.graph.integers import mean_scale
+from hw.network.graph.network import Attention, Gather, LayerNorm, TokenMean, Value
+from sim.golden.attention.formats import Arithmetic
+from sim.golden.attention.model import attention_job
+
+#: Of the core that networks have.
+_ARITHMETIC = Arithmetic(tile_keys=32, streams=1, probability_bits=16)
+
+
+def gathered(operator: Gather, read: list[Any], before: list[Value], after: Value) -> Any:
+    """Return rows of a table."""
+    return operator.table[read[0][:, :, 0]]
+
+
+def layer_norm(operator: LayerNorm, read: list[Any], before: list[Value], after: Value) -> Any:
+    """Return LayerNorm by its formula in real numbers, rounded once."""
+    stored = read[0].astype(np.float64) - before[0].zero
+    count = stored.shape[2]
+    total = stored.sum(axis=2, keepdims=True)
+    deviations = count * stored - total
+    epsilon = max(1.0, np.rint(operator.epsilon * count**2 / before[0].scale ** 2))
+    spread = count * (stored**2).sum(axis=2, keepdims=True) - total**2 + epsilon
+    gain, bias = (each.astype(np.float64) / after.scale for each in (operator.gain, operator.bias))
+    return np.rint(deviations / np.sqrt(spread) * gain + bias) + after.zero
+
+
+def attention(operator: Attention, read: list[Any], before: list[Value], after: Value) -> Any:
+    """Return attention of each segment by the core's own arithmetic."""
+    scales = [value.scale for value in before]
+    score = scaling(softmax_scale=operator.softmax_scale, q_scale=scales[0], k_scale=scales[1])
+    output = output_scaling("int8", scales[2] / after.scale)
+    parts, first = [], 0
+    for tokens in operator.segments:
+        own = [
+            stored[0, first : first + tokens].reshape(tokens, operator.heads, -1).transpose(1, 0, 2)
+            for stored in read
+        ]
+        job = IntegerJob(
+            q=own[0], k=own[1], v=own[2], scale=score, output=output, mask=Mask(causal=operator.causal)
+        )
+        parts.append(attention_job(job, _ARITHMETIC).transpose(1, 0, 2).reshape(tokens, -1))
+        first += tokens
+    return np.concatenate(parts)[np.newaxis]
+
+
+def token_mean(operator: TokenMean, read: list[Any], before: list[Value], after: Value) -> Any:
+    """Return the mean of each segment: its exact sum times a float32 factor."""
+    firsts = np.cumsum((0, *operator.segments[:-1]))
+    sums = np.add.reduceat(read[0].astype(np.int64), firsts, axis=1)
+    counts = np.array(operator.segments)[:, np.newaxis]
+    factors = mean_scale(before[0].scale, counts, after.scale)
+    return np.rint(sums.astype(np.float32) * factors)
