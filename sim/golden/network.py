@@ -112,7 +112,7 @@ def _conv(operator: Convolution, read: list[Any], before: list[Value], after: Va
 
 def _sum(operator: Sum, read: list[Any], before: list[Value], after: Value) -> Any:
     """onnxruntime's sum in float32, or the gates' own where these cannot reach it for all bytes."""
-    if after.bits > 8:
+    if max(value.bits for value in (*before, after)) > 8:
         wide = wide_sum_rule(before[0], before[1], after)
         return wide.results(*(stored.astype(np.int64) for stored in read), zeros=(0, 0), zero=0)
     rule = sum_rule(before[0], before[1], after, last=operator.last)

@@ -30,6 +30,7 @@ from hw.network.graph.refs import (
     stored_type,
     whole_scale,
 )
+from hw.network.graph.transformer.reader import reads_tokens
 from hw.network.graph.unary import UNARY
 from hw.network.graph.views import UnsupportedError, attributes_of, hwc, order_of_input, view
 from hw.scheduler.graph.importers.onnx_file import read_model
@@ -75,6 +76,8 @@ def read_network(
     """
     where = str(source) if isinstance(source, Path) else "model"
     model = read_model(source, where)
+    if reads_tokens(model):
+        raise InputError("model", where, "one on images or vectors, and its input are numbers of tokens")
     title = name or (source.stem if isinstance(source, Path) else model.graph.name)
     given = InputShapes(
         dimensions={**_batches(model.graph), **(dimensions or {})},

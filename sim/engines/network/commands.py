@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from hw.errors import InputError
 from sim.host.files import write_bytes
 from sim.host.options import BoardOption, ConfigOption
 from sim.host.paths import check_directory, check_distinct, check_readable, check_writable
@@ -93,18 +94,64 @@ def compile_model(
 
 
 def quantize(
-    model: Annotated[Path, typer.Argument(help="Float model, .onnx.")],
-    calibration: Annotated[Path, typer.Option(help="Samples of each input along its first dimension, .npz.")],
+    model: Annotated[Path, typer.Argument(help="Float model, .onnx; its weights may be int8.")],
+    calibration: Annotated[
+        Path,
+        typer.Option(
+            help="Samples of each input along its first dimension, .npz; for tokens a sentence a line."
+        ),
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Quantized model to write, .onnx.")],
     form: Annotated[
         Literal["qdq", "qoperator"], typer.Option(help="Operators between scales, or QLinear operators.")
     ] = "qdq",
     unsigned: Annotated[bool, typer.Option(help="Activations are uint8, not int8.")] = False,
+    tokenizer: Annotated[
+        Path | None, typer.Option(help="The model's tokenizer.json, for sentences as text.")
+    ] = None,
+    judge: Annotated[
+        Path | None, typer.Option(help="Other sentences, to compare with the float model by.")
+    ] = None,
+    mean: Annotated[
+        bool, typer.Option("--mean", help="The mean of a sentence's tokens is the output.")
+    ] = False,
+    keep: Annotated[
+        list[str] | None, typer.Option("--keep", help="Output of the model to keep; all without it.")
+    ] = None,
+    longest: Annotated[int, typer.Option(min=1, max=4096, help="Most tokens of a sentence.")] = 512,
 ) -> None:
-    """Quantize a float model to int8 with a scale a channel, by onnxruntime's static quantizer."""
+    """Quantize a float model to integers, with a scale a channel of the weights.
+
+    A model on images or vectors passes onnxruntime's static quantizer.  One on tokens, a transformer, has
+    sums in 16 bits and products in 8; the command prints what each choice is worth.
+    """
     check_readable("model", model)
     check_writable("--output", output)
-    check_distinct(("model", model), ("--calibration", calibration), ("--output", output))
+    read = (("model", model), ("--calibration", calibration), ("--tokenizer", tokenizer), ("--judge", judge))
+    check_distinct(*read, ("--output", output))
+    from hw.network.graph.transformer.reader import reads_tokens
+    from hw.scheduler.graph.importers.onnx_file import read_model
+
+    if reads_tokens(read_model(model, str(model))):
+        if form != "qdq" or unsigned:
+            raise InputError("--form or --unsigned", "given", "left out: the model takes tokens")
+        from sim.engines.network.quantizing import quantize_sentences
+
+        quantize_sentences(
+            model,
+            calibration,
+            output,
+            tokenizer=tokenizer,
+            judge=judge,
+            mean=mean,
+            outputs=keep or (),
+            longest=longest,
+        )
+        return
+    if tokenizer or judge or mean or keep:
+        raise InputError(
+            "--tokenizer, --judge, --mean or --keep", "given", "left out: the model takes no tokens"
+        )
     from hw.network.graph.onnx_reader import read_network
     from hw.network.graph.quantize import quantize as quantized
     from sim.run.tensors import load_tensors

@@ -14,6 +14,7 @@ from hw.network.graph.plain import Call
 from hw.network.graph.refs import Array, Constant
 from hw.network.graph.transformer.blocks import Sum, real
 from hw.network.graph.transformer.context import Context, scalar, vector
+from hw.network.graph.transformer.dynamic import scaled
 from hw.network.graph.transformer.heads import masked, where_masked
 from hw.network.graph.transformer.refs import (
     Flags,
@@ -47,6 +48,8 @@ _QUOTIENT = (Stage.CENTERED, Stage.DEVIATION)
 def binary(context: Context, node: onnx.NodeProto) -> Ref:
     """Return the result of an operator on two operands."""
     first, second = node.input
+    if node.op_type == "Mul" and (made := scaled(context, first, second)) is not None:
+        return made
     if context.is_constant(second):
         found = _with_constant(context, node.op_type, first, second, swapped=False)
     elif context.is_constant(first):

@@ -81,20 +81,35 @@ def matmul(context: Context, node: onnx.NodeProto) -> Ref:
         if len(shape) != 2:
             raise UnsupportedError(f"weights of shape {shape}: 2 dimensions")
         return Product(value=context.value(first), weights=weights)
+    return _of_heads(left, right)
+
+
+def fused(context: Context, node: onnx.NodeProto) -> Ref:
+    """Return onnxruntime's product with a factor, of which the second operand may be transposed."""
+    found = context.attributes(node)
+    left, right = (context.ref(name) for name in node.input)
+    others = found.get("transA", 0) or found.get("transBatchA", 0) or found.get("transBatchB", 0)
+    if others or not isinstance(left, Heads) or not isinstance(right, Heads):
+        raise UnsupportedError("of other operands than queries and keys")
+    if found.get("transB", 0):
+        right = replace(right, order=right.order[0] + right.order[:0:-1])
+    return _of_heads(replace(left, factor=left.factor * found.get("alpha", 1.0)), right)
+
+
+def _of_heads(left: Ref | None, right: Ref | None) -> Ref:
+    """Return the scores of queries and keys, or values weighed by probabilities."""
+    made: Ref | None = None
     if isinstance(left, Heads) and isinstance(right, Heads) and left.heads == right.heads:
         factor = left.factor * right.factor
         scores = Scores(queries=left.value, keys=right.value, heads=left.heads, factor=factor)
-        made: Ref | None = scores if (left.order, right.order) == ("HTD", "HDT") else None
+        made = scores if (left.order, right.order) == ("HTD", "HDT") else None
     elif isinstance(left, Probabilities) and isinstance(right, Heads) and left.scores.heads == right.heads:
         fits = right.order == "HTD" and right.factor == 1
         made = Mixed(scores=left.scores, values=right.value, order="HTD") if fits else None
-    else:
-        made = None
-    if made is not None:
-        return made
-    raise UnsupportedError(
-        "no product with constant weights, of queries and keys, or of their softmax and values"
-    )
+    if made is None:
+        legal = "no product with constant weights, of queries and keys, or of their softmax and values"
+        raise UnsupportedError(legal)
+    return made
 
 
 def gemm(context: Context, node: onnx.NodeProto) -> Ref:

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from hw.errors import InputError
+from hw.errors import InputError, check_range
 from hw.network.graph.transformer.blocks import Blocks, Floats, Lookup, Mean, Rows, real
 
 Ids = NDArray[np.int64]
@@ -90,7 +90,16 @@ def _feed(name: str, ids: Ids) -> Ids:
 
 
 def measured(blocks: Blocks, source: Path | bytes, sentences: Sequence[Ids]) -> Mapping[str, Range]:
-    """Return the range of each tensor that a block makes."""
+    """Return the range of each tensor that a block makes.
+
+    Raises `InputError` for numbers of tokens that are no rows of the table.
+    """
+    for block in blocks.blocks:
+        if isinstance(block, Lookup):
+            rows = len(real(block.table))
+            for ids in sentences:
+                check_range("number of a token", int(ids.max()), 0, rows - 1)
+                check_range("number of a token", int(ids.min()), 0, rows - 1)
     made = [block for block in blocks.blocks if not isinstance(block, (Rows, Mean))]
     names = [block.output for block in made]
     runner = Runner(source, names)

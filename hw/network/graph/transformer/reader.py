@@ -15,11 +15,11 @@ from onnx import TensorProto, numpy_helper
 
 from hw.errors import InputError
 from hw.network.graph.instead import advice
-from hw.network.graph.refs import Array
-from hw.network.graph.transformer import elementwise, heads
-from hw.network.graph.transformer.blocks import Blocks, Lookup, Quantization
+from hw.network.graph.refs import Array, Constant
+from hw.network.graph.transformer import dynamic, elementwise, heads
+from hw.network.graph.transformer.blocks import Blocks, Lookup, Parameters, Quantization, real
 from hw.network.graph.transformer.context import Context, vector
-from hw.network.graph.transformer.refs import Flags, Ids, Normal, Ref, Stored, Tokens
+from hw.network.graph.transformer.refs import Flags, Ids, Integers, Normal, Ref, Stored, Tokens
 from hw.network.graph.views import UnsupportedError
 from hw.scheduler.graph.importers.onnx_file import read_model
 from hw.scheduler.graph.importers.onnx_input_shapes import InputShapes
@@ -37,13 +37,6 @@ _FURTHER: dict[str, Callable[[int], Array]] = {
 }
 #: Fewest tokens with which a mask shows whether it hides later ones.
 _LEAST_TOKENS = 2
-_DYNAMIC = "its scales are computed while it runs: quantize the float model with `loomwork quantize`"
-_REFUSED = {
-    "DynamicQuantizeLinear": _DYNAMIC,
-    "MatMulInteger": _DYNAMIC,
-    "DynamicQuantizeMatMul": _DYNAMIC,
-    "MatMulIntegerToFloat": _DYNAMIC,
-}
 
 
 def reads_tokens(model: onnx.ModelProto) -> bool:
@@ -161,7 +154,7 @@ def _read(context: Context, node: onnx.NodeProto) -> None:
     elif op in elementwise.UNARY:
         made = elementwise.unary(context, node)
     else:
-        raise UnsupportedError(_REFUSED.get(op, f"it has no rule{advice(op)}"))
+        raise UnsupportedError(f"it has no rule{advice(op)}")
     for name, ref in zip(node.output, made if isinstance(made, list) else [made], strict=False):
         context.refs[name] = ref
 
@@ -181,11 +174,15 @@ def _gather(context: Context, node: onnx.NodeProto) -> Ref:
     shape = context.shape(table)
     if context.attributes(node).get("axis", 0) != 0 or len(shape) != 2:
         raise UnsupportedError(f"of a table of shape {shape}: rows of 2 dimensions")
+    if context.constant(table).dtype.kind in "iu":
+        return Integers(ids=ids, table=context.constant(table))
+    return _lookup(context, node, ids, context.parameters(table))
+
+
+def _lookup(context: Context, node: onnx.NodeProto, ids: str, table: Parameters) -> Ref:
     name = node.output[0]
-    block = Lookup(
-        name=node.name or name, op=node.op_type, inputs=(ids,), output=name, table=context.parameters(table)
-    )
-    context.add(block, shape[1])
+    block = Lookup(name=node.name or name, op=node.op_type, inputs=(ids,), output=name, table=table)
+    context.add(block, real(table).shape[1])
     return Tokens(value=name)
 
 
@@ -226,6 +223,11 @@ def _quantize(context: Context, node: onnx.NodeProto) -> Ref:
 
 def _dequantize(context: Context, node: onnx.NodeProto) -> Ref:
     ref = context.ref(node.input[0])
+    if isinstance(ref, Integers):
+        zeros = context.constant(node.input[2]) if len(node.input) > 2 and node.input[2] else np.zeros(1)
+        scale = context.constant(node.input[1]).reshape(-1)
+        table = Constant(stored=ref.table, scales=scale, zeros=zeros.astype(np.int64).reshape(-1), axis=1)
+        return _lookup(context, node, ref.ids, table)
     if not isinstance(ref, Stored):
         raise UnsupportedError("of a tensor that is not quantized")
     scales = context.constant(node.input[1]).reshape(-1)
@@ -248,7 +250,12 @@ _RULES: dict[str, Callable[[Context, onnx.NodeProto], Ref | list[Ref]]] = {
     "Where": elementwise.where,
     "ReduceMean": elementwise.mean,
     "ReduceSum": elementwise.mean,
+    "DynamicQuantizeLinear": dynamic.quantize,
+    "MatMulInteger": dynamic.matmul,
+    "MatMulIntegerToFloat": dynamic.matmul_to_float,
+    "DynamicQuantizeMatMul": dynamic.quantized_matmul,
     "MatMul": heads.matmul,
+    "FusedMatMul": heads.fused,
     "Gemm": heads.gemm,
     "Softmax": heads.softmax,
     "Attention": heads.attention,

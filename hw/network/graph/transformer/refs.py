@@ -33,6 +33,39 @@ class Stored:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Integers:
+    """Rows of a table of integers, whose scale still comes."""
+
+    ids: str
+    table: Array
+
+
+class Part(Enum):
+    """Results of DynamicQuantizeLinear."""
+
+    STORED = "integers"
+    SCALE = "their scale"
+    ZERO = "their zero point"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Dynamic:
+    """A tensor that is quantized while the model runs; a scale may have those of weights beside it."""
+
+    value: str
+    part: Part
+    factors: Floats | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DynamicProduct:
+    """A product of such integers, whose scales still come."""
+
+    value: str
+    weights: Floats
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Product:
     """A product with weights, whose bias may still come."""
 
@@ -130,6 +163,6 @@ class Total:
 
 
 Ref = (
-    Ids | Tokens | Stored | Product | Shifted | Step | Normal | Heads | Scores | Probabilities | Flags | Mixed
-    | Total
+    Ids | Tokens | Stored | Integers | Dynamic | DynamicProduct | Product | Shifted | Step | Normal | Heads
+    | Scores | Probabilities | Flags | Mixed | Total
 )  # fmt: skip

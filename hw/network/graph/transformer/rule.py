@@ -47,7 +47,7 @@ _POINTS = 4096
 class Rule:
     """What is chosen, so that each choice can be left out."""
 
-    residual_bits: int = 16  #: Of sums, of what is added, and of what LayerNorm reads.
+    residual_bits: int = 16  #: Of sums, of results that are added, and of what LayerNorm reads.
     #: Share of a channel's range that its factor takes; weights have the rest.  0: no factors.
     equalize: float = 0.75
     groups: bool = True  #: Whether groups of channels behind a function have scales of their own.
@@ -85,10 +85,10 @@ class _Quantizer:
             self._norm(block, wide=wide, narrow=narrow)
             return
         if isinstance(block, Lookup):
-            scale = self._symmetric(name, self._rule.residual_bits, margin=1.0)
+            scale = self._symmetric(name, 16, margin=1.0)
             self.blocks.append(replace(block, table=_stored(real(block.table), scale)))
         elif isinstance(block, Rows):
-            scale = self._symmetric(name, self._rule.residual_bits, margin=1.0)
+            scale = self._symmetric(name, 16, margin=1.0)
             self.blocks.append(replace(block, rows=_stored(real(block.rows), scale)))
         elif isinstance(block, Dense):
             self.blocks.append(self._dense(block))

@@ -35,6 +35,34 @@ def test_blocks_compute_what_onnxruntime_does(forms):
     assert [block.causal for block in attention] == ["causal" in forms] * 2
 
 
+@pytest.mark.parametrize("optimized", [False, True])
+def test_a_dynamically_quantized_model_is_read_with_its_weights(tmp_path, optimized):
+    """Both have the same weights; its activations are rounded."""
+    from onnxruntime import GraphOptimizationLevel, InferenceSession, SessionOptions
+    from onnxruntime.quantization import quantize_dynamic
+
+    (tmp_path / "float.onnx").write_bytes(model("gelu"))
+    quantize_dynamic(tmp_path / "float.onnx", tmp_path / "made.onnx", per_channel=True)
+    if optimized:
+        options = SessionOptions()
+        options.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+        options.optimized_model_filepath = str(tmp_path / "made.onnx")
+        InferenceSession(tmp_path / "made.onnx", options, disabled_optimizers=["SkipLayerNormFusion"])
+    source = (tmp_path / "made.onnx").read_bytes()
+    ops = {node.op_type for node in onnx.load_model_from_string(source).graph.node}
+    wanted = (
+        {"MatMulIntegerToFloat", "DynamicQuantizeMatMul", "FusedMatMul"} if optimized else {"MatMulInteger"}
+    )
+    assert wanted <= ops
+    blocks, runner = read_blocks(source, tokens=_TOKENS), Runner(source, [])
+    for ids in sentences(2):
+        wanted, found = runner.run(ids, ["tokens"])["tokens"], float_results(blocks, ids)
+        cosines = (
+            (wanted * found).sum(axis=1) / np.linalg.norm(wanted, axis=1) / np.linalg.norm(found, axis=1)
+        )
+        assert 0.999 < cosines.min() < 1
+
+
 def test_the_mean_of_tokens_is_read_and_made():
     proto = onnx.load_model_from_string(model("gelu"))
     proto.graph.initializer.append(numpy_helper.from_array(np.array([1]), "axes"))
