@@ -9,8 +9,8 @@ import numpy as np
 from hw.attention.driver.formats import output_scaling, scaling
 from hw.attention.driver.integers import IntegerJob
 from hw.attention.driver.mask import Mask
-from hw.network.graph.integers import mean_scale
 from hw.network.graph.network import Attention, Gather, LayerNorm, TokenMean, Value
+from hw.network.graph.sums import wide_mean_rule
 from sim.golden.attention.formats import Arithmetic
 from sim.golden.attention.model import attention_job
 
@@ -55,9 +55,14 @@ def attention(operator: Attention, read: list[Any], before: list[Value], after: 
 
 
 def token_mean(operator: TokenMean, read: list[Any], before: list[Value], after: Value) -> Any:
-    """Return the mean of each segment: its exact sum times a float32 factor."""
+    """Return the mean of each segment: its exact sum times a factor."""
     firsts = np.cumsum((0, *operator.segments[:-1]))
     sums = np.add.reduceat(read[0].astype(np.int64), firsts, axis=1)
-    counts = np.array(operator.segments)[:, np.newaxis]
-    factors = mean_scale(before[0].scale, counts, after.scale)
-    return np.rint(sums.astype(np.float32) * factors)
+    nothing = np.zeros_like(sums[:, :1])
+    means = [
+        wide_mean_rule(before[0], after, count=tokens).results(
+            sums[:, number : number + 1], nothing, zeros=(0, 0), zero=0
+        )
+        for number, tokens in enumerate(operator.segments)
+    ]
+    return np.concatenate(means, axis=1)

@@ -19,11 +19,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hw.errors import InputError
 from hw.network.graph.integers import rounded_shift
 from hw.network.graph.network import Value
 
 #: Fraction bits of the factors of a sum of two values, and bits of a factor.
 SUM_FRACTION_BITS, ADD_BITS = 24, 26
+#: Least and most shift of a sum of int16.
+WIDE_SHIFTS = (20, 35)
 #: Pairs of bytes of a sum whose rounding is inverted, at most.
 MOST_EXCEPTIONS = 2
 #: Distances of factors from the ratios, in the search and where too many pairs are left.
@@ -114,11 +117,23 @@ def sum_rule(first: Value, second: Value, result: Value, *, last: int = 0) -> Su
 
 def wide_sum_rule(first: Value, second: Value, result: Value) -> SumRule:
     """Return the rule of a sum of int16: factors nearest to the ratios of scales."""
-    shift = sum_shift(first.scale, second.scale, result.scale)
-    if shift < 1:
-        return SumRule(first=0, second=0, shift=shift)
-    factors = [round(each.scale / result.scale * 2.0**shift) for each in (first, second)]
-    return SumRule(first=factors[0], second=factors[1], shift=shift)
+    ratios = [each.scale / result.scale for each in (first, second)]
+    return _wide_rule(ratios[0], ratios[1], result)
+
+
+def wide_mean_rule(operand: Value, result: Value, *, count: int) -> SumRule:
+    """Return the rule of a mean of int16: that of the sum of ``count`` of them, beside nothing."""
+    return _wide_rule(operand.scale / (count * result.scale), 0.0, result)
+
+
+def _wide_rule(first: float, second: float, result: Value) -> SumRule:
+    shift = min(WIDE_SHIFTS[1], ADD_BITS - math.frexp(max(first, second))[1])
+    if max(round(each * 2.0**shift) for each in (first, second)) >> ADD_BITS:
+        shift -= 1
+    if shift < WIDE_SHIFTS[0]:
+        legal = f"less than 2^{ADD_BITS - WIDE_SHIFTS[0]} times as fine as its operands'"
+        raise InputError(f"scale of value {result.name!r}", result.scale, legal)
+    return SumRule(first=round(first * 2.0**shift), second=round(second * 2.0**shift), shift=shift)
 
 
 @functools.lru_cache(maxsize=1024)

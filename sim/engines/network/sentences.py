@@ -19,7 +19,7 @@ from sim.run.tensors import load_tensors
 #: Distance of two pairs' similarities from which on their order matters.
 APART = 0.02
 #: Most sentences whose pairs are compared.
-_MOST_PAIRED = 100
+_MOST_PAIRED = 64
 
 
 def read_sentences(path: Path, tokenizer: Path | None, *, longest: int) -> list[Ids]:

@@ -7,7 +7,9 @@ import onnx
 import onnxruntime
 import pytest
 
-from hw.network.graph.network import Attention, LayerNorm, Sum, Value
+from hw.errors import InputError
+from hw.network.graph.network import Attention, LayerNorm, Sum, TokenMean, Value
+from hw.network.graph.sums import wide_sum_rule
 from hw.network.graph.transformer.network import network_of, read_tokens
 from hw.network.graph.transformer.writer import written
 from sim.golden.attention.exact import attention_float64
@@ -72,9 +74,30 @@ def test_sums_of_int16_are_those_of_real_numbers():
     low, high = values["y"].bounds
     found = result(Sum(name="y", inputs=("a", "b"), output="y", low=low, high=high), read, values)
     exact = (read[0] * np.float64(values["a"].scale) + read[1] * values["b"].scale) / values["y"].scale
-    # Factors have 24 fraction bits.
-    assert np.abs(found - np.clip(exact, low, high)).max() < 0.5 + 2 * 32768 * 2.0**-25
+    # Factors have 26 fraction bits.
+    assert np.abs(found - np.clip(exact, low, high)).max() < 0.5 + 2 * 32768 * 2.0**-27
     assert (np.abs(exact) > high).any()
+
+
+def test_means_of_int16_are_those_of_real_numbers():
+    rng = np.random.default_rng(3)
+    segments = (1, 7, 32)
+    values = {"x": _wide("x", 3e-4), "y": _wide("y", 5e-5, shape=(1, 3, 96))}
+    stored = rng.integers(-32768, 32768, (1, 40, 96)).astype(np.int16)
+    stored[:, 20:] //= 2
+    low, high = values["y"].bounds
+    operator = TokenMean(name="y", inputs=("x",), output="y", segments=segments, low=low, high=high)
+    found, first = result(operator, [stored], values), 0
+    for number, tokens in enumerate(segments):
+        exact = stored[0, first : first + tokens].mean(axis=0) * (values["x"].scale / values["y"].scale)
+        assert np.abs(found[0, number] - np.clip(exact, low, high)).max() < 0.501
+        first += tokens
+
+
+def test_a_sum_that_is_much_finer_than_its_operands_is_refused():
+    values = [_wide("a", 3e-4), _wide("b", 3e-4), _wide("y", 4e-6)]
+    with pytest.raises(InputError, match=r"scale of value .y. must be less than 2\^6 times as fine"):
+        wide_sum_rule(*values)
 
 
 @pytest.mark.parametrize(("bits", "scale"), [(8, 0.02), (16, 1e-4)])

@@ -6,6 +6,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 from hw.errors import InputError
+from hw.network.graph.onnx_reader import read_network
 from hw.network.graph.transformer.blocks import pooled
 from hw.network.graph.transformer.ranges import Runner
 from hw.network.graph.transformer.reader import read_blocks
@@ -107,6 +108,11 @@ def _with(op, *inputs, **attributes):
 def test_an_operator_without_a_counterpart_is_named_with_its_node(source, message):
     with pytest.raises(InputError, match=message):
         read_blocks(source, tokens=_TOKENS)
+
+
+def test_a_model_on_tokens_is_no_network_of_images():
+    with pytest.raises(InputError, match="one on images or vectors, and its input are numbers of tokens"):
+        read_network(model())
 
 
 def test_an_output_that_is_not_wanted_does_not_matter():
