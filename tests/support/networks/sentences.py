@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import math
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,15 +26,31 @@ from hw.network.graph.transformer.blocks import (
     Sum,
     real,
 )
+from hw.network.graph.transformer.quantize import measure
+from hw.network.graph.transformer.rule import Rule
 from sim.golden.attention.exact import attention_float64
 
-CHANNELS, HEADS, INNER, ROWS, POSITIONS = 64, 2, 128, 50, 40
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """Extents of a transformer."""
+
+    channels: int = 64
+    heads: int = 2
+    inner: int = 128  #: Channels between the products of a layer's second half.
+    rows: int = 50  #: Of the table of tokens.
+    positions: int = 40
+
+
+SMALL = Size()
+ROWS, POSITIONS = SMALL.rows, SMALL.positions
 #: Forms that may be combined.
 FORMS = ("norm", "gelu", "tanh", "heads", "attention", "mask", "causal", "int8", "split", "gemm", "before")
 
 
 class _Net:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, size: Size) -> None:
+        self.size = size
         self.rng = np.random.default_rng(seed)
         self.nodes: list[onnx.NodeProto] = []
         self.parameters: list[onnx.TensorProto] = []
@@ -53,7 +72,7 @@ class _Net:
         return (self.rng.normal(size=shape) * size).astype(np.float32)
 
 
-def model(*forms: str, layers: int = 1, seed: int = 0, outputs: bool = False) -> bytes:
+def model(*forms: str, layers: int = 1, seed: int = 0, outputs: bool = False, size: Size = SMALL) -> bytes:
     """Return a float model: ids and a mask in, tokens out.
 
     ``forms``:
@@ -65,26 +84,26 @@ def model(*forms: str, layers: int = 1, seed: int = 0, outputs: bool = False) ->
     * ``split``: one product for queries, keys and values.
     """
     assert set(forms) <= set(FORMS)
-    net = _Net(seed)
-    words = net.keep(net.drawn(ROWS, CHANNELS))
+    net = _Net(seed, size)
+    words = net.keep(net.drawn(size.rows, size.channels))
     x = net.add("Gather", words, "input_ids", axis=0)
     count = net.add("Gather", net.add("Shape", "input_ids"), net.numbers(1))
-    rows = net.add("Slice", net.keep(net.drawn(POSITIONS, CHANNELS)), net.numbers(0), count)
+    rows = net.add("Slice", net.keep(net.drawn(size.positions, size.channels)), net.numbers(0), count)
     x = _norm(net, net.add("Add", x, rows), forms)
     for _ in range(layers):
         before = "before" in forms
         y = _attention(net, _norm(net, x, forms) if before else x, forms, count)
-        x = net.add("Add", x, _dense(net, y, CHANNELS, forms))
+        x = net.add("Add", x, _dense(net, y, size.channels, forms))
         x = x if before else _norm(net, x, forms)
-        y = _dense(net, _norm(net, x, forms) if before else x, INNER, forms)
-        x = net.add("Add", _dense(net, _gelu(net, y, forms), CHANNELS, forms), x)
+        y = _dense(net, _norm(net, x, forms) if before else x, size.inner, forms)
+        x = net.add("Add", _dense(net, _gelu(net, y, forms), size.channels, forms), x)
         x = x if before else _norm(net, x, forms)
     net.add("Identity", x, name="tokens")
     inputs = [
         helper.make_tensor_value_info(name, TensorProto.INT64, [1, "length"])
         for name in ("input_ids", *(("attention_mask",) if "mask" in forms else ()))
     ]
-    made = [helper.make_tensor_value_info("tokens", TensorProto.FLOAT, [1, "length", CHANNELS])]
+    made = [helper.make_tensor_value_info("tokens", TensorProto.FLOAT, [1, "length", size.channels])]
     if outputs:
         first = net.add("Gather", "tokens", net.numbers(0), axis=1)
         net.add("Tanh", first, name="pooler")
@@ -98,7 +117,8 @@ def model(*forms: str, layers: int = 1, seed: int = 0, outputs: bool = False) ->
 
 
 def _norm(net: _Net, x: str, forms: tuple[str, ...]) -> str:
-    gain, bias = net.keep(1 + net.drawn(CHANNELS, size=0.5)), net.keep(net.drawn(CHANNELS, size=0.1))
+    channels = net.size.channels
+    gain, bias = net.keep(1 + net.drawn(channels, size=0.5)), net.keep(net.drawn(channels, size=0.1))
     if "norm" not in forms:
         return net.add("LayerNormalization", x, gain, bias, axis=-1, epsilon=1e-6)
     centered = net.add("Sub", x, net.add("ReduceMean", x, net.numbers(-1)))
@@ -118,7 +138,7 @@ def _weights(net: _Net, rows: int, columns: int, forms: tuple[str, ...]) -> str:
 
 
 def _dense(net: _Net, x: str, columns: int, forms: tuple[str, ...], *, rows: int = 0) -> str:
-    rows = rows or (INNER if columns == CHANNELS and "inner" in x else CHANNELS)
+    rows = rows or (net.size.inner if columns == net.size.channels and "inner" in x else net.size.channels)
     weights, bias = _weights(net, rows, columns, forms), net.keep(net.drawn(columns, size=0.1))
     if "gemm" in forms:
         flat = net.add("Reshape", x, net.numbers(-1, rows))
@@ -141,19 +161,24 @@ def _gelu(net: _Net, x: str, forms: tuple[str, ...]) -> str:
 
 
 def _attention(net: _Net, x: str, forms: tuple[str, ...], count: str) -> str:
-    size = CHANNELS // HEADS
+    channels, count_of_heads = net.size.channels, net.size.heads
+    size = channels // count_of_heads
     if "split" in forms:
-        whole = _dense(net, x, 3 * CHANNELS, forms)
+        whole = _dense(net, x, 3 * channels, forms)
         parts = [f"{whole}:{part}" for part in "qkv"]
         net.nodes.append(
-            helper.make_node("Split", [whole, net.numbers(CHANNELS, CHANNELS, CHANNELS)], parts, axis=-1)
+            helper.make_node("Split", [whole, net.numbers(channels, channels, channels)], parts, axis=-1)
         )
     else:
-        parts = [_dense(net, x, CHANNELS, forms) for _ in "qkv"]
+        parts = [_dense(net, x, channels, forms) for _ in "qkv"]
     if "attention" in forms:
-        more = {"q_num_heads": HEADS, "kv_num_heads": HEADS, "is_causal": int("causal" in forms)}
+        more = {
+            "q_num_heads": count_of_heads,
+            "kv_num_heads": count_of_heads,
+            "is_causal": int("causal" in forms),
+        }
         return net.add("Attention", *parts, **more)
-    shape = net.numbers(1, -1, HEADS, size)
+    shape = net.numbers(1, -1, count_of_heads, size)
     orders = ([0, 2, 1, 3], [0, 2, 1, 3] if "heads" in forms else [0, 2, 3, 1], [0, 2, 1, 3])
     heads = [
         net.add("Transpose", net.add("Reshape", part, shape), perm=order)
@@ -170,7 +195,7 @@ def _attention(net: _Net, x: str, forms: tuple[str, ...], count: str) -> str:
     if "mask" in forms:
         shares = net.add("Where", net.add("IsNaN", shares), net.keep(0.0), shares)
     mixed = net.add("Transpose", net.add("MatMul", shares, heads[2]), perm=[0, 2, 1, 3])
-    return net.add("Reshape", mixed, net.numbers(1, -1, CHANNELS))
+    return net.add("Reshape", mixed, net.numbers(1, -1, channels))
 
 
 def _masked(net: _Net, scores: str, forms: tuple[str, ...], count: str) -> str:
@@ -220,3 +245,40 @@ def sentences(count: int, *, seed: int = 1, least: int = 3, most: int = 20) -> l
     """Return drawn numbers of tokens."""
     rng = np.random.default_rng(seed)
     return [rng.integers(0, ROWS, int(tokens)) for tokens in rng.integers(least, most + 1, count)]
+
+
+#: By name: forms, layers and extents of networks in their papers.  ViT has rows of a table for its patches.
+SHAPES: dict[str, tuple[tuple[str, ...], int, Size]] = {
+    "minilm": (("gelu",), 6, Size(channels=384, heads=12, inner=1536, positions=512)),
+    "gpt2_medium_layer": (
+        ("before", "causal", "tanh", "split"),
+        1,
+        Size(channels=1024, heads=16, inner=4096, positions=1024),
+    ),
+    "vit_b16": (("before", "gelu", "split"), 12, Size(channels=768, heads=12, inner=3072, positions=197)),
+}
+
+
+def shaped(name: str, *, tokens: int) -> bytes:
+    """Return a quantized network of `SHAPES` with drawn weights, for sentences of up to ``tokens``."""
+    forms, layers, size = SHAPES[name]
+    source = model(*forms, layers=layers, size=size)
+    calibrating = sentences(2, least=tokens, most=tokens)
+    return measure(source, calibrating, longest=tokens, name=name).file(Rule())
+
+
+def main() -> None:
+    """Write a network of shapes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("network", choices=sorted(SHAPES))
+    parser.add_argument("--tokens", type=int, default=128)
+    parser.add_argument("-o", "--output", type=Path, default=Path("build"), help="folder")
+    given = parser.parse_args()
+    given.output.mkdir(parents=True, exist_ok=True)
+    path = given.output / f"{given.network}.onnx"
+    path.write_bytes(shaped(given.network, tokens=given.tokens))
+    print(path)
+
+
+if __name__ == "__main__":
+    main()
