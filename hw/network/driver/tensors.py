@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hw.errors import InputError
-from hw.launch import Int8, Tensors
-from hw.network.graph.network import ModelTensor, Network, Value
+from hw.errors import InputError, check_range
+from hw.launch import Tensors
+from hw.network.graph.network import Gather, ModelTensor, Network, Value
 from hw.network.graph.refs import NHWC, VECTOR, quantize
 
 
@@ -31,26 +31,39 @@ def element_type(tensor: ModelTensor, value: Value) -> str:
     >>> element_type(tensor, Value(name="x", shape=(1, 1, 4), scale=0.5, zero=0, unsigned=True))
     'uint8'
     """
-    return "float32" if tensor.real else "uint8" if value.unsigned else "int8"
+    if value.bits > 16:
+        return "int64"
+    return "float32" if tensor.real else "uint8" if value.unsigned else f"int{value.bits}"
 
 
-def stored_inputs(network: Network, tensors: Tensors) -> dict[str, Int8]:
+def stored_inputs(network: Network, tensors: Tensors) -> dict[str, NDArray[Any]]:
     """Return the stored elements of each input, of shape ``(height, width, channels)``, by the value's name.
 
     ``tensors``: by the model's names, in the model's own shape, the batch of 1 or none.  Real numbers are
     divided by the scale and rounded; integers are the model's own.
 
-    Raises `InputError` for names, shapes and types that are not the model's, and for NaN or infinity.
+    Raises `InputError` for names, shapes and types that are not the model's, for NaN or infinity, and for
+    numbers of rows that a table does not have.
     """
     inputs = model_inputs(network)
     known = list(dict.fromkeys(tensor.name for tensor in inputs))
     for name in tensors:
         if name not in known:
             raise InputError("input", name, f"an input of the model: {', '.join(known)}", known=known)
-    return {each.value: _stored(each, network.values[each.value], tensors) for each in inputs}
+    found = {each.value: _stored(each, network.values[each.value], tensors) for each in inputs}
+    for operator in network.operators:
+        if isinstance(operator, Gather) and operator.inputs[0] in found:
+            numbers, rows = found[operator.inputs[0]], len(operator.table)
+            for number in (numbers.min(), numbers.max()):
+                check_range(f"number in input {operator.inputs[0]!r}", int(number), 0, rows - 1)
+    return {name: _narrowed(array, network.values[name]) for name, array in found.items()}
 
 
-def real_outputs(network: Network, elements: Mapping[str, Int8]) -> dict[str, NDArray[Any]]:
+def _narrowed(elements: NDArray[Any], value: Value) -> NDArray[Any]:
+    return elements.astype(value.kind) if value.bits > 16 else elements
+
+
+def real_outputs(network: Network, elements: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """Return the model's outputs, by its names and in its shapes.
 
     ``elements``: stored elements by the value's name.
@@ -75,7 +88,7 @@ def _plain(network: Network, names: tuple[str, ...]) -> tuple[ModelTensor, ...]:
     )
 
 
-def _stored(tensor: ModelTensor, value: Value, tensors: Tensors) -> Int8:
+def _stored(tensor: ModelTensor, value: Value, tensors: Tensors) -> NDArray[Any]:
     what = f"input {tensor.name!r}"
     if tensor.name not in tensors:
         raise InputError(what, "missing", f"an array of shape {tensor.shape}")
@@ -101,14 +114,14 @@ def _axes(tensor: ModelTensor) -> list[int]:
     return [tensor.order.index(letter) for letter in "HWC" if letter in tensor.order]
 
 
-def _to_hwc(array: Int8, tensor: ModelTensor) -> Int8:
+def _to_hwc(array: NDArray[Any], tensor: ModelTensor) -> NDArray[Any]:
     """Return an array of the model's shape with the channels last; a vector's elements keep their order."""
     if tensor.order == VECTOR:
         return array
     return array.transpose(0, *_axes(tensor))
 
 
-def _from_hwc(elements: Int8, tensor: ModelTensor) -> Int8:
+def _from_hwc(elements: NDArray[Any], tensor: ModelTensor) -> NDArray[Any]:
     """Return elements of shape ``(height, width, channels)`` in the model's order and shape."""
     order = ["HWC".index(letter) for letter in tensor.order if letter != "N"]
     if len(order) == elements.ndim:

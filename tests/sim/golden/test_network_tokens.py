@@ -14,8 +14,7 @@ from hw.network.graph.transformer.network import network_of, read_tokens
 from hw.network.graph.transformer.writer import written
 from sim.golden.attention.exact import attention_float64
 from sim.golden.network import execute, result
-from tests.hw.network.graph.transformer.test_rule import small
-from tests.support.networks.sentences import sentences
+from tests.support.networks.sentences import sentences, small
 
 #: Share of elements that may differ, by 1, from onnxruntime on a graph of floats.
 _DIFFER = {"layer_norm": 1e-3, "conv": 1e-3, "add": 1e-3, "attention": 1e-2}

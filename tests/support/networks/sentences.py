@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,7 @@ from hw.network.graph.transformer.blocks import (
     real,
 )
 from hw.network.graph.transformer.quantize import measure
-from hw.network.graph.transformer.rule import Rule
+from hw.network.graph.transformer.rule import Rule, quantized
 from sim.golden.attention.exact import attention_float64
 
 
@@ -114,6 +115,14 @@ def model(*forms: str, layers: int = 1, seed: int = 0, outputs: bool = False, si
             graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10
         ).SerializeToString()
     )
+
+
+@functools.cache
+def small(*forms: str, **choices: Any) -> Blocks:
+    """Return a model of two layers and the mean of its tokens, quantized by a rule of these choices."""
+    source = model(*forms, layers=2)
+    made = measure(source, sentences(8), longest=POSITIONS, mean=True)
+    return quantized(made.blocks, made.ranges, Rule(**choices))
 
 
 def _norm(net: _Net, x: str, forms: tuple[str, ...]) -> str:

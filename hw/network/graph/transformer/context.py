@@ -128,7 +128,7 @@ class Context:
         """Return the tensor of a name as one that blocks make and read."""
         name = self.roots.get(name, name)
         ref = self.refs.get(name)
-        if ref is None:
+        if ref is None or name not in self._makers:
             raise UnsupportedError(f"operand {name} is no tensor of tokens")
         if isinstance(ref, Tokens) and ref.function is None:
             return ref.value

@@ -143,7 +143,7 @@ def _walk(context: Context, where: str) -> None:
 def _read(context: Context, node: onnx.NodeProto) -> None:
     op = node.op_type
     made: Ref | Sequence[Ref] | None
-    if op in _VIEWS:
+    if op in _VIEWS or (op == "Concat" and len(node.input) == 1):
         made = _view(context, node)
         if made is None:
             source = node.input[0]
@@ -161,7 +161,7 @@ def _read(context: Context, node: onnx.NodeProto) -> None:
 
 def _view(context: Context, node: onnx.NodeProto) -> Ref | None:
     ref = context.ref(node.input[0])
-    same = node.op_type in ("Identity", "Dropout", "Cast")
+    same = node.op_type in ("Identity", "Dropout", "Cast", "Concat")
     if isinstance(ref, (Ids, Flags)) or same:
         return None
     return heads.view(context, node)

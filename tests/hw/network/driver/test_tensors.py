@@ -9,6 +9,9 @@ from hw.errors import InputError
 from hw.network.driver.tensors import real_outputs, stored_inputs
 from hw.network.graph.network import Network, Value
 from hw.network.graph.onnx_reader import read_network
+from hw.network.graph.transformer.network import network_of
+from sim.golden.network import execute
+from tests.support.networks.sentences import ROWS, small
 
 IMAGE, ROW = (1, 5, 4, 3), (1, 7)
 
@@ -120,3 +123,30 @@ def test_a_network_without_a_model_takes_and_gives_images():
     stored = stored_inputs(network, {"x": array})
     assert (stored["x"] == np.arange(24).reshape(2, 3, 4) - 1).all()
     assert (real_outputs(network, stored)["x"] == array).all()
+
+
+def test_numbers_of_tokens_go_in_and_real_vectors_come_out():
+    network = network_of(small("gelu"), (3, 2))
+    ids = np.array([[1, 2, 3, 4, ROWS - 1]])
+    (stored,) = stored_inputs(network, {"input_ids": ids}).values()
+    assert stored.dtype == np.int32
+    assert (stored == ids.reshape(1, 5, 1)).all()
+    values = execute(network, {"input_ids": stored})
+    found = real_outputs(network, values)["sentence"]
+    value = network.values[network.outputs[0]]
+    assert (found == values[value.name] * np.float32(value.scale)).all()
+    assert found.shape == (1, 2, 64)
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        (np.array([[0, 1, 2, 3, ROWS]]), "number in input 'input_ids' must be from 0 to 49, not 50"),
+        (np.array([[0, 1, 2, 3, -1]]), "not -1"),
+        (np.zeros((1, 5), np.float32), "element type of input 'input_ids' must be int64"),
+        (np.zeros((1, 4), np.int64), "shape of input 'input_ids'"),
+    ],
+)
+def test_numbers_that_are_no_tokens_are_refused(ids, message):
+    with pytest.raises(InputError, match=message):
+        stored_inputs(network_of(small("gelu"), (3, 2)), {"input_ids": ids})

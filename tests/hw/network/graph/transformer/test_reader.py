@@ -67,7 +67,8 @@ def test_a_dynamically_quantized_model_is_read_with_its_weights(tmp_path, optimi
 def test_the_mean_of_tokens_is_read_and_made():
     proto = onnx.load_model_from_string(model("gelu"))
     proto.graph.initializer.append(numpy_helper.from_array(np.array([1]), "axes"))
-    proto.graph.node.append(helper.make_node("ReduceMean", ["tokens", "axes"], ["mean"], keepdims=0))
+    proto.graph.node.append(helper.make_node("ReduceMean", ["tokens", "axes"], ["means"], keepdims=0))
+    proto.graph.node.append(helper.make_node("Concat", ["means"], ["mean"], axis=1))
     proto.graph.output[0].name = "mean"
     del proto.graph.output[0].type.tensor_type.shape.dim[:]
     read = read_blocks(proto.SerializeToString(), tokens=_TOKENS)
@@ -122,6 +123,14 @@ def test_an_output_that_is_not_wanted_does_not_matter():
     assert list(read_blocks(source, tokens=_TOKENS, outputs=["tokens"]).outputs) == ["tokens"]
     with pytest.raises(InputError, match="output must be one of tokens, pooler"):
         read_blocks(source, tokens=_TOKENS, outputs=["token"])
+
+
+def test_an_output_of_numbers_is_refused():
+    proto = onnx.load_model_from_string(model())
+    proto.graph.node.append(helper.make_node("Identity", ["input_ids"], ["same"]))
+    proto.graph.output.append(helper.make_tensor_value_info("same", onnx.TensorProto.INT64, None))
+    with pytest.raises(InputError, match="output of the model must be a tensor of tokens or their mean"):
+        read_blocks(proto.SerializeToString(), tokens=_TOKENS)
 
 
 def test_a_mask_that_hides_other_tokens_is_refused():

@@ -1,6 +1,5 @@
 """The rule by which a transformer is quantized, its file, and the network of integers."""
 
-import functools
 from dataclasses import fields, replace
 
 import numpy as np
@@ -9,23 +8,15 @@ import pytest
 
 from hw.errors import InputError
 from hw.network.graph.network import Convolution, LayerNorm, Table
-from hw.network.graph.transformer.blocks import Function, pooled
+from hw.network.graph.transformer.blocks import Function
 from hw.network.graph.transformer.network import network_of, read_tokens
 from hw.network.graph.transformer.ranges import measured
 from hw.network.graph.transformer.reader import read_blocks
 from hw.network.graph.transformer.rule import Rule, quantized
 from hw.network.graph.transformer.writer import written
-from tests.support.networks.sentences import POSITIONS, model, sentences
+from tests.support.networks.sentences import POSITIONS, model, sentences, small
 
 _SEGMENTS = (5, 1, 12)
-
-
-@functools.cache
-def small(*forms, **choices):
-    """Return a quantized model of two layers."""
-    source = model(*forms, layers=2)
-    blocks = pooled(read_blocks(source, tokens=POSITIONS))
-    return quantized(blocks, measured(blocks, source, sentences(8)), Rule(**choices))
 
 
 def same(one, other):
