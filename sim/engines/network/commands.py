@@ -129,10 +129,9 @@ def quantize(
     check_writable("--output", output)
     read = (("model", model), ("--calibration", calibration), ("--tokenizer", tokenizer), ("--judge", judge))
     check_distinct(*read, ("--output", output))
-    from hw.network.graph.transformer.reader import reads_tokens
-    from hw.scheduler.graph.importers.onnx_file import read_model
+    from hw.network.graph.transformer.reader import takes_tokens
 
-    if reads_tokens(read_model(model, str(model))):
+    if takes_tokens(model):
         if form != "qdq" or unsigned:
             raise InputError("--form or --unsigned", "given", "left out: the model takes tokens")
         from sim.engines.network.quantizing import quantize_sentences

@@ -44,6 +44,11 @@ def reads_tokens(model: onnx.ModelProto) -> bool:
     return any(each.type.tensor_type.elem_type in _INTEGERS for each in _inputs(model.graph))
 
 
+def takes_tokens(source: Path) -> bool:
+    """Return the same of a model's file; `InputError` for one that is no ONNX model."""
+    return reads_tokens(read_model(source, str(source)))
+
+
 def read_blocks(source: Path | bytes, *, tokens: int, outputs: Sequence[str] = (), name: str = "") -> Blocks:
     """Read a model of one sentence a run, for up to ``tokens`` tokens.
 
