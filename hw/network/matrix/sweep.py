@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -33,12 +33,9 @@ class MatrixSweep(wiring.Component):
     Behaviour
     ---------
     A step a cycle while words of the feeds are valid.  A k tile's first step waits until its weights are
-    loaded, a last k tile's steps for room in the drain.  The next command is taken in the cycle after the
-    last step, and its first step follows after a cycle.
+    loaded, a last k tile's steps for room in the drain.  The next command is taken with the last step, and
+    its first step may follow in the next cycle.
     """
-
-    #: Cycles without a step between two commands.
-    TURN = 2
 
     def __init__(self, config: MatrixConfig) -> None:
         self._config = config
@@ -66,8 +63,12 @@ class MatrixSweep(wiring.Component):
         begin = Signal()
         active = Signal()
         fire = Signal()
-        m.d.comb += self.command.ready.eq(~active & ~begin)
-        place = self._count(m, now, begin, active, fire)
+        ends = Signal()
+        place = self._count(m, now, begin, fire)
+        with m.If(begin):
+            m.d.sync += [now.eq(self.command.payload), active.eq(1)]
+        with m.Elif(ends):
+            m.d.sync += active.eq(0)
         pixels = Signal()
         weights = Signal()
         room = Signal()
@@ -76,6 +77,9 @@ class MatrixSweep(wiring.Component):
             weights.eq(self.loaded | ~place.first_step),
             room.eq(self.room | ~place.last_k),
             fire.eq(active & pixels & weights & room),
+            ends.eq(fire & place.last_step & place.last_k & place.last_n & place.last_block),
+            self.command.ready.eq(~active | ends),
+            begin.eq(self.command.valid & self.command.ready),
             self.words[0].ready.eq(fire),
             self.words[1].ready.eq(fire & now.two),
             self.step.valid.eq(fire),
@@ -92,13 +96,9 @@ class MatrixSweep(wiring.Component):
             self.waits_weights.eq(active & pixels & ~weights),
             self.waits_room.eq(active & pixels & weights & ~room),
         ]
-        with m.If(self.command.valid & self.command.ready):
-            m.d.sync += [now.eq(self.command.payload), begin.eq(1)]
-        with m.If(begin):
-            m.d.sync += [begin.eq(0), active.eq(1)]
         return m
 
-    def _count(self, m: Module, now: Any, begin: Signal, active: Signal, fire: Signal) -> Any:
+    def _count(self, m: Module, now: Any, begin: Signal, fire: Signal) -> Any:
         """Count the steps of a command; return the place of the next one."""
         order = now.order
         pixel = range(self._config.block_pixels)
@@ -111,19 +111,21 @@ class MatrixSweep(wiring.Component):
         next_last = Signal()  # the next block is the last
         short = Signal()  # a block has one step
         short_last = Signal()  # the last block has one step
-        m.d.sync += [short.eq(order.steps == 1), short_last.eq(order.last_steps == 1)]
 
-        def restart(final: Value) -> list[Any]:
-            steps = Mux(final, order.last_steps, order.steps)
+        def restart(final: Value, given: Any, shorts: tuple[Value, Value]) -> list[Any]:
             return [
-                left.eq(steps - 1),
-                place.last_step.eq(Mux(final, short_last, short)),
+                left.eq(Mux(final, given.last_steps, given.steps) - 1),
+                place.last_step.eq(Mux(final, shorts[1], shorts[0])),
                 place.first_step.eq(1),
                 place.pixel.eq(0),
             ]
 
-        k_tile = [k_left.eq(now.k_tiles - 1), place.last_k.eq(now.k_tiles == 1), place.first_k.eq(1)]
-        n_tile = [n_left.eq(order.n_tiles - 1), place.last_n.eq(order.n_tiles == 1)]
+        def k_tile(tiles: Value) -> list[Any]:
+            return [k_left.eq(tiles - 1), place.last_k.eq(tiles == 1), place.first_k.eq(1)]
+
+        def n_tile(tiles: Value) -> list[Any]:
+            return [n_left.eq(tiles - 1), place.last_n.eq(tiles == 1)]
+
         with m.If(fire):
             m.d.sync += [
                 left.eq(left - 1),
@@ -133,32 +135,32 @@ class MatrixSweep(wiring.Component):
             ]
         with m.If(fire & place.last_step):
             m.d.sync += [
-                *restart(place.last_block),
+                *restart(place.last_block, order, (short, short_last)),
                 k_left.eq(k_left - 1),
                 place.last_k.eq(k_left == 1),
                 place.first_k.eq(0),
             ]
             with m.If(place.last_k):
-                m.d.sync += [*k_tile, n_left.eq(n_left - 1), place.last_n.eq(n_left == 1)]
+                m.d.sync += [*k_tile(now.k_tiles), n_left.eq(n_left - 1), place.last_n.eq(n_left == 1)]
                 with m.If(place.last_n):
                     m.d.sync += [
-                        *n_tile,
+                        *n_tile(order.n_tiles),
                         blocks_left.eq(blocks_left - 1),
                         place.last_block.eq(next_last),
                         next_last.eq(blocks_left == 2),
-                        *restart(next_last),
+                        *restart(next_last, order, (short, short_last)),
                     ]
-                    with m.If(place.last_block):
-                        m.d.sync += active.eq(0)
         with m.If(begin):
-            single = order.blocks == 1
+            given = self.command.payload
+            shorts = given.order.steps == 1, given.order.last_steps == 1
+            single = given.order.blocks == 1
             m.d.sync += [
-                *k_tile,
-                *n_tile,
-                blocks_left.eq(order.blocks - 1),
+                *k_tile(given.k_tiles),
+                *n_tile(given.order.n_tiles),
+                blocks_left.eq(given.order.blocks - 1),
                 place.last_block.eq(single),
-                next_last.eq(order.blocks == 2),
-                *restart(single),
-                place.last_step.eq(Mux(single, order.last_steps == 1, order.steps == 1)),
+                next_last.eq(given.order.blocks == 2),
+                *restart(single, given.order, shorts),
+                Cat(short, short_last).eq(Cat(*shorts)),
             ]
         return place

@@ -75,8 +75,8 @@ class MatrixUnit(wiring.Component):
     Behaviour
     ---------
     Weights and tap tiles run ahead of the commands.  A command is taken a cycle after it came, or when the
-    feeds ask for the last pixels of the one before.  The array begins with it `MatrixSweep.TURN` cycles after
-    the last step of the one before, if its weights and pixels are there.
+    feeds ask for the last pixels of the one before.  The array begins with it behind the last step of the one
+    before, without a cycle between, if its weights and pixels are there.
 
     The drain begins with a command when the results of the one before have left its lanes, and after a copy
     (`TableCopy`) if the lanes do not have its table.  Rows of tables are written while no command with a

@@ -63,7 +63,7 @@ def test_steps_in_order_as_early_as_they_may(stall, seed):
     found, causes = [], {"waits_pixels": 0, "waits_weights": 0, "waits_room": 0}
 
     async def bench(ctx):
-        waiting, free, begins, cycles = list(commands), True, False, 0
+        waiting, left, cycles = list(commands), 0, 0
         while len(found) < len(wanted):
             step = wanted[len(found)]
             words, loaded, room = ([rng.random() >= stall for _ in range(count)] for count in (2, 1, 1))
@@ -80,35 +80,31 @@ def test_steps_in_order_as_early_as_they_may(stall, seed):
             if waiting:
                 ctx.set(dut.command.payload, waiting[0].payload())
             _, _, last, adopt, _, two = step
-            assert ctx.get(dut.command.ready) == free
             pixels = words[0] and (words[1] or not two)
             weights, space = loaded[0] or not adopt, room[0] or not last
-            fires = not free and not begins and pixels and weights and space
+            fires = left > 0 and pixels and weights and space
+            free = left == fires
+            assert ctx.get(dut.command.ready) == free
             assert ctx.get(dut.busy) == ctx.get(dut.step.valid) == ctx.get(dut.words[0].ready) == fires
             assert ctx.get(dut.words[1].ready) == (fires and two)
             assert ctx.get(dut.taken) == (fires and last)
             cause = "waits_pixels" if not pixels else "waits_weights" if not weights else "waits_room"
             for name in causes:
-                assert ctx.get(getattr(dut, name)) == (
-                    not free and not begins and not fires and name == cause
-                )
+                assert ctx.get(getattr(dut, name)) == (left > 0 and not fires and name == cause)
                 causes[name] += ctx.get(getattr(dut, name))
-            if free and waiting:
-                left, free, begins = len(waiting.pop(0).wanted()), False, True
-            elif begins:
-                begins = False
-            elif fires:
+            if fires:
                 now = ctx.get(dut.step)
                 assert now.shift == shift
                 names = ("pixel", "first", "last", "adopt", "parameters", "two")
                 found.append(tuple(now[name] for name in names))
                 left -= 1
-                free = left == 0
+            if free and waiting:
+                left = len(waiting.pop(0).wanted())
             assert ctx.get(dut.step.adopt) == (fires and adopt)
             cycles += 1
             await ctx.tick()
         if not stall:
-            assert cycles == len(wanted) + 2 * len(commands)
+            assert cycles == len(wanted) + 1
 
     simulate(dut, bench)
     assert found == wanted

@@ -15,7 +15,6 @@ from hw.network.graph.network import Convolution, Sum, Table
 from hw.network.matrix.array import MatrixArray
 from hw.network.matrix.config import MatrixConfig
 from hw.network.matrix.feed import PixelFeed
-from hw.network.matrix.sweep import MatrixSweep
 from hw.network.matrix.timing import (
     COMMAND_CYCLES,
     TAKE_CYCLES,
@@ -109,9 +108,11 @@ def test_the_array_works_from_command_to_command():
     layers = [long_layer(rng) for _ in range(4)]
     found = run(BENCH, layers, stall=0, seed=0, change=lambda command, _: command)
     assert (found.after == found.wanted).all()
-    for (_, earlier), (work, taken) in itertools.pairwise(found.commands):
-        steps = work.command.rows * work.command.columns * work.command.column_tiles * work.command.taps
-        assert taken.done - earlier.done == steps + MatrixSweep.TURN
+    commands = [work.command for work, _ in found.commands]
+    steps = sum(each.rows * each.columns * each.column_tiles * each.taps for each in commands)
+    cycles = found.commands[-1][1].done - found.commands[0][1].taken
+    # The last results may wait for a bank some cycles.
+    assert 0 <= cycles - steps - COMMAND_CYCLES <= 4
 
 
 @dataclass(frozen=True, kw_only=True)
