@@ -10,9 +10,11 @@ from hw.attention.driver.formats import output_scaling, scaling
 from hw.attention.driver.integers import IntegerJob
 from hw.attention.driver.mask import Mask
 from hw.network.graph.network import Attention, Gather, LayerNorm, TokenMean, Value
+from hw.network.graph.norms import norm_rows
 from hw.network.graph.sums import wide_mean_rule
 from sim.golden.attention.formats import Arithmetic
 from sim.golden.attention.model import attention_job
+from sim.golden.normalization import layer_norm as rows_normalized
 
 #: Of the core that networks have.
 _ARITHMETIC = Arithmetic(tile_keys=32, streams=1, probability_bits=16)
@@ -24,15 +26,11 @@ def gathered(operator: Gather, read: list[Any], before: list[Value], after: Valu
 
 
 def layer_norm(operator: LayerNorm, read: list[Any], before: list[Value], after: Value) -> Any:
-    """Return LayerNorm by its formula in real numbers, rounded once."""
-    stored = read[0].astype(np.float64) - before[0].zero
-    count = stored.shape[2]
-    total = stored.sum(axis=2, keepdims=True)
-    deviations = count * stored - total
-    epsilon = max(1.0, np.rint(operator.epsilon * count**2 / before[0].scale ** 2))
-    spread = count * (stored**2).sum(axis=2, keepdims=True) - total**2 + epsilon
-    gain, bias = (each.astype(np.float64) / after.scale for each in (operator.gain, operator.bias))
-    return np.rint(deviations / np.sqrt(spread) * gain + bias) + after.zero
+    """Return LayerNorm by its formula in integers."""
+    rows, epsilon = norm_rows(operator, before[0], after)
+    stored = read[0].astype(np.int16)
+    found = [rows_normalized(each, rows, epsilon=epsilon, bits=after.bits) for each in stored]
+    return np.stack(found)
 
 
 def attention(operator: Attention, read: list[Any], before: list[Value], after: Value) -> Any:

@@ -16,6 +16,7 @@ from hw.network.graph.network import (
     Operator,
     Value,
 )
+from hw.network.graph.norms import norm_rows
 from hw.network.graph.plain import check_sums
 from hw.network.graph.refs import Array, Constant, quantize
 from hw.network.graph.transformer.blocks import (
@@ -135,7 +136,9 @@ class _Builder:
             return graph.Sum(**names)
         if isinstance(block, Norm):
             gain, bias = (each.astype(np.float32) for each in (block.gain, block.bias))
-            return graph.LayerNorm(gain=gain, bias=bias, epsilon=float(np.float32(block.epsilon)), **names)
+            norm = graph.LayerNorm(gain=gain, bias=bias, epsilon=float(np.float32(block.epsilon)), **names)
+            norm_rows(norm, before[0], value)
+            return norm
         if isinstance(block, Dense):
             return self._product(block, before[0], value, names)
         if isinstance(block, Function):
