@@ -157,7 +157,7 @@ DOORS = {
     "sim.golden.network_tokens": [
         "hw.attention.driver.formats", "hw.attention.driver.integers", "hw.attention.driver.mask",
         "hw.network.graph.network", "hw.network.graph.norms", "hw.network.graph.sums", "sim.golden.attention",
-        "sim.golden.normalization",
+        "sim.golden.normalization", "sim.golden.program_attention",
     ],
     "sim.golden.normalization": ["hw.network.normalization"],
     "sim.golden.program": [

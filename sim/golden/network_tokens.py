@@ -12,12 +12,9 @@ from hw.attention.driver.mask import Mask
 from hw.network.graph.network import Attention, Gather, LayerNorm, TokenMean, Value
 from hw.network.graph.norms import norm_rows
 from hw.network.graph.sums import wide_mean_rule
-from sim.golden.attention.formats import Arithmetic
 from sim.golden.attention.model import attention_job
 from sim.golden.normalization import layer_norm as rows_normalized
-
-#: Of the core that networks have.
-_ARITHMETIC = Arithmetic(tile_keys=32, streams=1, probability_bits=16)
+from sim.golden.program_attention import DEFAULT as ARITHMETIC
 
 
 def gathered(operator: Gather, read: list[Any], before: list[Value], after: Value) -> Any:
@@ -47,7 +44,7 @@ def attention(operator: Attention, read: list[Any], before: list[Value], after: 
         job = IntegerJob(
             q=own[0], k=own[1], v=own[2], scale=score, output=output, mask=Mask(causal=operator.causal)
         )
-        parts.append(attention_job(job, _ARITHMETIC).transpose(1, 0, 2).reshape(tokens, -1))
+        parts.append(attention_job(job, ARITHMETIC).transpose(1, 0, 2).reshape(tokens, -1))
         first += tokens
     return np.concatenate(parts)[np.newaxis]
 
