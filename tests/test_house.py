@@ -114,20 +114,21 @@ DOORS = {
         "hw.attention.config",
     ],
     "hw.network.config": [
-        "hw.errors", "hw.lib", "hw.network.matrix.config", "hw.network.scratchpad.shape",
-        "hw.network.vector.config",
+        "hw.errors", "hw.lib", "hw.network.attention.config", "hw.network.matrix.config",
+        "hw.network.scratchpad.shape", "hw.network.vector.config",
     ],
     "hw.network.program": [
         "hw.errors", "hw.lib", "hw.network.graph", "hw.network.commands", "hw.network.compile",
-        "hw.network.normalization",
-        "hw.network.config", "hw.network.scratchpad", "hw.network.tables", "hw.network.matrix",
-        "hw.network.vector", "hw.scheduler.plan", "hw.scheduler.program",
+        "hw.network.normalization", "hw.network.config", "hw.network.attention", "hw.network.scratchpad",
+        "hw.network.tables", "hw.network.matrix", "hw.network.vector", "hw.scheduler.plan",
+        "hw.scheduler.program",
     ],
     "hw.network.check": [
         "hw.errors", "hw.network.commands", "hw.network.config", "hw.network.program",
     ],
     "hw.network.kernel": [
         "hw.errors", "hw.lib", "hw.network.commands", "hw.network.config", "hw.network.program",
+        "hw.network.attention",
         "hw.network.scratchpad", "hw.network.tables", "hw.network.matrix", "hw.network.vector",
         "hw.scheduler.config", "hw.scheduler.core", "hw.scheduler.program",
     ],

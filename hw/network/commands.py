@@ -206,9 +206,11 @@ class AttentionCommand:
 
 
 #: A command of any core.
-Command = MatrixCommand | VectorCommand
+Command = MatrixCommand | VectorCommand | AttentionCommand
 
 
 def core_of(command: Command) -> Core:
     """Return the unit that executes a command."""
+    if isinstance(command, AttentionCommand):
+        return Core.ATTENTION
     return Core.MATRIX if isinstance(command, MatrixCommand) else Core.VECTOR

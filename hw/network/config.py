@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from hw.errors import InputError, check_field_types, check_power_of_two, check_range
 from hw.lib.memory import RamStyle, check_ram_style
+from hw.network.attention.config import AttentionUnitConfig
 from hw.network.matrix.config import MatrixConfig
 from hw.network.scratchpad.shape import GranuleShape
 from hw.network.vector.config import VectorConfig
@@ -40,6 +41,10 @@ class NetworkConfig:
     scales: int = 512  #: Factors of means and products.
     tables: int = 64  #: Tables of 256 bytes.
     exponentials: int = 2  #: Tables of 256 exponentials.
+    pixels: int = 512  #: Tokens whose statistics the vector unit keeps.
+    channels: int = 512  #: Rows of factors of LayerNorms' channels, a word each.
+    attention_rows: int = 0  #: Queries that the attention unit works on at once; 0 without the unit.
+    attention_tokens: int = 512  #: Most queries, and most keys, of a command of attention: a power of two.
 
     def __post_init__(self) -> None:
         check_field_types(self)
@@ -51,11 +56,12 @@ class NetworkConfig:
         check_power_of_two("max_taps", self.max_taps, 512, 1 << 16)
         check_range("max_steps", self.max_steps, 1, (1 << 16) - 1)
         check_range("max_transfers", self.max_transfers, 1, (1 << 16) - 1)
+        check_range("attention_rows", self.attention_rows, 0)
         check_range("max_region_bytes", self.max_region_bytes, WORD_BYTES, WORD_BYTES << 32)
         if self.max_region_bytes % WORD_BYTES:
             raise InputError("max_region_bytes", self.max_region_bytes, f"a multiple of {WORD_BYTES}")
         # The parts check their own fields.
-        _ = self.shape, self.matrix, self.vector
+        _ = self.shape, self.matrix, self.vector, self.attention_rows and self.attention
 
     @property
     def shape(self) -> GranuleShape:
@@ -83,4 +89,11 @@ class NetworkConfig:
             scales=self.scales,
             tables=self.tables,
             exponentials=self.exponentials,
+            pixels=self.pixels,
+            channels=self.channels,
         )
+
+    @property
+    def attention(self) -> AttentionUnitConfig:
+        """Shape of the attention unit, in a kernel that has one."""
+        return AttentionUnitConfig(shape=self.shape, rows=self.attention_rows, tokens=self.attention_tokens)

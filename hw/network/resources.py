@@ -6,7 +6,7 @@ from hw.board.resources import BLOCK_WORDS, ULTRA_WORDS, Gates, Resources, rams
 from hw.network.commands import Core
 from hw.network.config import NetworkConfig
 from hw.network.matrix.feed_command import TABLE_ENTRIES, TileEntry
-from hw.network.program.records import TableNumber, row_layout, step_layout
+from hw.network.program.records import FIRST_RAM, TableNumber, row_layout, step_layout
 from hw.network.tables.layouts import TABLE_BYTES, TABLE_WORDS
 from hw.network.vector.layouts import EXPONENTIAL_BITS, ScaleRow, TapRow
 
@@ -73,7 +73,9 @@ def _blocks(bits: int, rows: int) -> int:
 def _block_rams(config: NetworkConfig) -> int:
     """Count all block RAMs but the scratchpad's; a reader buffers 512 beats, a writer with strobes."""
     port_bits = 8 * config.port_bytes
-    rows = {number: row_layout(number, config).size for number in TableNumber if number < TableNumber.TAPS}
+    rows = {number: row_layout(number, config).size for number in TableNumber if number < FIRST_RAM}
+    if not config.attention_rows:
+        del rows[TableNumber.ATTENTION]
     transfers = (TableNumber.READS, TableNumber.WRITES)
     memories = [
         *((rows[number], config.max_transfers) for number in transfers),

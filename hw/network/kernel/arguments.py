@@ -17,15 +17,15 @@ CAUSES = (
 )
 _CYCLE_DOCS = {
     "cycles_total": "Cycles from start to done",
-    "cycles_busy": "Cycles in which the array took a step, or the vector unit worked",
+    "cycles_busy": "Cycles in which the array took a step, or another unit worked",
     "cycles_stall_load": "Cycles before the first step, loading the program",
     "cycles_stall_write": "Cycles before a step, waiting for a transfer to memory",
     "cycles_stall_read": "Cycles before a command, waiting for a transfer from memory",
     "cycles_stall_pixels": "Cycles in which the array waited for its pixels",
     "cycles_stall_weights": "Cycles in which the array had its pixels and waited for weights",
     "cycles_stall_room": "Cycles in which the array had both and waited for room for its results",
-    "cycles_stall_vector_read": "Cycles in which the vector unit waited for its words",
-    "cycles_stall_vector_write": "Cycles in which the vector unit waited for room for its results",
+    "cycles_stall_vector_read": "Cycles in which the vector or the attention unit waited for its words",
+    "cycles_stall_vector_write": "Cycles in which either waited for room for its results",
     "cycles_stall_drain": "Cycles after the last command, waiting for transfers",
     "cycles_idle": "Cycles of the sequencer and of units that fill or empty their pipelines",
 }

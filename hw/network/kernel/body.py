@@ -12,10 +12,12 @@ from hw.lib import axi
 from hw.lib.counters import count_cycles, count_since
 from hw.lib.kernel import BodySignature
 from hw.lib.place import Placer
+from hw.network.attention.unit import AttentionUnit
 from hw.network.commands import Core
 from hw.network.config import NetworkConfig
 from hw.network.kernel.arguments import argument_table, weight_ports
 from hw.network.kernel.command_sequencer import CommandSequencer
+from hw.network.kernel.gated_read import GatedRead
 from hw.network.kernel.loader import ImageLoader
 from hw.network.kernel.program_tables import ProgramTables
 from hw.network.kernel.tap_store import TapStore
@@ -26,9 +28,6 @@ from hw.network.matrix.word_gate import count_words
 from hw.network.program.records import SECOND_FEED, TableNumber
 from hw.network.scratchpad.scratchpad import GranuleScratchpad
 from hw.network.vector.unit import VectorUnit
-
-#: Ports of the scratchpad: feeds, residual, operands of the vector unit, transfers; results, transfers.
-READERS, WRITERS = 6, 3
 
 
 class NetworkBody(wiring.Component):
@@ -57,32 +56,36 @@ class NetworkBody(wiring.Component):
         m.submodules.transfer_out = writer = TransferOut(config)
         m.submodules.matrix = matrix = MatrixUnit(config.shape, config.matrix, placer)
         m.submodules.vector = vector = VectorUnit(config.vector, placer)
+        units: list[Any] = [matrix, vector]
+        if config.attention_rows:
+            m.submodules.attention = attention = AttentionUnit(config.attention, placer)
+            units.append(attention)
+        # The most important first: a feed that loses a word never regains it.
+        gated = self._gate(m, vector)
+        readers = [*matrix.read, *(gate.port for gate in gated)]
+        readers += [port for unit in units[2:] for port in unit.read] + [writer.read]
+        writers = [unit.write for unit in units] + [reader.write]
         m.submodules.scratchpad = pad = GranuleScratchpad(
-            config.shape, placer, readers=READERS, writers=WRITERS
+            config.shape, placer, readers=len(readers), writers=len(writers)
         )
         tables = ProgramTables(m, config, loader)
         self._load(m, loader, reader)
         self._sequence(m, tables, loader, sequencer, reader, writer)
         self._matrix(m, tables, loader, sequencer, matrix)
         self._vector(m, tables, sequencer, vector)
-        # Words that each core has written, which word gates compare.
-        m.d.comb += [
-            matrix.clear.eq(loader.done),
-            matrix.counts[Core.MATRIX].eq(matrix.written),
-            matrix.counts[Core.VECTOR].eq(count_words(m, clear=loader.done, written=vector.write.written)),
-        ]
-
-        # The most important first: a feed that loses a word never regains it.
-        readers = (*matrix.read, *vector.read, writer.read)
-        for port, user in zip(pad.read, readers, strict=True):
-            connect(m, user, port)
-        for port, user in zip(pad.write, (matrix.write, vector.write, reader.write), strict=True):
+        for gate in gated:
+            follow = sequencer.commands[Core.VECTOR].payload.follow
+            m.d.comb += [gate.start.eq(vector.command.valid & vector.command.ready), gate.follow.eq(follow)]
+        if config.attention_rows:
+            self._attention(m, tables, sequencer, attention)
+        self._count_words(m, loader, matrix, units, gated)
+        for port, user in zip((*pad.read, *pad.write), (*readers, *writers), strict=True):
             connect(m, user, port)
         axi.connect(m, read=reader.axi, write=writer.axi, port=self.gmem0)
         for name, bus in zip(weight_ports(config), matrix.axi, strict=True):
             axi.connect(m, read=bus, port=getattr(self, name))
         m.d.comb += self.done.eq(sequencer.done)
-        self._count(m, loader, sequencer, matrix, vector)
+        self._count(m, loader, sequencer, matrix, units[1:])
         moved = {"gmem0_read": reader.bytes_moved, "gmem0_write": writer.bytes_moved}
         moved |= {
             f"{name}_read": count
@@ -184,9 +187,44 @@ class NetworkBody(wiring.Component):
             (TableNumber.SCALES, vector.scales),
             (TableNumber.TABLES, vector.tables),
             (TableNumber.EXPONENTIALS, vector.exponentials),
+            (TableNumber.CHANNELS, vector.channels),
         ):
             tables.write_ram(number, port)
         self._command(m, sequencer, Core.VECTOR, parts, vector)
+
+    def _attention(
+        self, m: Module, tables: ProgramTables, sequencer: CommandSequencer, attention: AttentionUnit
+    ) -> None:
+        """Place the table of the attention unit."""
+        rows = tables.place(TableNumber.ATTENTION, depth=self._config.max_steps).o
+        m.d.comb += Value.cast(attention.command.payload).eq(Value.cast(rows.payload))
+        self._command(m, sequencer, Core.ATTENTION, [rows], attention)
+
+    def _gate(self, m: Module, vector: VectorUnit) -> list[GatedRead]:
+        """Place the gates of the vector unit's reads: it has a request at each for each step that reads."""
+        gates = []
+        for n, port in enumerate(vector.read):
+            m.submodules[f"vector_read_{n}"] = gate = GatedRead(self._config.shape)
+            connect(m, port, gate.user)
+            gates.append(gate)
+        return gates
+
+    def _count_words(
+        self,
+        m: Module,
+        loader: ImageLoader,
+        matrix: MatrixUnit,
+        units: list[Any],
+        gated: list[GatedRead],
+    ) -> None:
+        """Count the words that each core has written, which word gates compare."""
+        m.d.comb += matrix.clear.eq(loader.done)
+        counts = {Core.MATRIX: matrix.written}
+        for core, unit in zip((Core.VECTOR, Core.ATTENTION), units[1:], strict=False):
+            counts[core] = count_words(m, clear=loader.done, written=unit.write.written)
+        followers: list[Any] = [matrix, *gated]
+        for gate in followers:
+            m.d.comb += [gate.counts[core].eq(count) for core, count in counts.items()]
 
     def _command(self, m: Module, sequencer: CommandSequencer, core: Core, parts: Any, unit: Any) -> None:
         """Send a unit the command in ``parts`` when the sequencer offers it."""
@@ -206,9 +244,10 @@ class NetworkBody(wiring.Component):
         loader: ImageLoader,
         sequencer: CommandSequencer,
         matrix: MatrixUnit,
-        vector: VectorUnit,
+        others: list[Any],
     ) -> None:
-        """Count cycles by cause, and commands."""
+        """Count cycles by cause, and commands; ``others``: the other units."""
+        working = [unit.busy & ~unit.waits_read & ~unit.waits_write for unit in others]
         stall = {
             "load": loader.loading,
             "write": sequencer.waits_writes,
@@ -216,10 +255,9 @@ class NetworkBody(wiring.Component):
             "pixels": matrix.waits.pixels,
             "weights": matrix.waits.weights,
             "room": matrix.waits.room,
-            "vector_read": vector.waits_read,
-            "vector_write": vector.waits_write,
+            "vector_read": Cat(unit.waits_read for unit in others).any(),
+            "vector_write": Cat(unit.waits_write for unit in others).any(),
             "drain": sequencer.drains,
         }
-        works = vector.busy & ~vector.waits_read & ~vector.waits_write
-        count_cycles(m, self, busy=matrix.busy | works, stall=stall)
+        count_cycles(m, self, busy=matrix.busy | Cat(working).any(), stall=stall)
         m.d.comb += self.counters.steps_total.eq(sum(sequencer.finished[core] for core in Core))

@@ -12,6 +12,7 @@ from amaranth.utils import exact_log2
 from hw.lib.dma.burst import LENGTH_BITS, command_layout
 from hw.lib.loads import LOADS, copies
 from hw.network.program.records import (
+    FIRST_RAM,
     INDEX_BITS,
     RECORD_BITS,
     RECORD_BYTES,
@@ -19,7 +20,6 @@ from hw.network.program.records import (
     SLOT_BITS,
     SLOTS_LAYOUT,
     TABLE_BITS,
-    TableNumber,
 )
 
 #: Bits of an address in memory.
@@ -85,7 +85,7 @@ class ImageLoader(wiring.Component):
             self.words.ready.eq(free),
             taken.eq(self.words.valid & free),
             Cat(self.table, self.row).eq(record),
-            of_ram.eq(self.table >= TableNumber.TAPS),
+            of_ram.eq(self.table >= FIRST_RAM),
             self.write.eq(~free & ~of_ram),
             ends.eq(~free & (~of_ram | Mux(first, slots.count <= 1, rows_left == 0))),
         ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hw.network.commands import MatrixCommand
-from hw.network.program.image import limits
+from hw.network.commands import Core
+from hw.network.program.image import channel_counts, limits
 from hw.network.program.program import NetworkProgram
 from hw.network.program.records import RECORD_BYTES, SLOTS
 from hw.network.tables.layouts import TABLE_WORDS
@@ -34,18 +34,23 @@ class ImageSize:
         return RECORD_BYTES * self.records
 
 
-def image_size(program: NetworkProgram) -> ImageSize:
-    """Return the size of a program's image."""
-    matrix = sum(isinstance(step.command, MatrixCommand) for step in program.steps)
-    vector = len(program.steps) - matrix
+def image_size(program: NetworkProgram, *, lanes: int = 64) -> ImageSize:
+    """Return the size of a program's image; ``lanes``: of the vector unit."""
+    matrix = sum(step.core is Core.MATRIX for step in program.steps)
+    vector = sum(step.core is Core.VECTOR for step in program.steps)
+    attention = len(program.steps) - matrix - vector
     plain = 1 + len(program.steps) + len(program.reads) + len(program.writes)
-    rows = limits(program)
-    counts = (
+    rows = limits(program, lanes=lanes)
+    counts: tuple[int, ...] = (
         rows["max_taps"],
         rows["vector_taps"],
         rows["scales"],
         TABLE_WORDS * rows["tables"],
         _EXPONENTIALS * rows["exponentials"],
     )
+    # Of a row of channels, half of the lanes with results of int16.
+    channels = channel_counts(program, lanes=lanes)
+    counts = (*(lanes * 8 // bits for (_, bits), each in channels.items() for _ in range(each)), *counts)
     slots = [min(SLOTS, count - first) for count in counts for first in range(0, count, SLOTS)]
-    return ImageSize(plain=plain + _MATRIX_RECORDS * matrix + _VECTOR_RECORDS * vector, slots=tuple(slots))
+    plain += _MATRIX_RECORDS * matrix + _VECTOR_RECORDS * vector + attention
+    return ImageSize(plain=plain, slots=tuple(slots))

@@ -14,7 +14,7 @@ from hw.lib.axi import MAX_BURST_BEATS
 from hw.lib.dma.read import ReadDMA
 from hw.lib.fifo import Fifo
 from hw.lib.skid import Skid
-from hw.network.commands import MatrixCommand, VectorKind
+from hw.network.commands import AttentionCommand, MatrixCommand, VectorKind
 from hw.network.config import WORD_BYTES, NetworkConfig
 from hw.network.matrix.array import MatrixArray
 from hw.network.matrix.drain import RESULTS
@@ -122,7 +122,7 @@ def timeline(
 class _Launch:
     def __init__(self, program: NetworkProgram, config: NetworkConfig, memory: MemoryModel) -> None:
         self._program, self._config, self._memory = program, config, memory
-        self._image = image_size(program)
+        self._image = image_size(program, lanes=config.lanes)
         self._loaded = self._load()
         self._rows = self._loaded + ROWS_CYCLES  # the first rows of tables are there
         self._weights = memory.weight_state()
@@ -187,6 +187,8 @@ class _Launch:
         made = step.command
         if isinstance(made, MatrixCommand):
             return self._matrix(step, made, begin, command, waits)
+        if isinstance(made, AttentionCommand):
+            raise LoomworkError("the cycles of attention are not predicted")
         held = made.kind is VectorKind.TABLE and self._vector_table == made.table
         if made.kind is VectorKind.TABLE:
             self._vector_table = made.table

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hw.network.commands import Command, MatrixCommand, TapTile, VectorCommand
+from hw.network.attention.order import WordRun, word_reads, word_writes
+from hw.network.commands import AttentionCommand, Command, MatrixCommand, TapTile, VectorCommand
 from hw.network.config import NetworkConfig
 from hw.network.matrix.feed_command import MOST_STEPS
 from hw.network.vector.fields import Places, loops_of, vector_fields
@@ -47,6 +48,8 @@ class Accesses:
 
 def accesses(command: Command, taps: tuple[TapTile, ...], config: NetworkConfig) -> Accesses:
     """Return the accesses of a command; ``taps``: the program's."""
+    if isinstance(command, AttentionCommand):
+        return _attention(command, config)
     own = taps[command.first_tap : command.first_tap + command.taps]
     if isinstance(command, MatrixCommand):
         return _matrix(command, own, config)
@@ -154,16 +157,32 @@ def _vector(command: VectorCommand, taps: tuple[TapTile, ...], config: NetworkCo
         y, x = row * fields["stride_y"] + down, walk("column") + across + further
         return np.asarray((y >= 0) & (y < fields["height"]) & (x >= 0) & (x < fields["width"]))
 
-    def read(addresses: Granules, here: Any) -> Reads:
-        return Reads(granules=_words(addresses, np.where(here, count, 0), config), before=before, gated=True)
+    def read(addresses: Granules, here: Any, further: int = 0) -> Reads:
+        asked = count
+        if fields["counts_words"]:
+            # Of a pixel that is read word by word, the last word has granules of its own.
+            last_read = walk("column") + further == fields["last_word"]
+            asked = np.where(last_read, fields["last_read"].bit_length(), config.vector.granules)
+        return Reads(granules=_words(addresses, np.where(here, asked, 0), config), before=before, gated=True)
 
     reads = [read(walk("first") + offset, inside(0))]
     if loops.pairs:
         # The last step of a window of odd width has one column.
-        second = inside(fields["pair_step"]) & ~((column == loops.columns - 1) & bool(fields["odd"]))
-        reads.append(read(walk("second") + offset, second))
+        step = fields["pair_step"]
+        second = inside(step) & ~((column == loops.columns - 1) & bool(fields["odd"]))
+        reads.append(read(walk("second") + offset, second, step))
     elif fields["reads_second"]:
         reads.append(read(walk("second"), True))
     ends = last_pass & (column == loops.columns - 1) & (tap == loops.taps - 1) & (inner >= loops.reuse)
+    ends &= not loops.silent
     grid = loops.rows * loops.outer, loops.passes * loops.inner * loops.columns * loops.taps
     return Accesses(reads=tuple(reads), writes=_words(walk("target")[ends], count[ends], config), grid=grid)
+
+
+def _attention(command: AttentionCommand, config: NetworkConfig) -> Accesses:
+    def words(run: WordRun) -> Granules:
+        return _words(run.addresses, run.granules, config)
+
+    runs = word_reads(config.attention, command).values()
+    reads = tuple(Reads(granules=words(run), before=run.before) for run in runs)
+    return Accesses(reads=reads, writes=words(word_writes(config.attention, command)))

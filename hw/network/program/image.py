@@ -7,6 +7,7 @@ only images made for its own shape: the header has all that rows depend on.
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -14,7 +15,8 @@ from amaranth.hdl import Shape, ShapeLike
 from amaranth.lib import data
 
 from hw.errors import InputError
-from hw.network.commands import MatrixCommand, TapTile, VectorCommand, VectorKind
+from hw.network.attention.fields import attention_fields
+from hw.network.commands import AttentionCommand, MatrixCommand, TapTile, VectorCommand, VectorKind
 from hw.network.config import WORD_BYTES, NetworkConfig
 from hw.network.matrix.unit_command import unit_command, unit_entries, unit_weights
 from hw.network.matrix.word_gate import follow_fields
@@ -34,6 +36,7 @@ from hw.network.program.records import (
 )
 from hw.network.tables.layouts import table_words
 from hw.network.vector.fields import Places, scale_row, tap_row, vector_fields
+from hw.network.vector.wide_fields import channel_slots
 
 VERSION = 3
 #: ``"LWNI"``, little-endian.
@@ -42,7 +45,8 @@ MAGIC = 0x494E574C
 DIGEST_BITS = 64
 
 Row = Mapping[str, Any]
-_Command = TypeVar("_Command", MatrixCommand, VectorCommand)
+_Command = TypeVar("_Command", MatrixCommand, VectorCommand, AttentionCommand)
+_Tapped = TypeVar("_Tapped", MatrixCommand, VectorCommand)
 
 
 def weights_digest(program: NetworkProgram) -> int:
@@ -62,9 +66,14 @@ def first_words(program: NetworkProgram, config: NetworkConfig) -> list[int]:
     return found
 
 
-def limits(program: NetworkProgram) -> dict[str, int]:
-    """Return the smallest value of each limit of `NetworkConfig` at which a program fits."""
+def limits(program: NetworkProgram, *, lanes: int = 64) -> dict[str, int]:
+    """Return the smallest value of each limit of `NetworkConfig` at which a program fits.
+
+    ``lanes``: of the vector unit.
+    """
     matrix, vector = _commands(program, MatrixCommand), _commands(program, VectorCommand)
+    attention = _commands(program, AttentionCommand)
+    statistics = [each.pixel + each.columns for each in vector if each.kind is VectorKind.STATS]
     return {
         "scratchpad_bytes": program.scratchpad_bytes,
         "max_steps": len(program.steps),
@@ -75,6 +84,10 @@ def limits(program: NetworkProgram) -> dict[str, int]:
         "scales": _Scales(vector).rows,
         "tables": len(program.tables),
         "exponentials": len(program.exponentials),
+        "pixels": max(statistics, default=0),
+        "channels": sum(channel_counts(program, lanes=lanes).values()),
+        "attention_rows": int(bool(attention)),
+        "attention_tokens": max((max(each.queries, each.keys) for each in attention), default=0),
     }
 
 
@@ -83,7 +96,7 @@ def needs(program: NetworkProgram, config: NetworkConfig) -> None:
     if program.columns != config.columns:
         legal = f"{config.columns}, as of the kernel"
         raise InputError("columns of the program", program.columns, legal)
-    for field, value in limits(program).items():
+    for field, value in limits(program, lanes=config.lanes).items():
         most = getattr(config, field)
         if value > most:
             name = f"{field.removeprefix('max_')} of the program"
@@ -160,13 +173,13 @@ def _commands(program: NetworkProgram, kind: type[_Command]) -> list[_Command]:
     return [step.command for step in program.steps if isinstance(step.command, kind)]
 
 
-class _Blocks(Generic[_Command]):
+class _Blocks(Generic[_Tapped]):
     """Places of the commands' tap rows in a RAM: equal ranges share theirs."""
 
-    def __init__(self, program: NetworkProgram, commands: Iterable[_Command]) -> None:
+    def __init__(self, program: NetworkProgram, commands: Iterable[_Tapped]) -> None:
         self._taps = program.taps
         self._first: dict[tuple[Any, ...], int] = {}
-        self._commands: list[_Command] = []
+        self._commands: list[_Tapped] = []
         self.rows = 0
         for command in commands:
             key = self._key(command)
@@ -175,19 +188,19 @@ class _Blocks(Generic[_Command]):
                 self._commands.append(command)
                 self.rows += command.taps
 
-    def place(self, command: _Command) -> int:
+    def place(self, command: _Tapped) -> int:
         """Return the first row of a command."""
         return self._first[self._key(command)]
 
-    def _key(self, command: _Command) -> tuple[Any, ...]:
+    def _key(self, command: _Tapped) -> tuple[Any, ...]:
         shifts = command.shifts if isinstance(command, MatrixCommand) else ()
         return command.first_tap, command.taps, shifts
 
-    def own(self, command: _Command) -> tuple[TapTile, ...]:
+    def own(self, command: _Tapped) -> tuple[TapTile, ...]:
         """Return the tap rows of a command."""
         return self._taps[command.first_tap :][: command.taps]
 
-    def __iter__(self) -> Iterator[_Command]:
+    def __iter__(self) -> Iterator[_Tapped]:
         """Iterate over the first command of each range, in order of the rows."""
         return iter(self._commands)
 
@@ -232,7 +245,9 @@ def _rows(program: NetworkProgram, config: NetworkConfig) -> dict[TableNumber, l
         TableNumber.EXPONENTIALS: [int(each) for table in program.exponentials for each in table],
     }
     units = [unit_command(command, taps.own(command), shape, config.matrix) for command in matrix]
-    fields = [vector_fields(config.vector, each, _places(each, windows, scales)) for each in vector]
+    counts = channel_counts(program, lanes=config.lanes)
+    channels = dict(zip(counts, itertools.accumulate(counts.values(), initial=0), strict=False))
+    fields = [vector_fields(config.vector, each, _places(each, windows, scales, channels)) for each in vector]
     return {
         TableNumber.STEPS: _steps(program),
         TableNumber.READS: _transfers(program.reads),
@@ -242,6 +257,10 @@ def _rows(program: NetworkProgram, config: NetworkConfig) -> dict[TableNumber, l
         TableNumber.WEIGHTS: [_weights(command, program, config, taps, firsts) for command in matrix],
         TableNumber.WALKS: [_part(each, lambda name: name in VECTOR_WALKS) for each in fields],
         TableNumber.LOOPS: [_part(each, lambda name: name not in VECTOR_WALKS) for each in fields],
+        TableNumber.ATTENTION: [
+            attention_fields(config.attention, each) for each in _commands(program, AttentionCommand)
+        ],
+        TableNumber.CHANNELS: _channels(program, config, channels),
         **{number: _slots(number, rows, config) for number, rows in rams.items()},
     }
 
@@ -292,13 +311,40 @@ def _weights(
     return {"weights": weights, "taps": run}
 
 
-def _places(command: VectorCommand, windows: _Blocks[VectorCommand], scales: _Scales) -> Places:
+def channel_counts(program: NetworkProgram, *, lanes: int) -> dict[tuple[int, int], int]:
+    """Return the rows of channels of each LayerNorm, by its index and the bits of its results."""
+    norms = [each for each in _commands(program, VectorCommand) if each.kind is VectorKind.NORM]
+    keys = dict.fromkeys((each.norm, each.bits) for each in norms)
+    return {(norm, bits): -(-len(program.norms[norm].gains) * bits // (8 * lanes)) for norm, bits in keys}
+
+
+def _channels(
+    program: NetworkProgram, config: NetworkConfig, channels: Mapping[tuple[int, int], int]
+) -> list[Row]:
+    """Return the records of channels' factors, without lanes that results of int16 do not use."""
+    found = []
+    for (norm, bits), row in channels.items():
+        slots = channel_slots(config.vector, program.norms[norm], bits=bits)
+        for first in range(0, len(slots), config.lanes):
+            used = slots[first : first + config.lanes * 8 // bits]
+            place = config.lanes * row + first
+            found += _slots(TableNumber.CHANNELS, used, config, first=place)
+    return found
+
+
+def _places(
+    command: VectorCommand,
+    windows: _Blocks[VectorCommand],
+    scales: _Scales,
+    channels: Mapping[tuple[int, int], int],
+) -> Places:
     softmax, index = command.kind is VectorKind.SOFTMAX, max(0, command.table)
     return Places(
         tap=windows.place(command),
         scale=scales.place(command),
         table=0 if softmax else index,
         exponential=index if softmax else 0,
+        channel=channels.get((command.norm, command.bits), 0),
     )
 
 
@@ -306,13 +352,13 @@ def _part(fields: Row, chosen: Callable[[str], bool]) -> Row:
     return {name: value for name, value in fields.items() if chosen(name)}
 
 
-def _slots(number: TableNumber, rows: list[Any], config: NetworkConfig) -> list[Row]:
-    """Return the rows of a RAM as records."""
+def _slots(number: TableNumber, rows: list[Any], config: NetworkConfig, *, first: int = 0) -> list[Row]:
+    """Return neighbouring rows of a RAM, from row ``first`` on, as records."""
     layout = ram_layout(number, config)
     assert layout.size <= SLOT_BITS
     found: list[Row] = []
-    for first in range(0, len(rows), SLOTS):
-        some = [bits_of(layout, {"row": row}) for row in rows[first : first + SLOTS]]
+    for at in range(0, len(rows), SLOTS):
+        some = [bits_of(layout, {"row": row}) for row in rows[at : at + SLOTS]]
         slots = some + [0] * (SLOTS - len(some))
-        found.append({"first": first, "count": len(some), "slots": slots})
+        found.append({"first": first + at, "count": len(some), "slots": slots})
     return found

@@ -10,7 +10,9 @@ import itertools
 from collections.abc import Iterator
 
 from hw.errors import InputError
-from hw.network.commands import MatrixCommand, VectorCommand
+from hw.network.attention.config import AttentionUnitConfig
+from hw.network.attention.fields import attention_fields
+from hw.network.commands import AttentionCommand, Command, MatrixCommand, VectorCommand
 from hw.network.compile.compile import Compiled
 from hw.network.compile.form import GRANULE, WORD_BYTES
 from hw.network.graph.network import Convolution
@@ -25,7 +27,9 @@ from hw.scheduler.plan.plan import Direction
 from hw.scheduler.plan.plan import Transfer as PlannedTransfer
 
 #: Tables of a vector unit of the largest configuration.
-_LARGEST = {"taps": 4096, "scales": 4096, "tables": 256, "exponentials": 16}
+_LARGEST = {"taps": 4096, "scales": 4096, "tables": 256, "exponentials": 16, "channels": 4096}
+#: Tokens of an attention unit of the largest configuration.
+_MOST_TOKENS = 4096
 
 
 def program_of(compiled: Compiled) -> NetworkProgram:
@@ -69,6 +73,7 @@ def program_of(compiled: Compiled) -> NetworkProgram:
         passes=lowered.passes,
         tables=lowered.tables,
         exponentials=lowered.exponentials,
+        norms=lowered.norms,
         inputs=tuple(home for home in homes if home.value.name in network.inputs),
         constants=tuple(home for home in homes if home.value.name in network.constants),
         outputs=tuple(home for home in homes if home.value.name in network.outputs),
@@ -84,7 +89,7 @@ def _column_bytes(convolution: Convolution) -> int:
     return 8 * convolution.weights.shape[3]
 
 
-def _macs(convolution: Convolution | None, command: MatrixCommand | VectorCommand) -> int:
+def _macs(convolution: Convolution | None, command: Command) -> int:
     """Return the multiply-accumulates of a command: its share of the convolution's columns."""
     if convolution is None or not isinstance(command, MatrixCommand):
         return 0
@@ -155,13 +160,15 @@ def _check(program: NetworkProgram) -> None:
 
 def _fields(
     program: NetworkProgram,
-    command: MatrixCommand | VectorCommand,
+    command: Command,
     shape: GranuleShape,
     matrix: MatrixConfig,
     vector: VectorConfig,
 ) -> None:
     """Make the fields of a command."""
-    if isinstance(command, VectorCommand):
+    if isinstance(command, AttentionCommand):
+        attention_fields(AttentionUnitConfig(shape=shape, tokens=_MOST_TOKENS), command)
+    elif isinstance(command, VectorCommand):
         vector_fields(vector, command, Places())
     else:
         taps = program.taps[command.first_tap : command.first_tap + command.taps]

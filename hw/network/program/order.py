@@ -24,7 +24,7 @@ from hw.network.program.tasks import Task, Tasks, tasks_of, with_waits
 Numbers = NDArray[np.int64]
 
 #: Cores that have word gates.
-FOLLOWERS = (Core.MATRIX,)
+FOLLOWERS = (Core.MATRIX, Core.VECTOR)
 
 
 def order(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hw.network.commands import Command, Core, Follow, TapTile, core_of
 from hw.network.compile.form import Form
 from hw.network.graph.network import Value
+from hw.network.normalization import ChannelRows
 
 #: Counts of finished commands, one a core.
 Counts = tuple[int, ...]
@@ -95,6 +96,7 @@ class NetworkProgram:
     constants: tuple[Home, ...]
     outputs: tuple[Home, ...]
     contents: Mapping[str, NDArray[np.int8]]  #: Elements of constants, by the value's name.
+    norms: tuple[ChannelRows, ...] = ()  #: Factors of the channels of LayerNorms.
     parameter_bytes: int = 0  #: Of the network's weights, biases and scales, each once.
 
     @property

@@ -12,13 +12,14 @@ from amaranth.hdl import Shape, unsigned
 from amaranth.lib import data
 from amaranth.utils import bits_for
 
+from hw.network.attention.layouts import AttentionFields
 from hw.network.commands import Core
 from hw.network.config import WORD_BYTES, NetworkConfig
 from hw.network.matrix.drain_command import DrainCommand
 from hw.network.matrix.feed_command import TABLE_ENTRIES, FeedCommand, TileEntry
 from hw.network.matrix.unit import UnitWeights
 from hw.network.matrix.word_gate import FollowFields
-from hw.network.vector.layouts import EXPONENTIAL_BITS, ScaleRow, TapRow, VectorFields
+from hw.network.vector.layouts import EXPONENTIAL_BITS, ChannelRow, ScaleRow, TapRow, VectorFields
 
 RECORD_BYTES = 64
 RECORD_BITS = 8 * RECORD_BYTES
@@ -34,7 +35,7 @@ VECTOR_WALKS = ("first", "second", "target", "column")
 
 
 class TableNumber(enum.IntEnum):
-    """The table of a record.  From `TAPS` on they are RAMs, and a record has several of their rows."""
+    """The table of a record.  From `FIRST_RAM` on they are RAMs, and a record has several of their rows."""
 
     HEADER = 0
     STEPS = 1
@@ -47,12 +48,17 @@ class TableNumber(enum.IntEnum):
     #: ``WALKS``, ``LOOPS``: a vector command.
     WALKS = 7
     LOOPS = 8
+    ATTENTION = 9
+    CHANNELS = 10  #: Factors of LayerNorms, a row for each lane.
     TAPS = 11  #: Of the matrix unit.
     VECTOR_TAPS = 12
     SCALES = 13
     TABLES = 14  #: Of 256 bytes, for both units.
     EXPONENTIALS = 15
 
+
+#: The first of the tables that are RAMs.
+FIRST_RAM = TableNumber.CHANNELS
 
 #: Limits of a kernel that shape its images, and their bits in the header.
 SHAPE_BITS = {
@@ -69,6 +75,10 @@ SHAPE_BITS = {
     "scales": 16,
     "tables": 16,
     "exponentials": 16,
+    "pixels": 16,
+    "channels": 16,
+    "attention_rows": 8,
+    "attention_tokens": 16,
 }
 HEADER = data.StructLayout({"magic": 32, "version": 12, "records": 32, "weights_digest": 64, **SHAPE_BITS})
 #: Rows of a RAM: ``count`` from row ``first`` on.
@@ -136,9 +146,15 @@ def vector_layout(config: NetworkConfig, *, walks: bool) -> data.StructLayout:
     return data.StructLayout({name: fields[name] for name in fields if (name in VECTOR_WALKS) == walks})
 
 
+def attention_layout(config: NetworkConfig) -> data.StructLayout:
+    """Return a command of attention."""
+    return AttentionFields(config.attention) if config.attention_rows else data.StructLayout({"none": 1})
+
+
 def ram_layout(number: TableNumber, config: NetworkConfig) -> data.StructLayout:
     """Return a row of a RAM."""
     rows = {
+        TableNumber.CHANNELS: ChannelRow(),
         TableNumber.TAPS: TileEntry(config.shape),
         TableNumber.VECTOR_TAPS: TapRow(config.vector),
         TableNumber.SCALES: ScaleRow(),
@@ -152,7 +168,7 @@ def ram_layout(number: TableNumber, config: NetworkConfig) -> data.StructLayout:
 
 def row_layout(number: TableNumber, config: NetworkConfig) -> data.StructLayout:
     """Return the row of a record."""
-    if number >= TableNumber.TAPS:
+    if number >= FIRST_RAM:
         return SLOTS_LAYOUT
     layout = {
         TableNumber.HEADER: HEADER,
@@ -164,6 +180,7 @@ def row_layout(number: TableNumber, config: NetworkConfig) -> data.StructLayout:
         TableNumber.WEIGHTS: weights_layout(config),
         TableNumber.WALKS: vector_layout(config, walks=True),
         TableNumber.LOOPS: vector_layout(config, walks=False),
+        TableNumber.ATTENTION: attention_layout(config),
     }[number]
     assert layout.size <= ROW_BITS
     return layout

@@ -5,6 +5,7 @@ import pytest
 
 from hw.errors import InputError
 from hw.network.compile.compile import compile_network
+from hw.network.config import NetworkConfig
 from hw.network.driver.region import read_outputs, region_of, unwritten
 from hw.network.graph.onnx_reader import read_network
 from hw.network.program.lower import program_of
@@ -43,7 +44,7 @@ def test_a_program_on_its_region_gives_the_networks_outputs(compiled, program):
     inputs = inputs_of(program)
     region = region_of(program, inputs, fill=90)
     before = region.copy()
-    replay(program, region, reads_late=True, writes_late=True)
+    replay(program, region, NetworkConfig(), reads_late=True, writes_late=True)
     found, wanted = read_outputs(program, region), execute(compiled.network, inputs)
     assert set(found) == set(compiled.network.outputs)
     assert all((elements == wanted[name]).all() for name, elements in found.items())

@@ -127,7 +127,7 @@ def check(launch: Launch, outcome: Outcome, config: NetworkConfig = CONFIG) -> N
     """Compare every byte that a launch wrote, and its counters."""
     program, counters = launch.program, outcome.counters
     wanted = region_of(program, launch.inputs)
-    replay(program, wanted, reads_late=False, writes_late=False)
+    replay(program, wanted, config, reads_late=False, writes_late=False)
     assert (np.flatnonzero(outcome.region != wanted).size, outcome.changed) == (0, set())
     read = sum(each.words for each in program.reads) * 64 + len(encode(program, config))
     assert counters["gmem0_read_bytes"] == read

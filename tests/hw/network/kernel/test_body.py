@@ -6,11 +6,26 @@ import numpy as np
 import pytest
 
 from hw.board import load_board
+from hw.network.check.check import check as check_order
+from hw.network.commands import (
+    AttentionCommand,
+    Bounds,
+    HeadTensor,
+    MatrixCommand,
+    Source,
+    TapTile,
+    Target,
+    VectorCommand,
+    VectorKind,
+)
 from hw.network.compile.compile import compile_network
 from hw.network.graph.onnx_reader import read_network
 from hw.network.model.timeline import timeline
+from hw.network.normalization import channel_rows
+from hw.network.program.barriers import finished_before
 from hw.network.program.lower import program_of
 from hw.network.program.order import FOLLOWERS, order
+from hw.network.program.program import Transfer
 from tests.hw.network.kernel.bench import CONFIG, Launch, check, run
 from tests.hw.network.model.memories import ideal
 from tests.support.networks.builder import Builder
@@ -127,3 +142,89 @@ def test_every_table_of_both_units(stall):
         CONFIG,
         stall=stall,
     )
+
+
+def with_tokens(one, config):
+    """Add commands on int16 and attention to a launch, behind the places of its network."""
+    program = one.program
+    first = (program.scratchpad_bytes // 16) // 2
+    command = next(each.command for each in program.steps if isinstance(each.command, MatrixCommand))
+    taps = (*program.taps, TapTile(offset=0, row=0, columns=(0,) * 4))
+    rows = channel_rows([30.0] * 30, [4.0, -7.5] * 15, bits=8, zero=-3)
+    plain = {
+        "rows": 1,
+        "columns": 6,
+        "sources": (Source(base=first, across=4),),
+        "bounds": Bounds(height=1, width=1),
+        "first_tap": len(program.taps),
+        "channels": 30,
+    }
+
+    def heads(base):
+        return HeadTensor(base=first + base, pitch=2, step=14)
+
+    added = [
+        replace(command, target=replace(command.target, base=first), residual=None, addition=None, table=-1),
+        VectorCommand(kind=VectorKind.STATS, target=Target(base=0, pitch=0, granules=0), **plain),
+        VectorCommand(
+            kind=VectorKind.NORM,
+            target=Target(base=first + 40, pitch=2, granules=2),
+            norm=0,
+            shift=rows.shift,
+            **plain,
+        ),
+        AttentionCommand(
+            heads=2,
+            queries=5,
+            keys=6,
+            head_dim=32,
+            q=heads(20),
+            k=heads(40),
+            v=heads(38),
+            out=heads(80),
+            multiplier=40_000,
+            shift=20,
+            output_multiplier=70_000,
+            output_shift=30,
+        ),
+        replace(
+            command,
+            source=replace(command.source, base=first + 80),
+            target=replace(command.target, base=first + 140),
+            residual=None,
+            addition=None,
+            table=-1,
+        ),
+    ]
+    commands = [step.command for step in program.steps] + added
+    before = finished_before(commands)
+    last = program.steps[-1]
+    steps = [
+        replace(last, command=command, waits=waits)
+        for command, waits in zip(added, before[len(program.steps) :], strict=False)
+    ]
+    results = Transfer(dram_address=program.memory_words, address=first // 4, words=60, starts=before[-1])
+    return replace(
+        one,
+        program=replace(
+            program,
+            steps=(*program.steps, *steps),
+            writes=(*program.writes, results),
+            taps=taps,
+            norms=(rows,),
+        ),
+    )
+
+
+@pytest.mark.soak
+def test_all_cores_at_work():
+    """Commands of int16 and attention beside a network, as barriers and as their accesses need it."""
+    config = replace(SMALL, attention_rows=2, attention_tokens=16, pixels=16, channels=8)
+    one = with_tokens(launch(tiny(), config), config)
+    check_order(one.program, config)
+    ordered = replace(one, program=order(one.program, config))
+    check_order(ordered.program, config)
+    outcomes = run([one, ordered, one], config=config, latency=(20, 20), limit=9000)
+    for each, outcome in zip((one, ordered, one), outcomes, strict=True):
+        check(each, outcome, config)
+    assert outcomes[1].counters["cycles_total"] < outcomes[0].counters["cycles_total"]

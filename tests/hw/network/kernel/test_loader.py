@@ -7,12 +7,12 @@ import pytest
 
 from hw.network.kernel.loader import ImageLoader
 from hw.network.program.image import bits_of
-from hw.network.program.records import SLOTS_LAYOUT, TableNumber
+from hw.network.program.records import FIRST_RAM, SLOTS_LAYOUT, TableNumber
 from tests.support.gateware.streams import STALLS, put, seeds, simulate
 
 DUT = ImageLoader()
-RAMS = [number for number in TableNumber if number >= TableNumber.TAPS]
-TABLES = [number for number in TableNumber if number < TableNumber.TAPS]
+RAMS = [number for number in TableNumber if number >= FIRST_RAM]
+TABLES = [number for number in TableNumber if number < FIRST_RAM]
 
 
 def drawn_record(rng):

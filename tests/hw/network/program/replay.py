@@ -5,20 +5,19 @@ import itertools
 import numpy as np
 
 from hw.network.commands import Core
-from hw.network.config import NetworkConfig
 from hw.network.program.accesses import accesses
 from sim.golden.program import execute
 
 WORD = 64
 
 
-def replay(program, region, *, reads_late, writes_late, rng=None):
-    """Execute a program on a region of the memory, in place.
+def replay(program, region, config, *, reads_late, writes_late, rng=None):
+    """Execute a program of a kernel on a region of the memory, in place.
 
     A transfer that runs late runs when a command waits for it, or at the program's end.  ``rng``: cores take
     turns as it draws, not in program order, each command whole and as its waits allow.
     """
-    player = _Player(program, region, late={"reads": reads_late, "writes": writes_late})
+    player = _Player(program, region, config, late={"reads": reads_late, "writes": writes_late})
     for step in program.steps:
         ready = player.ready()
         assert rng is not None or step.core in ready
@@ -27,14 +26,14 @@ def replay(program, region, *, reads_late, writes_late, rng=None):
 
 
 class _Player:
-    def __init__(self, program, region, *, late):
+    def __init__(self, program, region, config, *, late):
         self.program, self.late = program, late
         self.memory = region.reshape(-1, WORD)
         self.granules = np.full((program.scratchpad_bytes // 16, 16), 85, np.int8)
         self.done = {"reads": 0, "writes": 0}
         self.lists = [[step for step in program.steps if step.core is core] for core in Core]
         self.finished = [0 for _ in Core]
-        config = NetworkConfig(columns=program.columns, weight_ports=max(1, program.columns // 8))
+        self.kept = {}
         #: Words that each core has written after each of its commands.
         self.words = [
             [
@@ -102,7 +101,7 @@ class _Player:
         step = self.lists[core][self.finished[core]]
         self.transfer("writes", step.wait_writes)
         self.transfer("reads", step.wait_reads)
-        execute(step.command, self.program, self.granules)
+        execute(step.command, self.program, self.granules, self.kept)
         self.finished[core] += 1
         self.early()
 

@@ -9,13 +9,14 @@ import pytest
 
 from hw.network.commands import VectorKind
 from hw.network.program.accesses import NONE, accesses
+from hw.network.vector.wide_fields import WIDE_KINDS
 from tests.hw.network.matrix import bench as matrix_bench
 from tests.hw.network.matrix.bench import GRANULES
 from tests.hw.network.matrix.test_unit import BENCH, changed
 from tests.hw.network.program.example import CONFIG
 from tests.hw.network.vector import bench as vector_bench
-from tests.hw.network.vector.drawn import Drawn
 from tests.hw.network.vector.test_unit import unit_of
+from tests.hw.network.vector.wide import DrawnWide
 from tests.support.gateware.streams import seeds, simulate
 from tests.support.networks.layers import drawn_convolution
 
@@ -84,16 +85,20 @@ def test_matrix_commands(monkeypatch, seed):
     ],
 )
 def test_vector_commands(monkeypatch, lanes, seed):
-    drawn, unit, found = Drawn(seed), unit_of(lanes), []
-    kinds = [*VectorKind, VectorKind.MAX, VectorKind.MEAN]
-    program = drawn.program([drawn.command(kind) for kind in kinds])
+    """Of every kind, and of LayerNorms of cut and whole words."""
+    drawn, unit, found = DrawnWide(seed), unit_of(lanes), []
+    kinds = [kind for kind in VectorKind if kind not in WIDE_KINDS]
+    commands = [drawn.command(kind) for kind in (*kinds, VectorKind.MAX, VectorKind.MEAN)]
+    commands += [drawn.sum(), drawn.mean(), *drawn.norms(96, 2), *drawn.norms(40, 3), *drawn.norms(128, 4)]
+    program = drawn.program(commands)
     monkeypatch.setattr(vector_bench, "simulate", watched(found, unit))
     vector_bench.run(unit, program, drawn.memory())
     config = replace(CONFIG, lanes=lanes, vector_taps=128, tables=4)
-    listed = [accesses(command, program.lowered.taps, config) for command in program.commands]
+    listed = [accesses(command, program.lowered.taps, config) for command in commands]
     first, second, written = map(granules_of, found)
     assert (joined(made.reads[0].granules for made in listed) == first).all()
     assert (joined(made.reads[1].granules for made in listed if len(made.reads) > 1) == second).all()
     assert (joined(made.writes for made in listed) == written).all()
-    for made in listed:
+    for command, made in zip(commands, listed, strict=True):
         assert np.prod(made.grid) == len(made.reads[0].granules)
+        assert (command.kind is VectorKind.STATS) == (len(made.writes) == 0)

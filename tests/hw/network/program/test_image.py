@@ -8,8 +8,20 @@ from amaranth.hdl import signed
 from amaranth.lib import data
 
 from hw.errors import InputError
-from hw.network.commands import MatrixCommand, VectorCommand
+from hw.network.attention.fields import attention_fields
+from hw.network.commands import (
+    AttentionCommand,
+    Bounds,
+    HeadTensor,
+    MatrixCommand,
+    Source,
+    Target,
+    VectorCommand,
+    VectorKind,
+)
 from hw.network.matrix.unit_command import unit_command, unit_entries, unit_weights
+from hw.network.model.image import image_size
+from hw.network.normalization import channel_rows
 from hw.network.program.image import (
     VERSION,
     bits_of,
@@ -20,8 +32,10 @@ from hw.network.program.image import (
     needs,
     weights_digest,
 )
-from hw.network.program.records import TableNumber, row_layout
+from hw.network.program.program import Step
+from hw.network.program.records import TableNumber, ram_layout, row_layout
 from hw.network.vector.fields import Places, scale_row, tap_row, vector_fields
+from hw.network.vector.wide_fields import channel_slots
 from tests.hw.network.program.example import CONFIG, example, vector
 from tests.support.gateware.quick import quick_payload
 
@@ -81,8 +95,8 @@ def commands(kind):
 def test_the_header_names_the_kernel_and_the_weights(tables):
     image = encode(example(), CONFIG)
     (header,) = tables[TableNumber.HEADER]
-    shape = (1 << 14, 32, 2, 32, 32, 60, 100, 1 << 20, 512, 64, 32, 8, 2)
-    found = split(header, 32, 12, 32, 64, 32, 16, 8, 8, 8, 16, 16, 40, 20, 16, 16, 16, 16)
+    shape = (1 << 14, 32, 2, 32, 32, 60, 100, 1 << 20, 512, 64, 32, 8, 2, 512, 512, 0, 512)
+    found = split(header, 32, 12, 32, 64, 32, 16, 8, 8, 8, 16, 16, 40, 20, 16, 16, 16, 16, 16, 16, 8, 16)
     assert found == [
         int.from_bytes(b"LWNI", "little"),
         VERSION,
@@ -212,6 +226,7 @@ def test_limits_are_the_least_at_which_a_program_fits():
         "scales": 4,
         "tables": 3,
         "exponentials": 2,
+        **dict.fromkeys(("pixels", "channels", "attention_rows", "attention_tokens"), 0),
     }
     needs(program, CONFIG)
     # Rows of taps with shifts are other ones.
@@ -305,3 +320,71 @@ def test_the_digest_changes_with_any_weight():
     passes[1][18, 127] ^= 1
     assert weights_digest(replace(program, passes=tuple(passes))) != weights_digest(program)
     assert weights_digest(replace(program, passes=program.passes[::-1])) != weights_digest(program)
+
+
+def tokens():
+    """Return a program of statistics, LayerNorms of int8 and int16, and attention."""
+    numbers = np.random.default_rng(1)
+    norms = tuple(
+        channel_rows(*numbers.normal(0, 30, (2, 90)).tolist(), bits=bits, zero=0) for bits in (8, 16)
+    )
+    plain = {"rows": 1, "columns": 5, "bounds": Bounds(height=1, width=1), "channels": 90, "pixel": 3}
+    source = (Source(base=40, across=12),)
+
+    def normal(norm, bits):
+        target = Target(base=300, pitch=12, granules=-(-90 * bits // 128))
+        own = {"target": target, "bits": bits, "norm": norm, "shift": norms[norm].shift}
+        return vector(VectorKind.NORM, sources=source, **own, **plain)
+
+    rows = HeadTensor(base=7, pitch=4, step=2)
+    commands = [
+        vector(VectorKind.STATS, sources=source, target=Target(base=0, pitch=0, granules=0), **plain),
+        normal(1, 16),
+        normal(0, 8),
+        normal(1, 16),
+        AttentionCommand(
+            heads=2,
+            queries=9,
+            keys=20,
+            head_dim=32,
+            **dict.fromkeys(("q", "k", "v", "out"), rows),
+            multiplier=40_000,
+            shift=20,
+            output_multiplier=70_000,
+            output_shift=30,
+        ),
+    ]
+    steps = tuple(Step(command=command, operator="some", planned=0) for command in commands)
+    return replace(example(), steps=steps, norms=norms)
+
+
+def test_layer_norms_and_attention():
+    """LayerNorms that are used twice have their rows once; lanes that int16 do not use have none."""
+    program, config = tokens(), replace(CONFIG, attention_rows=2, attention_tokens=32)
+    found = decoded(encode(program, config))
+    assert image_size(program, lanes=32).bytes == len(encode(program, config))
+    fields = row_layout(TableNumber.LOOPS, config)
+    rows = [fields.from_bits(bits).channel_row for bits in found[TableNumber.LOOPS]]
+    assert rows == [0, 0, 6, 0]  # 90 channels in rows of 16 lanes, or of 32
+    slots = {}
+    for record in found[TableNumber.CHANNELS]:
+        first, count, *some = split(record, 16, 4, *[61] * 8)
+        slots |= dict(zip(range(first, first + count), some[:count], strict=True))
+    layout = ram_layout(TableNumber.CHANNELS, config)
+    for norm, bits, first, used in ((1, 16, 0, 16), (0, 8, 6 * 32, 32)):
+        wanted = channel_slots(config.vector, program.norms[norm], bits=bits)
+        for n, row in enumerate(wanted):
+            assert slots.get(first + n) == (bits_of(layout, {"row": row}) if n % 32 < used else None)
+    (attention,) = found[TableNumber.ATTENTION]
+    wanted = attention_fields(config.attention, program.steps[-1].command)
+    assert attention == bits_of(row_layout(TableNumber.ATTENTION, config), wanted)
+    assert [split(bits, 2, 140)[0] for bits in found[TableNumber.STEPS]] == [1, 1, 1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("attention_rows", 0), ("attention_tokens", 16), ("channels", 8), ("pixels", 4)]
+)
+def test_limits_of_tokens(field, value):
+    config = replace(CONFIG, attention_rows=2, attention_tokens=32)
+    with pytest.raises(InputError, match=f"the {field} of the kernel"):
+        encode(tokens(), replace(config, **{field: value}))

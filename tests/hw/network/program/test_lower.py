@@ -52,7 +52,7 @@ def check(compiled):
     plays += [(ordered, seed % 2, seed > 1, random.Random(seed)) for seed in range(3)]
     for played, reads_late, writes_late, rng in plays:
         region = region_of(played, inputs)
-        replay(played, region, reads_late=reads_late, writes_late=writes_late, rng=rng)
+        replay(played, region, CONFIG, reads_late=reads_late, writes_late=writes_late, rng=rng)
         found = outputs_of(program, region)
         assert set(found) == set(network.outputs)
         for name, elements in found.items():
