@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hw.errors import InputError, check_range
-from hw.network.commands import MatrixCommand, TapTile
+from hw.network.commands import Follow, MatrixCommand, TapTile
 from hw.network.matrix.config import MatrixConfig
 from hw.network.matrix.drain_command import drain_command
 from hw.network.matrix.feed_command import MOST_COUNT, MOST_SIDE, MOST_STEPS, MOST_TAP, TABLE_ENTRIES
@@ -21,7 +21,7 @@ def unit_command(
     shape: GranuleShape,
     config: MatrixConfig,
     *,
-    follow: Any = None,
+    follow: Follow | None = None,
 ) -> dict[str, Any]:
     """Return a payload of `UnitCommand`; ``taps`` are the command's own, ``follow`` the words it follows.
 

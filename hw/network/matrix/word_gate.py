@@ -9,9 +9,10 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.lib.arithmetic.packed_sum import with_carry
+from hw.network.commands import Core, Follow
 
 #: Cores whose words are counted.
-CORES = 3
+CORES = len(Core)
 #: Bits of a count of words: counts are compared modulo 2^20.
 COUNT_BITS = 20
 #: Bits of a number of requests of a tile, and of tiles.
@@ -38,7 +39,7 @@ class FollowFields(data.StructLayout):
         )
 
 
-def follow_fields(follow: Any) -> dict[str, int]:
+def follow_fields(follow: Follow | None) -> dict[str, int]:
     """Return the fields of a command that follows, or of one that does not: ``None``."""
     names = FollowFields().members
     if follow is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from amaranth.hdl import Module
@@ -13,7 +12,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import connect
 
 from hw.lib.place import InlinePlacer
-from hw.network.commands import MatrixCommand
+from hw.network.commands import Core, Follow, MatrixCommand
 from hw.network.compile.compile import compile_network
 from hw.network.compile.lower import Lowered
 from hw.network.matrix.config import MatrixConfig
@@ -46,7 +45,7 @@ class UnitBench(wiring.Component):
         for n in range(3):
             connect(m, self.unit.read[n], self.scratchpad.read[n])
         connect(m, self.unit.write, self.scratchpad.write[0])
-        m.d.comb += self.unit.counts[0].eq(self.unit.written)
+        m.d.comb += self.unit.counts[Core.MATRIX].eq(self.unit.written)
         return m
 
 
@@ -56,7 +55,7 @@ class Work:
 
     command: MatrixCommand
     lowered: Lowered
-    follow: Any = None
+    follow: Follow | None = None
 
     @property
     def taps(self):

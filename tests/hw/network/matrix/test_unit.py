@@ -4,12 +4,12 @@
 import functools
 import itertools
 import random
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
 from hw.lib.fifo import Fifo
-from hw.network.commands import Addition, Source, Target
+from hw.network.commands import Addition, Core, Follow, Source, Target
 from hw.network.config import NetworkConfig
 from hw.network.graph.network import Convolution, Sum, Table
 from hw.network.matrix.array import MatrixArray
@@ -115,18 +115,6 @@ def test_the_array_works_from_command_to_command():
     assert 0 <= cycles - steps - COMMAND_CYCLES <= 4
 
 
-@dataclass(frozen=True, kw_only=True)
-class Follow:
-    """Words of a core that reads follow, see `FollowFields`."""
-
-    core: int
-    first: int
-    step: int
-    tile_step: int
-    per_tile: int
-    tiles: int
-
-
 def test_a_command_reads_each_word_when_the_one_before_has_written_it():
     rng = random.Random(0)
     while True:
@@ -143,7 +131,7 @@ def test_a_command_reads_each_word_when_the_one_before_has_written_it():
     pixels = first.command.rows * first.command.columns
     source = replace(first.command.source, base=first.command.target.base)
     command = replace(first.command, source=source, target=replace(first.command.target, base=GRANULES // 2))
-    follow = Follow(core=0, first=0, step=1, tile_step=0, per_tile=pixels, tiles=1)
+    follow = Follow(core=Core.MATRIX, first=0, step=1, tile_step=0, per_tile=pixels, tiles=1)
     second = replace(first, command=command, follow=follow)
     found = run_work(BENCH, [first, second], stall=0, seed=0, overlap=True)
     assert (found.after == found.wanted).all()

@@ -2,37 +2,26 @@
 """The word gate: no request before its word, and each as early as the gate says, over the counts' end."""
 
 import random
-from dataclasses import dataclass
 
 import pytest
 
+from hw.network.commands import Core, Follow
 from hw.network.matrix.word_gate import CORES, COUNT_BITS, WordGate, follow_fields
 from tests.support.gateware.streams import seeds, set_all, simulate
 
 
-@dataclass(frozen=True, kw_only=True)
-class Followed:
-    """A command's gated requests."""
-
-    core: int
-    first: int
-    step: int
-    tile_step: int
-    per_tile: int
-    tiles: int
-
-    def needs(self):
-        """Return the count that each request waits for, by the definition."""
-        return [
-            self.first + tile * self.tile_step + n * self.step + 1
-            for tile in range(self.tiles)
-            for n in range(self.per_tile)
-        ]
+def needs(follow):
+    """Return the count that each request waits for, by the definition."""
+    return [
+        follow.first + tile * follow.tile_step + n * follow.step + 1
+        for tile in range(follow.tiles)
+        for n in range(follow.per_tile)
+    ]
 
 
 def drawn(rng, counts):
-    core = rng.randrange(CORES)
-    return Followed(
+    core = rng.choice([*Core])
+    return Follow(
         core=core,
         first=counts[core] + rng.randint(-30, 20),
         step=rng.randint(0, 3),
@@ -63,12 +52,12 @@ def test_requests_follow_their_words(seed):
         for _ in range(60):
             pace = rng.choice([0.2, 1])
             given = drawn(rng, counts) if rng.random() < 0.8 else None
-            needs = given.needs() if given else []
+            waits = needs(given) if given else []
             set_all(ctx, [(dut.start, 1), (dut.follow, follow_fields(given)), (dut.taken, ctx.get(dut.go))])
             started = len(history) - 1
             await step(ctx, pace)
             set_all(ctx, [(dut.start, 0), (dut.taken, 0)])
-            for need in needs:
+            for need in waits:
                 while True:
                     seen = history[-1 - WordGate.LATENCY][given.core]
                     early = len(history) - 1 < started + WordGate.START
