@@ -25,8 +25,8 @@ from hw.network.graph.network import Value
 
 #: Fraction bits of the factors of a sum of two values, and bits of a factor.
 SUM_FRACTION_BITS, ADD_BITS = 24, 26
-#: Least and most shift of a sum of int16.
-WIDE_SHIFTS = (20, 35)
+#: Least and most shift of a sum or mean of int16, and bits of all factors of a mean together.
+WIDE_SHIFTS, MEAN_BITS = (20, 35), 30
 #: Pairs of bytes of a sum whose rounding is inverted, at most.
 MOST_EXCEPTIONS = 2
 #: Distances of factors from the ratios, in the search and where too many pairs are left.
@@ -116,24 +116,28 @@ def sum_rule(first: Value, second: Value, result: Value, *, last: int = 0) -> Su
 
 
 def wide_sum_rule(first: Value, second: Value, result: Value) -> SumRule:
-    """Return the rule of a sum of int16: factors nearest to the ratios of scales."""
-    ratios = [each.scale / result.scale for each in (first, second)]
-    return _wide_rule(ratios[0], ratios[1], result)
+    """Return the rule of a sum of int16: factors nearest to the ratios of scales.
+
+    Raises `InputError` for a result that is much finer than an operand.
+    """
+    shift = sum_shift(first.scale, second.scale, result.scale)
+    return _wide_rule([each.scale / result.scale for each in (first, second)], shift, result)
 
 
 def wide_mean_rule(operand: Value, result: Value, *, count: int) -> SumRule:
     """Return the rule of a mean of int16: that of the sum of ``count`` of them, beside nothing."""
-    return _wide_rule(operand.scale / (count * result.scale), 0.0, result)
+    whole = operand.scale / result.scale
+    room = (MEAN_BITS - math.frexp(whole)[1], ADD_BITS - math.frexp(whole / count)[1])
+    return _wide_rule([whole / count, 0.0], min(WIDE_SHIFTS[1], *room), result)
 
 
-def _wide_rule(first: float, second: float, result: Value) -> SumRule:
-    shift = min(WIDE_SHIFTS[1], ADD_BITS - math.frexp(max(first, second))[1])
-    if max(round(each * 2.0**shift) for each in (first, second)) >> ADD_BITS:
-        shift -= 1
+def _wide_rule(ratios: list[float], shift: int, result: Value) -> SumRule:
     if shift < WIDE_SHIFTS[0]:
         legal = f"less than 2^{ADD_BITS - WIDE_SHIFTS[0]} times as fine as its operands'"
         raise InputError(f"scale of value {result.name!r}", result.scale, legal)
-    return SumRule(first=round(first * 2.0**shift), second=round(second * 2.0**shift), shift=shift)
+    # A factor just below a power of two may round up to it.
+    first, second = (min(round(each * 2.0**shift), (1 << ADD_BITS) - 1) for each in ratios)
+    return SumRule(first=first, second=second, shift=shift)
 
 
 @functools.lru_cache(maxsize=1024)
