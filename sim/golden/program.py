@@ -38,8 +38,11 @@ def run(compiled: Compiled, inputs: Mapping[str, NDArray[np.int8]]) -> dict[str,
     plan, steps = compiled.plan, compiled.steps
     scratchpad = np.zeros((plan.scratchpad_bytes // _GRANULE, _GRANULE), np.int8)
     memory: dict[int, NDArray[np.int8]] = {}
+    known: dict[str, Any] = {**compiled.network.constants, **inputs}
+    for name, gather_rows in steps.gathers.items():
+        known[name] = gather_rows.table[inputs[gather_rows.inputs[0]][:, :, 0]]
     for name, first, rows, address in _homes(compiled):
-        elements = {**compiled.network.constants, **inputs}.get(name)
+        elements = known.get(name)
         if elements is not None:
             stored = steps.forms[name].stored(elements)[first : first + rows]
             _store(memory, address, stored.reshape(-1, _GRANULE))

@@ -127,9 +127,12 @@ def packets(
     ``width``: columns of a column tile; each stands ``copies`` times in the array.
     """
     matrix = matrix_of(convolution, form)
-    sums = matrix.astype(np.int64).sum(axis=(0, 1, 2))
+    lifted = matrix.astype(np.int64)
+    if before.group_shifts:
+        lifted[:, :, : len(before.lifts)] <<= before.lifts[:, np.newaxis]
+    sums = lifted.sum(axis=(0, 1, 2))
     biases = convolution.bias.astype(np.int64) - before.zero * sums
-    factors = output_scales(before.scale, convolution.weight_scales, after.scale)
+    factors = output_scales(before.finest_scale, convolution.weight_scales, after.scale)
     found = []
     for tile in range(-(-columns.count // width)):
         first = columns.first + tile * width

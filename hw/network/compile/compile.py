@@ -8,9 +8,10 @@ from typing import Any
 
 from hw.board import Board
 from hw.errors import InputError
+from hw.network.compile.bands import Band
 from hw.network.compile.costs import Units, costs_of
 from hw.network.compile.form import GRANULE, WORD_BYTES
-from hw.network.compile.lower import Band, Lowered, Lowering
+from hw.network.compile.lower import Lowered, Lowering
 from hw.network.compile.planning import planner_graph
 from hw.network.compile.steps import Steps, steps_of
 from hw.network.graph.network import Network, Product, Sum

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hw.network.commands import MatrixCommand
-from hw.network.compile.lower import Band, Command, Lowering
+from hw.network.attention.config import AttentionUnitConfig
+from hw.network.attention.timing import steps as attention_steps
+from hw.network.commands import Command, MatrixCommand, VectorCommand
+from hw.network.compile.bands import Band
+from hw.network.compile.lower import Lowering
 from hw.network.compile.planning import Cost
 from hw.network.compile.steps import Step, Steps
 from hw.network.matrix.config import BEAT_BITS, CELL_COLUMNS, MatrixConfig
@@ -58,6 +61,8 @@ def _cost(step: Step, commands: tuple[Command, ...], units: Units) -> Cost:
             packed = beats_of_pass(command, matrix) * matrix.packet_bits // 8
             total += sweep_cycles(command, matrix) + COMMAND_CYCLES
             weight_bytes += packed
-        else:
+        elif isinstance(command, VectorCommand):
             total += cycles(vector, command)
+        else:
+            total += attention_steps(AttentionUnitConfig(shape=GranuleShape()), command)
     return Cost(cycles=total, weight_bytes=weight_bytes)

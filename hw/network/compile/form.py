@@ -52,7 +52,8 @@ class Fold:
 class Form:
     """The form of one value.
 
-    ``positions``: the byte of each channel within a pixel's granules; empty for a folded image.
+    ``positions``: the byte of each channel within a pixel's granules; empty for a folded image.  An element
+    of 16 bits takes its byte and the next one, the low one first.
     """
 
     height: int
@@ -61,17 +62,20 @@ class Form:
     positions: tuple[int, ...]
     zero: int = 0  #: Stored in bytes that hold no element.
     fold: Fold | None = None
+    bits: int = 8  #: Of an element: 8 or 16.
 
     @classmethod
-    def plain(cls, shape: tuple[int, int, int], zero: int = 0) -> Form:
+    def plain(cls, shape: tuple[int, int, int], zero: int = 0, *, bits: int = 8) -> Form:
         """Return the form with the channels in order."""
         height, width, channels = shape
+        size = bits // 8
         return cls(
             height=height,
             width=width,
-            granules=-(-channels // GRANULE),
-            positions=tuple(range(channels)),
+            granules=-(-channels * size // GRANULE),
+            positions=tuple(range(0, channels * size, size)),
             zero=zero,
+            bits=bits,
         )
 
     @property
@@ -97,14 +101,20 @@ class Form:
     @property
     def is_plain(self) -> bool:
         """Whether the channels lie in order without gaps."""
-        return self.fold is None and self.positions == tuple(range(len(self.positions)))
+        size = self.bits // 8
+        return self.fold is None and self.positions == tuple(range(0, len(self.positions) * size, size))
 
     @cached_property
     def _index(self) -> NDArray[np.int64]:
-        return np.array(self.positions, np.int64)
+        """The place of each channel among a pixel's elements."""
+        return np.array(self.positions, np.int64) // (self.bits // 8)
 
-    def stored(self, elements: NDArray[np.int8]) -> NDArray[np.int8]:
+    def stored(self, elements: NDArray[np.int8] | NDArray[np.int16]) -> NDArray[np.int8]:
         """Return a value as bytes, of shape ``(rows, columns, bytes of a pixel)``."""
+        if self.bits == 16:
+            wide = np.zeros((self.rows, self.columns, self.granules * GRANULE // 2), "<i2")
+            wide[..., self._index] = elements
+            return wide.view(np.int8)
         found = np.full((self.rows, self.columns, self.granules * GRANULE), self.zero, np.int8)
         if self.fold is None:
             found[..., self._index] = elements
@@ -120,9 +130,10 @@ class Form:
                 found[np.ix_(y, x, np.arange(first, first + channels))] = pixels
         return found
 
-    def elements(self, stored: NDArray[np.int8]) -> NDArray[np.int8]:
+    def elements(self, stored: NDArray[np.int8]) -> NDArray[np.int8] | NDArray[np.int16]:
         """Return the elements of a value that is not folded, from its bytes in any shape."""
-        return stored.reshape(self.height, self.width, self.granules * GRANULE)[..., self._index]
+        found = stored.reshape(self.height, self.width, self.granules * GRANULE)
+        return (found.view("<i2") if self.bits == 16 else found)[..., self._index]
 
 
 def fold_of(shape: tuple[int, int, int], window: Window, after: tuple[int, int, int]) -> Fold | None:

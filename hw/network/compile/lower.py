@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hw.network.commands import (
     Addition,
     Bounds,
+    Command,
     MatrixCommand,
     Source,
     TapTile,
@@ -22,41 +23,31 @@ from hw.network.commands import (
     VectorCommand,
     VectorKind,
 )
+from hw.network.compile.bands import Band, Bands
 from hw.network.compile.columns import Columns, TapGranule, columns_of, packets, window_of
 from hw.network.compile.form import GRANULE, WORD_GRANULES, Form
 from hw.network.compile.planning import row_window
 from hw.network.compile.steps import Step, Steps, Work
+from hw.network.compile.tokens import TokenLowering
 from hw.network.graph import integers
 from hw.network.graph.network import (
+    Attention,
     AveragePool,
     Convolution,
+    LayerNorm,
     MaxPool,
     Operator,
     Product,
     Softmax,
     Sum,
     Table,
+    TokenMean,
     Value,
     Window,
 )
 from hw.network.graph.products import product_rule
-from hw.network.graph.sums import sum_rule
+from hw.network.graph.sums import sum_rule, wide_sum_rule
 from hw.network.normalization import ChannelRows
-
-Command = MatrixCommand | VectorCommand
-
-
-@dataclass(frozen=True, kw_only=True)
-class Band:
-    """Whole rows of a tensor in the scratchpad."""
-
-    first: int  #: First row, and the row behind the last one.
-    last: int
-    address: int  #: Of the first row, in granules.
-
-
-#: All bands of a tensor that a step reads or writes, by row.
-Bands = Sequence[Band]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -88,16 +79,17 @@ class Lowering:
         self._passes: dict[tuple[str, int], tuple[int, NDArray[np.uint8]]] = {}
         self._tables: dict[bytes, int] = {}
         self._exponentials: dict[float, int] = {}
+        self._tokens = TokenLowering(steps, columns=columns, taps=self._taps_of)
         self._commands: list[tuple[Command, ...]] = []
         self._operators: list[tuple[str, ...]] = []
 
     def add(self, step: Step, inputs: dict[str, Bands], output: Band) -> None:
         """Lower one step of the plan, which makes the rows of ``output``."""
-        found = [
-            (command, work.operator.name)
+        works = [
+            [(command, work.operator.name) for command in self._work(step, work, inputs, output)]
             for work in step.works
-            for command in self._work(step, work, inputs, output)
         ]
+        found = list(itertools.chain(*(zip(*works, strict=True) if step.turns else works)))
         self._commands.append(tuple(command for command, _ in found))
         self._operators.append(tuple(name for _, name in found))
 
@@ -111,6 +103,7 @@ class Lowering:
             tables=tuple(np.frombuffer(table, np.int8) for table in self._tables),
             exponentials=tuple(integers.exponentials(scale) for scale in self._exponentials),
             columns=self._columns,
+            norms=self._tokens.norms,
         )
 
     def _work(self, step: Step, work: Work, inputs: dict[str, Bands], output: Band) -> Iterator[Command]:
@@ -121,6 +114,8 @@ class Lowering:
         for first, last in _segments(output.first, output.last, windows, bands, heights):
             if isinstance(work.operator, Convolution):
                 yield from self._matrix(step, work, bands, output, range(first, last))
+            elif isinstance(work.operator, (LayerNorm, Attention, TokenMean)):
+                yield from self._tokens.commands(step, work, bands, output)
             else:
                 yield self._vector(step, work, bands, output, range(first, last))
 
@@ -184,11 +179,19 @@ class Lowering:
             position = work.sum.inputs.index(convolution.output)
             operands = [steps.values[each] for each in (convolution.output, work.residual)]
             addition = _addition(operands, after, last=work.sum.last ^ position)
-        for part in columns_of(convolution, form, self._columns):
-            first_granule, granules = part.first // GRANULE, -(-part.count // GRANULE)
+        size = after.bits // 8
+        tables: list[int] = []
+        parts = list(columns_of(convolution, form, self._columns))
+        if work.table is not None:
+            tables = self._tables_of(work.table)
+        if step.turns or len(tables) > 1:
+            parts = [tile for part in parts for tile in _tiles(part, self._columns)]
+        for number, part in enumerate(parts):
+            first_granule, granules = part.first * size // GRANULE, -(-part.count * size // GRANULE)
             # Commands of one pixel share the packets of the others.
             twice = (
                 part.count <= self._columns // 2
+                and after.bits == 8
                 and self._columns % (2 * GRANULE) == 0
                 and made.granules == granules
                 and (residual is None or residual.across == granules)
@@ -216,7 +219,9 @@ class Lowering:
                 residual=residual,
                 addition=addition,
                 sum_target=(after.zero, work.sum.low, work.sum.high) if work.sum else (0, -128, 127),
-                table=-1 if work.table is None else self._table(work.table),
+                table=tables[number % len(tables)] if tables else -1,
+                bits=after.bits,
+                shifts=_shifts(steps.values[name], part.tiles),
             )
 
     def _pass(self, convolution: Convolution, part: Columns, form: Form, *, copies: int) -> int:
@@ -238,10 +243,11 @@ class Lowering:
             self._passes[key] = len(self._passes), made
         return self._passes[key][0]
 
-    def _table(self, operator: Table) -> int:
-        """Return the index of an operator's table, clamped as its results are."""
+    def _tables_of(self, operator: Table) -> list[int]:
+        """Return the index of an operator's table, or of each group's, clamped as its results are."""
         clamped = np.clip(operator.results, operator.low, operator.high).astype(np.int8)
-        return self._tables.setdefault(clamped.tobytes(), len(self._tables))
+        rows = clamped.reshape(-1, 256)
+        return [self._tables.setdefault(row.tobytes(), len(self._tables)) for row in rows]
 
     def _vector(self, step: Step, work: Work, bands: list[Bands], output: Band, rows: range) -> VectorCommand:
         operator, steps = work.operator, self._steps
@@ -285,6 +291,8 @@ class Lowering:
     def _parts(self, operator: Operator, before: list[Value], after: Value) -> tuple[VectorKind, dict]:
         """Return the kind of an element-wise operator or pool, and the numbers it needs."""
         scales, scale = [value.scale for value in before], after.scale
+        if isinstance(operator, Sum) and after.bits == 16:
+            return VectorKind.ADD16, {"addition": _addition(before, after, last=0)}
         if isinstance(operator, Sum):
             return VectorKind.ADD, {"addition": _addition(before, after, last=operator.last)}
         if isinstance(operator, Product):
@@ -301,15 +309,32 @@ class Lowering:
             index = self._exponentials.setdefault(scales[0], len(self._exponentials))
             return VectorKind.SOFTMAX, {"table": index, "steps": integers.softmax_units(scale)}
         if isinstance(operator, Table):
-            return VectorKind.TABLE, {"table": self._table(operator)}
+            (table,) = self._tables_of(operator)
+            return VectorKind.TABLE, {"table": table}
         assert isinstance(operator, MaxPool)
         return VectorKind.MAX, {}
 
 
 def _addition(operands: Sequence[Value], result: Value, *, last: int) -> Addition:
     """Return a sum of two values; ``last``: the operand that onnxruntime adds last."""
-    rule = sum_rule(operands[0], operands[1], result, last=last)
+    if result.bits == 16:
+        rule = wide_sum_rule(operands[0], operands[1], result)
+    else:
+        rule = sum_rule(operands[0], operands[1], result, last=last)
     return Addition(first=rule.first, second=rule.second, shift=rule.shift, exceptions=rule.exceptions)
+
+
+def _tiles(columns: Columns, width: int) -> Iterator[Columns]:
+    """Cut columns without groups into column tiles."""
+    for at in range(0, columns.count, width):
+        yield replace(columns, first=columns.first + at, count=min(width, columns.count - at))
+
+
+def _shifts(before: Value, tiles: Sequence[Sequence[TapGranule]]) -> tuple[int, ...]:
+    """Return the left shift of each tap's products, where the input has groups of scales."""
+    if not before.group_shifts:
+        return ()
+    return tuple(int(before.lifts[taps[0].granule * GRANULE]) for taps in tiles)
 
 
 def _holding(bands: Bands, row: int) -> Band:

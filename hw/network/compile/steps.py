@@ -3,6 +3,9 @@
 * A sum joins the convolution that makes one of its operands, and a table the convolution or sum it reads.
 * A concat joins the operators that make its operands; each writes its channels.  An operand with other
   readers is copied.
+* The products that make an attention's operands from one value are a step, which makes all three side by
+  side, head after head.
+* Rows that a gather takes from a table come with a transfer: they are no step.
 * A value whose channels lie apart is packed where an operator needs them in order.
 * A value of one channel is copied to all channels where an operator needs it for all.
 """
@@ -19,14 +22,18 @@ from numpy.typing import NDArray
 from hw.errors import InputError
 from hw.network.compile.form import GRANULE, Form, fold_of
 from hw.network.graph.network import (
+    Attention,
     Concat,
     Convolution,
+    Gather,
+    LayerNorm,
     Network,
     Operator,
     Product,
     Softmax,
     Sum,
     Table,
+    TokenMean,
     Value,
 )
 from hw.network.graph.sums import SUM_FRACTION_BITS, sum_shift
@@ -43,6 +50,7 @@ class Work:
     table: Table | None = None  #: A function of the convolution's results, or of the sum.
     #: First granule of the results in each pixel of the step's output.
     first_granule: int = 0
+    joined: str = ""  #: The value that holds an attention's operands side by side.
 
     @property
     def output(self) -> str:
@@ -52,6 +60,8 @@ class Work:
     @property
     def inputs(self) -> tuple[str, ...]:
         """The values it reads."""
+        if self.joined:
+            return (self.joined,)
         return (*self.operator.inputs, self.residual) if self.sum is not None else self.operator.inputs
 
 
@@ -62,6 +72,7 @@ class Step:
     name: str
     works: tuple[Work, ...]
     output: str
+    turns: bool = False  #: Its works take turns, a column tile each, and do not run one after the other.
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -77,6 +88,12 @@ class Steps:
     steps: tuple[Step, ...]
     values: dict[str, Value]
     forms: dict[str, Form]
+
+    @property
+    def gathers(self) -> dict[str, Gather]:
+        """The gathers, by the value of the rows."""
+        found = self.network.operators
+        return {operator.output: operator for operator in found if isinstance(operator, Gather)}
 
 
 def steps_of(network: Network) -> Steps:
@@ -110,6 +127,8 @@ class _Joiner:
         #: The table that each result of a convolution, or of its sum, passes.
         self._tables: dict[str, Table] = {}
         into = {name: each for each in network.operators for name in each.inputs if self._readers[name] == 1}
+        #: For each operand of an attention that is made beside the others, the value of all.
+        self._joined: dict[str, str] = {}
         #: Outputs that a concat takes over.
         self._parts = {
             name for name, each in into.items() if isinstance(each, Concat) and name in self._made_by
@@ -121,6 +140,9 @@ class _Joiner:
         for name in (*network.inputs, *network.constants):
             self._forms[name] = self._input_form(name)
         for operator in network.operators:
+            if isinstance(operator, Attention):
+                self._join(operator)
+        for operator in network.operators:
             if isinstance(operator, Sum):
                 self._choose(operator)
         for operator in network.operators:
@@ -129,6 +151,11 @@ class _Joiner:
         for operator in network.operators:
             if isinstance(operator, Concat):
                 self._concat(operator)
+            elif isinstance(operator, Gather):
+                value = self._values[operator.output]
+                self._forms[value.name] = Form.plain(value.shape, bits=value.bits)
+            elif operator.output in self._joined:
+                self._operand(operator)
             elif not {operator.output} & (self._sums.keys() | self._tables.keys()):
                 work = self._work(operator)
                 self._forms[work.output] = self._form(work)
@@ -155,7 +182,41 @@ class _Joiner:
                     zero=value.zero,
                     fold=fold,
                 )
-        return Form.plain(value.shape, value.zero)
+        return Form.plain(value.shape, value.zero, bits=min(value.bits, 16))
+
+    def _join(self, operator: Attention) -> None:
+        """Let the products of an attention's operands make one value, if they read one and nobody else reads
+        them.
+        """
+        makers = [self._made_by.get(name) for name in operator.inputs]
+        products = [each for each in makers if isinstance(each, Convolution) and each.groups == 1]
+        same = {(each.inputs[0], each.weights.shape[3]) for each in products}
+        alone = all(self._readers[name] == 1 for name in operator.inputs)
+        if len(products) == 3 and len({*operator.inputs}) == 3 and len(same) == 1 and alone:
+            name = f"{operator.output}:operands"
+            height, width, channels = self._values[operator.inputs[0]].shape
+            if channels % GRANULE:
+                return
+            shape = (height, width, 3 * channels)
+            self._values[name] = replace(self._values[operator.inputs[0]], name=name, shape=shape)
+            self._forms[name] = Form.plain(shape)
+            self._forms |= {each: Form.plain(self._values[each].shape) for each in operator.inputs}
+            self._joined |= dict.fromkeys(operator.inputs, name)
+
+    def _operand(self, operator: Operator) -> None:
+        """Hold a product of an attention's operand until the last one, which completes the step."""
+        name = self._joined[operator.output]
+        works = (*self._held.get(name, ()), Work(operator=operator))
+        if len(works) < 3:
+            self._held[name] = works
+            return
+        del self._held[name]
+        (attention,) = (each for each in self._network.operators if operator.output in each.inputs)
+        order = [attention.inputs.index(work.operator.output) for work in works]
+        width = self._forms[name].granules // 3
+        placed = (replace(work, first_granule=at * width) for at, work in zip(order, works, strict=True))
+        ordered = sorted(placed, key=lambda work: work.first_granule)
+        self._steps.append(Step(name=operator.name, works=tuple(ordered), output=name, turns=True))
 
     def _choose(self, operator: Sum) -> None:
         """Let a sum join the later of the convolutions that make its operands."""
@@ -200,12 +261,15 @@ class _Joiner:
             operator = replace(operator, inputs=tuple(names))
         if isinstance(operator, Softmax):
             operator = replace(operator, inputs=(self._in_order(operator.inputs[0]),))
+        if isinstance(operator, Attention):
+            return Work(operator=operator, joined=self._joined.get(operator.inputs[0], ""))
         return Work(operator=operator)
 
     def _form(self, work: Work) -> Form:
-        shape = self._values[work.output].shape
-        if isinstance(work.operator, Convolution):
-            return Form.plain(shape)
+        value = self._values[work.output]
+        shape = value.shape
+        if isinstance(work.operator, (Convolution, LayerNorm, Attention, TokenMean)):
+            return Form.plain(shape, bits=value.bits)
         before = self._forms[work.operator.inputs[0]]
         return replace(before, height=shape[0], width=shape[1])
 

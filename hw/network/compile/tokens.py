@@ -1,0 +1,151 @@
+"""Commands of operators on tokens: LayerNorm, attention, the mean of a segment's tokens.
+
+A LayerNorm's statistics stay in the vector unit: the next LayerNorm of the same pixels uses them again.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+
+from hw.network.commands import (
+    Addition,
+    Bounds,
+    Command,
+    Source,
+    TapTile,
+    Target,
+    VectorCommand,
+    VectorKind,
+)
+from hw.network.compile.bands import Band, Bands
+from hw.network.compile.form import WORD_GRANULES, Form
+from hw.network.compile.heads import attention_commands
+from hw.network.compile.steps import Step, Steps, Work
+from hw.network.graph.network import Attention, LayerNorm, TokenMean
+from hw.network.graph.sums import wide_mean_rule
+from hw.network.normalization import ChannelRows, channel_rows, epsilon_units
+
+#: Pixels whose statistics the vector unit keeps.
+KEPT_PIXELS = 512
+#: Columns of a mean's window.
+_WINDOW_COLUMNS = 128
+
+
+class TokenLowering:
+    """Collects the factors of LayerNorms; each is kept once.
+
+    ``taps``: returns the first row and the number of rows of the tap table that hold some tiles.
+    """
+
+    def __init__(
+        self, steps: Steps, *, columns: int, taps: Callable[[Iterable[TapTile]], tuple[int, int]]
+    ) -> None:
+        self._steps, self._columns, self._taps = steps, columns, taps
+        self._norms: dict[ChannelRows, int] = {}
+        self._kept: tuple[str, int] | None = None  # the value and first pixel of the statistics in the unit
+
+    @property
+    def norms(self) -> tuple[ChannelRows, ...]:
+        """Factors of LayerNorms, to which commands refer."""
+        return tuple(self._norms)
+
+    def commands(self, step: Step, work: Work, bands: list[Bands], output: Band) -> Iterator[Command]:
+        """Yield the commands of a work on tokens."""
+        operator, steps = work.operator, self._steps
+        forms = [steps.forms[name] for name in work.inputs]
+        places = [(band[0].address, form) for band, form in zip(bands, forms, strict=True)]
+        out = output.address, steps.forms[step.output]
+        if isinstance(operator, LayerNorm):
+            yield from self._norm(operator, places[0], out)
+        elif isinstance(operator, TokenMean):
+            yield from self._mean(operator, places[0], out)
+        else:
+            assert isinstance(operator, Attention)
+            if work.joined:
+                base, form = places[0]
+                places = [(base + n * (form.granules // 3), form) for n in range(3)]
+            yield from attention_commands(
+                operator,
+                [steps.values[name] for name in operator.inputs],
+                steps.values[operator.output],
+                places,
+                out,
+                columns=self._columns,
+            )
+
+    def _norm(
+        self, operator: LayerNorm, place: tuple[int, Form], out: tuple[int, Form]
+    ) -> Iterator[VectorCommand]:
+        before, after = (self._steps.values[name] for name in (operator.inputs[0], operator.output))
+        tokens, channels = before.shape[1:]
+        rows = channel_rows(
+            (operator.gain / after.scale).tolist(),
+            (operator.bias / after.scale).tolist(),
+            bits=after.bits,
+            zero=after.zero,
+        )
+        epsilon = epsilon_units(operator.epsilon, channels, before.scale)
+        for first in range(0, tokens, KEPT_PIXELS):
+            (base, form), (target, made) = place, out
+            common = {
+                "rows": 1,
+                "columns": min(KEPT_PIXELS, tokens - first),
+                "sources": (Source(base=base + first * form.granules, across=form.granules),),
+                "bounds": Bounds(height=1, width=1),
+                "first_tap": self._tap(),
+                "channels": channels,
+            }
+            if self._kept != (before.name, first):
+                self._kept = before.name, first
+                nowhere = Target(base=0, pitch=0, granules=0)
+                yield VectorCommand(kind=VectorKind.STATS, target=nowhere, epsilon=epsilon, **common)
+            yield VectorCommand(
+                kind=VectorKind.NORM,
+                target=Target(
+                    base=target + first * made.granules, pitch=made.granules, granules=made.granules
+                ),
+                bits=after.bits,
+                norm=self._norms.setdefault(rows, len(self._norms)),
+                shift=rows.shift,
+                **common,
+            )
+
+    def _mean(
+        self, operator: TokenMean, place: tuple[int, Form], out: tuple[int, Form]
+    ) -> Iterator[VectorCommand]:
+        before, after = (self._steps.values[name] for name in (operator.inputs[0], operator.output))
+        (base, form), (target, made) = place, out
+        firsts = itertools.accumulate(operator.segments, initial=0)
+        for number, (first, tokens) in enumerate(zip(firsts, operator.segments, strict=False)):
+            rule = wide_mean_rule(before, after, count=tokens)
+            rows = -(-tokens // _WINDOW_COLUMNS)
+            columns = -(-tokens // rows)
+            first_tap, taps = self._taps(
+                TapTile(
+                    offset=row * columns * form.granules,
+                    row=0,
+                    columns=(row * columns,) * WORD_GRANULES,
+                )
+                for row in range(rows)
+            )
+            yield VectorCommand(
+                kind=VectorKind.MEAN16,
+                rows=1,
+                columns=1,
+                sources=(Source(base=base + first * form.granules, across=form.granules),),
+                target=Target(
+                    base=target + number * made.granules, pitch=made.granules, granules=made.granules
+                ),
+                bounds=Bounds(height=1, width=tokens),
+                first_tap=first_tap,
+                taps=taps,
+                kernel_columns=columns,
+                column_step=1,
+                column_granules=form.granules,
+                addition=Addition(first=rule.first, second=0, shift=rule.shift),
+            )
+
+    def _tap(self) -> int:
+        """Return the row of the tap table without distance."""
+        return self._taps([TapTile(offset=0, row=0, columns=(0,) * WORD_GRANULES)])[0]
