@@ -23,8 +23,9 @@ from hw.network.compile.form import WORD_GRANULES, Form
 from hw.network.compile.heads import attention_commands
 from hw.network.compile.steps import Step, Steps, Work
 from hw.network.graph.network import Attention, LayerNorm, TokenMean
+from hw.network.graph.norms import norm_rows
 from hw.network.graph.sums import wide_mean_rule
-from hw.network.normalization import ChannelRows, channel_rows, epsilon_units
+from hw.network.normalization import ChannelRows
 
 #: Pixels whose statistics the vector unit keeps.
 KEPT_PIXELS = 512
@@ -79,13 +80,7 @@ class TokenLowering:
     ) -> Iterator[VectorCommand]:
         before, after = (self._steps.values[name] for name in (operator.inputs[0], operator.output))
         tokens, channels = before.shape[1:]
-        rows = channel_rows(
-            (operator.gain / after.scale).tolist(),
-            (operator.bias / after.scale).tolist(),
-            bits=after.bits,
-            zero=after.zero,
-        )
-        epsilon = epsilon_units(operator.epsilon, channels, before.scale)
+        rows, epsilon = norm_rows(operator, before, after)
         for first in range(0, tokens, KEPT_PIXELS):
             (base, form), (target, made) = place, out
             common = {
