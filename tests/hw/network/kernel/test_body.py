@@ -200,16 +200,22 @@ def with_tokens(one, config):
     before = finished_before(commands)
     last = program.steps[-1]
     steps = [
-        replace(last, command=command, waits=waits)
+        replace(last, command=command, waits=waits, wait_reads=len(program.reads) + 1)
         for command, waits in zip(added, before[len(program.steps) :], strict=False)
     ]
-    results = Transfer(dram_address=program.memory_words, address=first // 4, words=60, starts=before[-1])
+    # Their places are filled with copies of the image, two words each.
+    home, begin = program.inputs[0], program.memory_words
+    homes = [replace(home, address=64 * begin + 128 * n) for n in range(30)]
+    filled = Transfer(dram_address=begin, address=first // 4, words=60)
+    results = Transfer(dram_address=begin + 60, address=first // 4, words=60, starts=before[-1])
     return replace(
         one,
         program=replace(
             program,
             steps=(*program.steps, *steps),
+            reads=(*program.reads, filled),
             writes=(*program.writes, results),
+            inputs=(*program.inputs, *homes),
             taps=taps,
             norms=(rows,),
         ),
