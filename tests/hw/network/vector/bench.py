@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,8 +26,9 @@ SHAPE = GranuleShape(banks=4, rows=64, memory="block")
 GRANULES = SHAPE.words * SHAPE.granules
 
 
+@functools.cache
 def unit_of(lanes: int) -> VectorUnit:
-    """Return a unit with small tables."""
+    """Return a unit with small tables, the same one each time: its simulator is compiled once."""
     config = VectorConfig(shape=SHAPE, lanes=lanes, taps=128, tables=4, pixels=32, channels=128)
     return VectorUnit(config, InlinePlacer())
 

@@ -1,7 +1,6 @@
 # amaranth: UnusedElaboratable=no
 """Vector commands of compiled networks in gates: taps over bands, slices of concats, operands of any form."""
 
-import functools
 from collections import Counter
 from dataclasses import replace
 
@@ -14,9 +13,6 @@ from hw.network.graph.onnx_reader import read_network
 from sim.golden import program as golden
 from tests.hw.network.vector.bench import GRANULES, Program, run, unit_of
 from tests.support.networks.quantized import quantized, random_network
-
-#: Compiled once.
-unit_of = functools.cache(unit_of)
 
 #: Commands of each kind that are simulated.
 _MOST_COMMANDS = 3

@@ -31,7 +31,7 @@ class OnScratchpad(wiring.Component):
     """A unit that is alone on the scratchpad."""
 
     def __init__(self) -> None:
-        self.unit = unit_of(16)
+        self.unit = unit_of.__wrapped__(16)
         super().__init__({"i": In(1)})
 
     def elaborate(self, platform: object) -> Module:

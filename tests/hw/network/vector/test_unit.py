@@ -1,7 +1,6 @@
 # amaranth: UnusedElaboratable=no
 """Commands of every kind in gates, equal to the golden model of programs on every byte of the scratchpad."""
 
-import functools
 from dataclasses import replace
 
 import numpy as np
@@ -17,9 +16,6 @@ from tests.hw.network.vector.drawn import BYTE_KINDS, Drawn
 from tests.hw.network.vector.memory import NaiveScratchpad
 from tests.support.gateware.streams import hash_seed, simulate
 from tests.support.networks.pairs import EXCEPTIONAL, EXCEPTIONAL_PRODUCT, Scales, pairs_next_to_ties
-
-#: Compiled once: runs of one unit share its simulator.
-unit_of = functools.cache(unit_of)
 
 #: Lanes, share of cycles in which a port does not move, seed; those of `make test` first.
 _POINTS = [(16, 0.0, 0), (32, 0.6, 1)]
