@@ -21,14 +21,14 @@ A pass takes as many cycles as it has keys, unless it has fewer than queries, be
 for the merge of each tile of keys.  A last tile of fewer than 8 keys behind whole tiles counts as 8.
 `timing.steps` adds this up, and `timing.cycles` the latency of a command that comes alone::
 
-    command to its first query                                           21
+    command to its first query                                           18
     R queries                                                            16
     keys of all passes but the last, and those of its whole tiles
     from a tile's last key to its first value                            14
     values of the last tile                                              32
     merge, division and normalization of 32 elements                     38
     results of R rows                                                    16
-    to ``done``                                                          10
+    to ``done``                                                           9
 
 A segment has up to ``tokens`` of `config.AttentionUnitConfig`; causal attention has no more queries than
 keys, so every query sees a key.

@@ -35,7 +35,8 @@ class AttentionFeed(wiring.Component):
     Each stream of the core gets an item a cycle, also from head to head and from command to command.  A key
     and a value are read once for all queries of their head.  Lanes beyond a head's elements are zero.
 
-    Port 0 reads keys.  Port 1 reads queries and values, queries first.
+    Port 0 reads keys, and port 1 queries and values.  Queries come first while none is there, in turn with
+    values while fewer than those of a pass are asked for, and else last.
     """
 
     #: From a command to the first query, and to the first key, when no other port asks for their banks.
@@ -75,23 +76,8 @@ class AttentionFeed(wiring.Component):
             connect(m, buffer.o, flipped(port))
         self._passes(m, passes, buffers)
 
-        m.submodules.queries = queries = Fifo(8 * config.lanes, depth=_QUERIES)
-        room = Signal(init=1)
-        free = Signal(range(_QUERIES + 1), init=_QUERIES)
-        asked = Signal()
-        left = Signal()
         self._read_keys(m, walks["k"].o, buffers["key"])
-        row, arrived = self._read_others(m, walks["q"].o, walks["v"].o, room, asked, buffers["value"])
-        m.d.comb += [
-            queries.i.payload.eq(row),
-            queries.i.valid.eq(arrived),
-            left.eq(self.query.valid & self.query.ready),
-        ]
-        connect(m, queries.o, flipped(self.query))
-        with m.If(asked & ~left):
-            m.d.sync += [free.eq(free - 1), room.eq(free != 1)]
-        with m.If(left & ~asked):
-            m.d.sync += [free.eq(free + 1), room.eq(1)]
+        self._read_others(m, walks["q"].o, walks["v"].o, buffers["value"])
         return m
 
     def _walks(self, m: Module) -> tuple[dict[str, RowWalk], PassWalk]:
@@ -173,38 +159,53 @@ class AttentionFeed(wiring.Component):
             keys.arrived.eq(came),
         ]
 
-    def _read_others(
-        self, m: Module, query_places: Any, value_places: Any, room: Signal, asked: Signal, values: HeadBuffer
-    ) -> tuple[Signal, Value]:
-        """Read a query while there is ``room``, else a value; return the word and whether it is a query.
-
-        ``asked``: up when a query is asked for.
-        """
-        requests, row, came = self._port(m, 1)
+    def _read_others(self, m: Module, query_places: Any, value_places: Any, values: HeadBuffer) -> None:
+        """Read queries and values."""
+        m.submodules.queries = queries = Fifo(8 * self._config.lanes, depth=_QUERIES)
         m.submodules.orders = orders = Fifo(1, depth=_ORDERS)  # whether each word is a query
-        wants_query = query_places.valid & room
-        wants_value = value_places.valid & values.room
-        free = requests.i.ready & orders.i.ready
+        connect(m, queries.o, flipped(self.query))
+        requests, row, came = self._port(m, 1)
+        room = Signal(init=1)
+        free = Signal(range(_QUERIES + 1), init=_QUERIES)
+        was_query = Signal()
+        is_query = Signal()
+        wants_query = Signal()
+        wants_value = Signal()
+        picks_query = Signal()
+        asked = Signal()
+        go = requests.i.ready & orders.i.ready
+        few = free > _QUERIES - self._config.rows
         m.d.comb += [
-            asked.eq(wants_query & free),
-            values.asked.eq(wants_value & ~wants_query & free),
+            wants_query.eq(query_places.valid & room),
+            wants_value.eq(value_places.valid & values.room),
+            picks_query.eq(wants_query & (~wants_value | queries.empty | (few & ~was_query))),
+            asked.eq(picks_query & go),
+            values.asked.eq(wants_value & ~picks_query & go),
             query_places.ready.eq(asked),
             value_places.ready.eq(values.asked),
             requests.i.valid.eq(asked | values.asked),
             *(
                 requests.i.payload[name].eq(
-                    Mux(wants_query, query_places.payload[name], value_places.payload[name])
+                    Mux(picks_query, query_places.payload[name], value_places.payload[name])
                 )
                 for name in ("address", "enable")
             ),
             orders.i.valid.eq(requests.i.valid),
-            orders.i.payload.eq(wants_query),
+            orders.i.payload.eq(picks_query),
             orders.o.ready.eq(self.read[1].response.valid),
+            queries.i.payload.eq(row),
+            queries.i.valid.eq(came & is_query),
+            values.row.eq(row),
+            values.arrived.eq(came & ~is_query),
         ]
-        is_query = Signal()
         m.d.sync += is_query.eq(orders.o.payload)
-        m.d.comb += [values.row.eq(row), values.arrived.eq(came & ~is_query)]
-        return row, came & is_query
+        with m.If(go & (wants_query | wants_value)):
+            m.d.sync += was_query.eq(picks_query)
+        left = self.query.valid & self.query.ready
+        with m.If(asked & ~left):
+            m.d.sync += [free.eq(free - 1), room.eq(free != 1)]
+        with m.If(left & ~asked):
+            m.d.sync += [free.eq(free + 1), room.eq(1)]
 
     def _port(self, m: Module, number: int) -> tuple[Skid, Signal, Signal]:
         """Return the requests of a port, the word that it has read, and whether there is one."""

@@ -15,21 +15,24 @@ _WRITTEN = 6
 
 def steps(config: AttentionUnitConfig, command: AttentionCommand) -> int:
     """Return the cycles of a command among others: from its first key to the next command's first one."""
-    passes = sum(_pass_steps(config, command, *each) for each in _passes(config, command))
-    # Port 1 reads the queries and the values of a head.
-    return command.heads * max(passes, command.queries + command.keys)
+    passes = sum(_pass_steps(config, *each) for each in _passes(config, command))
+    results = command.queries * config.row_beats(command.head_dim)
+    words = command.queries + command.keys  # of port 1
+    return command.heads * max(passes, results, words)
 
 
 def cycles(config: AttentionUnitConfig, command: AttentionCommand) -> int:
     """Return the cycles from a command's acceptance to its end, with no other command in the unit."""
     timing, passes = CoreTiming(config.core), _passes(config, command)
-    rows, keys = passes[-1]
-    before = steps(config, command) - _pass_steps(config, command, rows, keys)
-    first = max(AttentionFeed.QUERY_LATENCY + passes[0][0], AttentionFeed.KEY_LATENCY)
-    divided = command.head_dim // config.merge_lanes - config.core.merge_steps
-    beats = rows * config.row_beats(command.head_dim)
-    results = timing.final + timing.drained + divided + beats - 1 + Drain.LATENCY
-    return first + before + _merged(config, keys) + results + Skid.LATENCY + _WRITTEN
+    # From the merge of a pass's last tile to its first result.
+    divided = timing.final + timing.drained - config.core.merge_steps + command.head_dim // config.merge_lanes
+    begins = max(AttentionFeed.QUERY_LATENCY + passes[0][0], AttentionFeed.KEY_LATENCY)
+    drained = 0
+    for rows, keys in passes * command.heads:
+        results = begins + _merged(config, keys) + divided
+        drained = max(drained, results) + rows * config.row_beats(command.head_dim)
+        begins += _pass_steps(config, rows, keys)
+    return drained - 1 + Drain.LATENCY + Skid.LATENCY + _WRITTEN
 
 
 def _passes(config: AttentionUnitConfig, command: AttentionCommand) -> list[tuple[int, int]]:
@@ -42,14 +45,13 @@ def _passes(config: AttentionUnitConfig, command: AttentionCommand) -> list[tupl
     return found
 
 
-def _pass_steps(config: AttentionUnitConfig, command: AttentionCommand, rows: int, keys: int) -> int:
-    """Return the cycles of a pass among others: of its keys, queries, results, merges and divisions."""
+def _pass_steps(config: AttentionUnitConfig, rows: int, keys: int) -> int:
+    """Return the cycles of a pass among others: of its keys, queries, merges and division."""
     timing, core = CoreTiming(config.core), config.core
     full, rest = divmod(keys, core.tile_keys)
     merges = (full + (rest > 0)) * core.merge_steps
     least = max(rest, timing.ends) if full and rest else rest
-    beats = rows * config.row_beats(command.head_dim)
-    return max(full * core.tile_keys + least, rows, beats, merges, timing.interval)
+    return max(full * core.tile_keys + least, rows, merges, timing.interval)
 
 
 def _merged(config: AttentionUnitConfig, keys: int) -> int:
