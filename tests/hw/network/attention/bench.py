@@ -87,15 +87,15 @@ def run(
     memory: np.ndarray,
     *,
     waits: dict[int, int] | None = None,
-    disturb: float = 0.0,
+    disturb: tuple[float, float] = (0.0, 0.0),
     seed: int = 0,
     spare: int = 0,
     limit: int = 100_000,
 ) -> Run:
     """Run commands, each as soon as the unit takes it.
 
-    ``waits``: command -> commands that must be done before. ``disturb``: share of cycles in which the others
-    read and write. ``spare``: granules at the end of ``memory`` that the other writer overwrites.
+    ``waits``: command -> commands that must be done before. ``disturb``: shares of cycles in which the others
+    read, and write. ``spare``: granules at the end of ``memory`` that the other writer overwrites.
     """
     unit, pad = bench.unit, bench.scratchpad
     found = Run(memory=memory.copy())
@@ -132,7 +132,7 @@ def run(
 
     async def others(ctx):
         """Read a few banks again and again, and write the spare granules."""
-        if not disturb:
+        if not any(disturb):
             return
         while not loaded:
             await ctx.tick()
@@ -143,12 +143,12 @@ def run(
         while not ended:
             if not reading:
                 near = rng.randrange(granules) if rng.random() < 0.1 else near + rng.choice((0, 1, 4))
-                reading = rng.random() < disturb
+                reading = rng.random() < disturb[0]
                 payload = {"address": near % granules, "enable": rng.choice((15, rng.getrandbits(4)))}
                 set_all(ctx, [(reads.request.payload, payload), (reads.request.valid, int(reading))])
             if not writing:
-                writing = spare > 8 and rng.random() < disturb
-                place = size - spare + rng.randrange(spare - 4) if writing else 0
+                writing = spare > 8 and rng.random() < disturb[1]
+                place = granules - spare + rng.randrange(spare - 4) if writing else 0
                 payload = {"address": place, "enable": rng.getrandbits(4), "data": [0] * 4}
                 set_all(ctx, [(writes.payload, payload), (writes.valid, int(writing))])
             _, _, read, written = await ctx.tick().sample(reads.request.ready, writes.ready)

@@ -22,7 +22,7 @@ def test_words_come_in_this_order(seed):
     bench = built(UnitBench, CONFIG, placer=RowlessPlacer)
     drawn = Drawn(random.Random(seed), CONFIG, GRANULES)
     command = drawn.command(tokens=24, heads=2)
-    found = run(bench, [command], np.zeros((0, 16), np.int8), disturb=0.5, seed=seed)
+    found = run(bench, [command], np.zeros((0, 16), np.int8), disturb=(0.5, 0.0), seed=seed)
     reads, writes = word_reads(CONFIG, command), word_writes(CONFIG, command)
 
     def words(given):
@@ -42,3 +42,15 @@ def test_words_come_in_this_order(seed):
         assert [word[1:] for word in each] == words(reads[name])
         for (cycle, *_), before in zip(each, reads[name].before.tolist(), strict=True):
             assert cycle < found.words[2][before][0]
+
+
+def test_slow_reads_show_in_their_counter():
+    bench = built(UnitBench, CONFIG, placer=RowlessPlacer)
+    command = Drawn(random.Random(4), CONFIG, GRANULES).command(tokens=24, keys=6, queries=24, causal=False)
+    free, slow = (
+        run(bench, [command], np.zeros((0, 16), np.int8), disturb=(share, 0.0), seed=1)
+        for share in (0.0, 1.0)
+    )
+    assert all(each.busy == each.done[0] - each.taken[0] for each in (free, slow))
+    assert slow.waits_read > free.waits_read > 0
+    assert not free.waits_write

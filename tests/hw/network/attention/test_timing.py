@@ -50,7 +50,8 @@ def found(commands):
 @pytest.mark.parametrize(
     "shape",
     [
-        {"tokens": 112, "head_dim": 32, "heads": 2, "command_heads": 1},
+        pytest.param({"tokens": 128, "head_dim": 32, "heads": 4, "command_heads": 2}, marks=pytest.mark.soak),
+        {"tokens": 48, "head_dim": 32, "heads": 2, "command_heads": 1},
         {"tokens": 40, "head_dim": 64, "heads": 2, "command_heads": 1, "causal": True},
         {"tokens": 17, "head_dim": 48, "heads": 4, "command_heads": 2},
         {"tokens": 8, "head_dim": 16, "heads": 6, "command_heads": 2},
