@@ -47,6 +47,7 @@ class Bench(wiring.Component):
             pad.write.payload.eq(drain.write.payload),
             drain.write.ready.eq(pad.write.ready & ~self.hold),
             drain.idle.eq(pad.idle),
+            drain.written.eq(pad.written),
         ]
         return m
 
@@ -58,7 +59,7 @@ def drawn_command(rng):
     """Return a command, its table, and results of the array of shape ``(pixels, elements of a pixel)``."""
     halves = rng.random() < 0.3
     bits = rng.choice([8, 16])
-    granules = rng.randint(1, bits // 4) if halves else rng.choice([1, 2, 4, 5, 7, 8, 11])
+    granules = rng.choice([1, bits // 8, bits // 4]) if halves else rng.choice([1, 2, 4, 5, 7, 8, 11])
     elements = granules * BYTES * 8 // bits
     least, most = -(1 << bits - 1), (1 << bits - 1) - 1
     rows, columns = rng.randint(1, 4), rng.randint(1, 5)
@@ -194,8 +195,8 @@ async def send_results(ctx, words, *, stall, rng):
     ctx.set(drain.taken, 0)
 
 
-async def send_commands(ctx, commands, *, held):
-    """Send each command as soon as it is taken, its table before it; hold its first writes."""
+async def send_commands(ctx, commands):
+    """Send each command as soon as it is taken, its table before it."""
     for command, table, _ in commands:
         while not ctx.get(BENCH.drain.command.ready):
             await ctx.tick()
@@ -204,10 +205,6 @@ async def send_commands(ctx, commands, *, held):
             await ctx.tick()
         ctx.set(BENCH.drain.table, {"enable": 0, "row": 0, "data": 0})
         await put(ctx, BENCH.drain.command, [drain_command(command, tile_granules=SHAPE.granules)])
-        ctx.set(BENCH.hold, held > 0)
-        for _ in range(held):
-            await ctx.tick()
-        ctx.set(BENCH.hold, 0)
 
 
 async def ends(ctx, counts):
@@ -230,10 +227,10 @@ async def ends(ctx, counts):
         await ctx.tick()
 
 
-def run(commands, *, stall, held=0, seed):
+def run(commands, *, stall, held, seed):
     """Run commands on a scratchpad that is written elsewhere, too; return it before and after.
 
-    ``held``: cycles of each command in which no word is written.
+    ``held``: cycles in which no word is written, now and then.
     """
     dut = BENCH
     memory = drawn_memory(seed)
@@ -251,7 +248,14 @@ def run(commands, *, stall, held=0, seed):
     async def source(ctx):
         while not filled:
             await ctx.tick()
-        await send_commands(ctx, commands, held=held)
+        await send_commands(ctx, commands)
+
+    async def holder(ctx):
+        while not found:
+            for hold in (1, 0):
+                ctx.set(dut.hold, hold and held > 0)
+                for _ in range(1 + rng.randrange(held + 1) // (1 if hold else 4)):
+                    await ctx.tick()
 
     async def bench(ctx):
         first = dut.scratchpad.write[1]
@@ -275,7 +279,7 @@ def run(commands, *, stall, held=0, seed):
             for _ in range(rng.choice([0, 0, 0, 8])):
                 await ctx.tick()
 
-    simulate(dut, source, array, bench, background=[other])
+    simulate(dut, holder, source, array, bench, background=[other])
     after = np.array([word["data"] for word in found], np.uint32).reshape(-1, 1).view(np.int8)
     return memory, after.reshape(GRANULES, BYTES)
 
@@ -289,7 +293,7 @@ def test_bytes_equal_a_naive_drain(stall, seed):
         (with_exceptions(command, results, drawn_memory(seed), rng), table, results)
         for command, table, results in commands
     ]
-    memory, after = run(commands, stall=stall, seed=seed)
+    memory, after = run(commands, stall=stall, held=rng.choice([1, 60]), seed=seed)
     for command, table, results in commands:
         drain(command, table, results, memory)
     assert (after == memory).all()
@@ -305,6 +309,6 @@ def test_no_result_is_lost_while_the_scratchpad_waits():
     )  # fmt: skip
     results = np.random.default_rng(0).integers(-128, 128, (pixels, BYTES))
     commands = [(command, b"", results)]
-    memory, after = run(commands, stall=0.0, held=2 * RESULTS, seed=0)
+    memory, after = run(commands, stall=0.0, held=4 * RESULTS, seed=0)
     drain(*commands[0], memory)
     assert (after == memory).all()

@@ -153,6 +153,9 @@ def run_layers(feeds, layers, *, stall, entry_stall, busy, seed):
 def test_words_are_those_of_a_naive_gather(feeds, stall, seed):
     rng = random.Random(hash_seed(seed, f"layers {feeds} {stall}"))
     layers = [drawn_layer(rng, feeds) for _ in range(3)]
+    # Several of one tile are known ahead of the walk over pixels.
+    ones = (drawn_layer(rng, feeds, n_tiles=1, group_tiles=1, steps=512) for _ in itertools.count())
+    layers += itertools.islice((each for each in ones if len(each[1]) == 1), 3)
     memory, sides = run_layers(
         feeds, layers, stall=stall, entry_stall=rng.choice([0.0, 0.8]), busy=rng.choice([0, 500]), seed=seed
     )
