@@ -74,6 +74,8 @@ def program_of(compiled: Compiled) -> NetworkProgram:
         tables=lowered.tables,
         exponentials=lowered.exponentials,
         norms=lowered.norms,
+        gathers=compiled.steps.gathers,
+        gathered=tuple(home for home in homes if home.value.name in compiled.steps.gathers),
         inputs=tuple(home for home in homes if home.value.name in network.inputs),
         constants=tuple(home for home in homes if home.value.name in network.constants),
         outputs=tuple(home for home in homes if home.value.name in network.outputs),

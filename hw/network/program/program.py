@@ -7,14 +7,14 @@ order in which they may run one by one.  Each core starts its own in that order,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hw.network.commands import Command, Core, Follow, TapTile, core_of
 from hw.network.compile.form import Form
-from hw.network.graph.network import Value
+from hw.network.graph.network import Gather, Value
 from hw.network.normalization import ChannelRows
 
 #: Counts of finished commands, one a core.
@@ -96,6 +96,8 @@ class NetworkProgram:
     constants: tuple[Home, ...]
     outputs: tuple[Home, ...]
     contents: Mapping[str, NDArray[np.int8]]  #: Elements of constants, by the value's name.
+    gathers: Mapping[str, Gather] = field(default_factory=dict)  #: By the value of the rows.
+    gathered: tuple[Home, ...] = ()  #: Of these rows: the host fills them from the gather's table.
     norms: tuple[ChannelRows, ...] = ()  #: Factors of the channels of LayerNorms.
     parameter_bytes: int = 0  #: Of the network's weights, biases and scales, each once.
 

@@ -116,7 +116,9 @@ def region_of(program, inputs):
     """Return the region with its inputs and constants; other bytes are 170."""
     region = np.full(program.memory_words * WORD, 170, np.uint8)
     contents = {**program.contents, **inputs}
-    for home in (*program.inputs, *program.constants):
+    for name, rows in program.gathers.items():
+        contents[name] = rows.table[inputs[rows.inputs[0]][:, :, 0]]
+    for home in (*program.inputs, *program.constants, *program.gathered):
         rows = home.form.stored(contents[home.value.name])[home.first_row : home.first_row + home.rows]
         region[home.address : home.address + rows.size] = rows.reshape(-1).view(np.uint8)
     return region

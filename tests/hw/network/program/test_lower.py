@@ -9,9 +9,13 @@ import pytest
 
 from hw.errors import InputError
 from hw.network.check.check import check as check_order
+from hw.network.commands import Core
 from hw.network.compile.compile import compile_network
 from hw.network.config import NetworkConfig
+from hw.network.graph.network import Gather
 from hw.network.graph.onnx_reader import read_network
+from hw.network.graph.transformer.network import read_tokens
+from hw.network.graph.transformer.writer import written
 from hw.network.program.barriers import is_barriers
 from hw.network.program.lower import program_of
 from hw.network.program.order import order
@@ -20,14 +24,19 @@ from sim.golden.network import execute
 from tests.hw.network.program.replay import outputs_of, region_of, replay
 from tests.support.networks.builder import Builder
 from tests.support.networks.quantized import quantized, random_network
+from tests.support.networks.sentences import small
 
-CONFIG = NetworkConfig()
+CONFIG = NetworkConfig(attention_rows=16)
 
 
 def drawn_inputs(network, seed=0):
     rng = np.random.default_rng(seed)
+    gathered = {operator.inputs[0] for operator in network.operators if isinstance(operator, Gather)}
     return {
-        name: rng.integers(-128, 128, network.values[name].shape).astype(np.int8) for name in network.inputs
+        name: rng.integers(0, 40, network.values[name].shape).astype(np.int32)
+        if name in gathered
+        else rng.integers(-128, 128, network.values[name].shape).astype(np.int8)
+        for name in network.inputs
     }
 
 
@@ -76,6 +85,18 @@ def test_random_networks_in_a_small_scratchpad(seed, spills):
     written = {each.dram_address for each in program.writes}
     assert sum(each.dram_address in written for each in program.reads) == spills
     assert any(step.wait_writes for step in program.steps)
+
+
+@pytest.mark.parametrize(
+    "forms", [("mask", "heads"), pytest.param(("before", "causal", "gelu"), marks=pytest.mark.soak)]
+)
+def test_transformers(forms):
+    """All cores have work, and commands follow words of each."""
+    network = read_tokens(written(small(*forms)), (12,))
+    program = check(compile_network(network, scratchpad_bytes=1 << 16))
+    assert {step.core for step in program.steps} == {*Core}
+    follows = {step.follow.core for step in order(program, CONFIG).steps if step.follow}
+    assert follows == {*Core}
 
 
 def test_transfers_of_a_step_of_several_commands():
