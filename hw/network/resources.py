@@ -20,10 +20,13 @@ _CELL, _COLUMN, _FEED = Gates(830, 1950, 68), Gates(154, 105, 2), Gates(1200, 19
 _WEIGHT_PORT, _WEIGHT_BIT = Gates(500, 700), Gates(2.9, 6.6)
 # A lane of the vector unit, with its share of softmax; the rest of the unit.
 _LANE, _VECTOR = Gates(435, 380, 4.5), Gates(1300, 1300)
+# Two rows of attention with their results; the rest of its unit.
+_ATTENTION_ROWS, _ATTENTION = Gates(12_530, 6_400, 206), Gates(5_400, 6_400)
 # Of the scratchpad: a bank of a slice, a response, each bank that it chooses from; a slice, a port.
 _BANK, _RESPONSE, _RESPONSE_BANK = Gates(180, 305), Gates(230, 180), Gates(33, 33)
 _SLICE, _SLICE_BANK, _PORT = Gates(565, 840), Gates(11, 3), Gates(625, 605)
 _READERS, _WRITERS = 6, 3
+_ATTENTION_READERS, _ATTENTION_WRITERS = 2, 1
 # Transfers, sequencer, loader and tables; each bit of a port of memory; each column of the array.
 _KERNEL, _MEMORY_BIT, _ARRAY_COLUMN = Gates(4200, 6000), Gates(22, 35), Gates(80, 260)
 #: Rows of a block RAM, and bits of each.
@@ -35,10 +38,12 @@ def estimate(config: NetworkConfig) -> Resources:
     shape, matrix = config.shape, config.matrix
     port_bits = 8 * config.port_bytes
     slices = shape.granules
+    attends = config.attention_rows > 0
+    readers, writers = _READERS + attends * _ATTENTION_READERS, _WRITERS + attends * _ATTENTION_WRITERS
     pad = (
         slices * (_SLICE + config.banks * (_SLICE_BANK + _BANK))
-        + slices * _READERS * (_RESPONSE + config.banks * _RESPONSE_BANK)
-        + (_READERS + _WRITERS) * _PORT
+        + slices * readers * (_RESPONSE + config.banks * _RESPONSE_BANK)
+        + (readers + writers) * _PORT
     )
     gates = (
         pad
@@ -50,6 +55,8 @@ def estimate(config: NetworkConfig) -> Resources:
         + _VECTOR
         + _KERNEL
         + port_bits * _MEMORY_BIT
+        + attends * _ATTENTION
+        + attention_pairs(config) * _ATTENTION_ROWS
     )
     gates = Gates(_MARGIN * gates.lut, _MARGIN * gates.ff, gates.dsp)
     banks = slices * config.banks
@@ -63,6 +70,17 @@ def cells_estimate(cells: int) -> Resources:
     """Estimate some cells of the matrix array."""
     gates = cells * _CELL
     return Gates(_MARGIN * gates.lut, _MARGIN * gates.ff, gates.dsp).with_rams(bram36=cells)
+
+
+def attention_pairs(config: NetworkConfig) -> int:
+    """Count the pairs of rows of the attention unit; the last one may be a single row."""
+    return -(-config.attention_rows // 2)
+
+
+def attention_rows_estimate() -> Resources:
+    """Estimate two rows of the attention unit."""
+    gates = _ATTENTION_ROWS
+    return Gates(_MARGIN * gates.lut, _MARGIN * gates.ff, gates.dsp).with_rams()
 
 
 def _blocks(bits: int, rows: int) -> int:
@@ -96,4 +114,6 @@ def _block_rams(config: NetworkConfig) -> int:
         *((port_bits, BLOCK_WORDS) for _ in range(config.weight_ports + 1)),
         (port_bits + port_bits // 8 + 1, BLOCK_WORDS),
     ]
+    if config.attention_rows:
+        memories += 2 * [(8 * config.attention.lanes, config.attention_tokens)]
     return config.matrix.cells + sum(_blocks(bits, count) for bits, count in memories)

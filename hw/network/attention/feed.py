@@ -121,7 +121,10 @@ class AttentionFeed(wiring.Component):
         connect(m, settings.o, settings_walk.i)
         connect(m, tiles.o, tile_walk.i)
         connect(m, settings_walk.o, flipped(self.row))
-        connect(m, tile_walk.o, flipped(self.tile))
+        # A register: the core's handshakes of keys, passes and queries follow from the tile in one cycle.
+        m.submodules.tile = tile = Skid(TileCommand(config.core))
+        connect(m, tile_walk.o, tile.i)
+        connect(m, tile.o, flipped(self.tile))
         spans = [buffer.span for buffer in buffers.values()]
         inputs = [commands.i, settings.i, tiles.i, *spans]
         share = Signal()

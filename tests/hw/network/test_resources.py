@@ -1,5 +1,7 @@
 """The estimate of resources against counts by Yosys, and the regions of a kernel larger than a die."""
 
+from dataclasses import replace
+
 import pytest
 
 from hw.board import load_board
@@ -22,6 +24,30 @@ def test_the_estimate_errs_on_the_high_side_by_little(name):
     for resource, counted in COUNTED[name].items():
         assert counted <= estimated[resource] <= 1.15 * counted, resource
     assert estimated["dsp"] == COUNTED[name].dsp
+
+
+def test_the_attention_unit_is_counted():
+    """As ``pytest -m soak tests/sim/timing/test_attention_unit.py`` counts it, beside ports and table."""
+    counted = Resources(lut=105_596, ff=57_523, dsp=1_648, bram36=15, uram=0)
+    board = load_board("u55c")
+    config = ENGINE.default_config(board)
+    before, after = (
+        dict(ENGINE.resources(each, board).items()) for each in (config, replace(config, attention_rows=16))
+    )
+    for resource, count in counted.items():
+        assert count <= after[resource] - before[resource], resource
+    assert after["lut"] - before["lut"] <= 1.25 * counted.lut
+    assert after["ff"] - before["ff"] <= 1.25 * counted.ff
+    assert after["dsp"] - before["dsp"] == counted.dsp
+
+
+def test_rows_of_attention_leave_the_die_of_the_memory():
+    board = load_board("u55c")
+    config = replace(ENGINE.default_config(board), attention_rows=16)
+    near, far = ENGINE.regions(config, board)
+    assert near.rest
+    assert len(near.parts) + len(far.parts) == 32 + 2 * 8
+    assert {f"body.attention.core.{kind}_14" for kind in ("rows_0", "results")} <= {*far.parts}
 
 
 @pytest.mark.parametrize(("name", "cells"), [("u55c", [16, 16]), ("zcu104", [16])])

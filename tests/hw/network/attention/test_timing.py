@@ -68,15 +68,16 @@ def test_cycles_are_those_of_the_model(shape):
     assert all(0 <= later - earlier - following <= 8 for earlier, later in itertools.pairwise(ends))
 
 
+@pytest.mark.parametrize("merge_lanes", [2, 4])
 @pytest.mark.parametrize("keys", [1, 7, 16, 31, 32, 33, 47, 64, 65, 100, 128, 500])
-@pytest.mark.parametrize("head_dim", [16, 32, 64])
-def test_steps_are_those_of_the_core(keys, head_dim):
+def test_steps_are_those_of_the_core(keys, merge_lanes):
     """The core's own model, which is exact, for passes that follow each other; or the words of port 1."""
-    core = CONFIG.core
-    shape = PassShape(rows=16, keys=(keys,), leads=(0,), value_units=head_dim // 16)
-    some, more = (core_cycles(core, [shape] * count, beat_width=256) for count in (80, 160))
-    (command,) = layer(tokens=keys, head_dim=head_dim, heads=1, command_heads=1)
-    assert steps(CONFIG, replace(command, queries=1280)) == max(more - some, 1280 + keys)
+    config = replace(CONFIG, merge_lanes=merge_lanes)
+    for head_dim in (16, 32, 64):
+        shape = PassShape(rows=16, keys=(keys,), leads=(0,), value_units=head_dim // 16)
+        some, more = (core_cycles(config.core, [shape] * count, beat_width=256) for count in (80, 160))
+        (command,) = layer(tokens=keys, head_dim=head_dim, heads=1, command_heads=1)
+        assert steps(config, replace(command, queries=1280)) == max(more - some, 1280 + keys)
 
 
 def test_a_layer_of_minilm_takes_a_cycle_a_key():
