@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from hw.attention.driver.formats import output_scaling, scaling
+from hw.network.attention.config import AttentionUnitConfig
 from hw.network.commands import AttentionCommand, HeadTensor
-from sim.golden.program_attention import attention
+from hw.network.scratchpad.shape import GranuleShape
+from sim.golden.attention.formats import Arithmetic
+from sim.golden.program_attention import DEFAULT, attention
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -46,3 +49,16 @@ def test_attention_of_heads_side_by_side(causal):
         assert np.abs(found[:, 32 * head :][:, :32] - np.clip(exact, -128, 127)).max() <= 0.6
     memory[500 : 500 + 4 * tokens] = before[500 : 500 + 4 * tokens]
     assert (memory == before).all()
+
+
+def test_its_arithmetic_is_that_of_the_unit():
+    core = AttentionUnitConfig(shape=GranuleShape()).core
+    assert (
+        Arithmetic(
+            tile_keys=core.tile_keys,
+            streams=core.streams,
+            probability_bits=core.probability_bits,
+            exp_segments=core.exp_segments,
+        )
+        == DEFAULT
+    )
