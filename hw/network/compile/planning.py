@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hw.network.compile.form import GRANULE
 from hw.network.compile.steps import Step, Steps, Work
-from hw.network.graph.network import AveragePool, Convolution, MaxPool, Window
+from hw.network.graph.network import AveragePool, Convolution, LayerNorm, MaxPool, Window
 from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind
 
 
@@ -19,6 +19,31 @@ class Cost:
     weight_bytes: int  #: Bytes of its packets, each once.
 
 
+def held(steps: Steps) -> dict[str, tuple[str, ...]]:
+    """Return the values that a step needs in the scratchpad beside those it reads, by the value it makes.
+
+    Commands on tokens overlap: a step begins while those whose results it reads still read their
+    own operands.  These must not have been given away: the step would wait for their last reader.  A LayerNorm
+    of 16 bits comes after that of 8 bits, which the next product reads.
+    """
+    network = steps.network
+    if not any(isinstance(operator, LayerNorm) for operator in network.operators):
+        return {}
+    makers = {step.output: step for step in steps.steps}
+    norms = {
+        step.inputs[0]: step.output
+        for step in steps.steps
+        if isinstance(step.works[0].operator, LayerNorm) and steps.values[step.output].bits == 8
+    }
+    found = {}
+    for step in steps.steps:
+        others = [name for each in step.inputs if each in makers for name in makers[each].inputs]
+        if isinstance(step.works[0].operator, LayerNorm):
+            others += [name for name in (norms.get(step.inputs[0]),) if name and name != step.output]
+        found[step.output] = tuple(name for name in dict.fromkeys(others) if name not in step.inputs)
+    return found
+
+
 def planner_graph(steps: Steps, costs: Mapping[str, Cost]) -> Graph:
     """Return the graph that the planner orders and places.
 
@@ -28,6 +53,7 @@ def planner_graph(steps: Steps, costs: Mapping[str, Cost]) -> Graph:
     network = steps.network
     made = {step.output for step in steps.steps}
     used = [name for step in steps.steps for name in (*step.inputs, step.output)]
+    others = held(steps)
     tensors = []
     for name in dict.fromkeys(used):
         form = steps.forms[name]
@@ -46,7 +72,7 @@ def planner_graph(steps: Steps, costs: Mapping[str, Cost]) -> Graph:
         Operator(
             name=step.output,
             kind=step.works[-1].operator.kind,
-            inputs=step.inputs,
+            inputs=(*step.inputs, *others.get(step.output, ())),
             outputs=(step.output,),
             macs=sum(_macs(steps, work) for work in step.works),
             least_cycles=costs[step.output].cycles,
