@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hw.lib.arithmetic.float_scale import MULTIPLIER_BITS, SUM_BITS, float_scale_fields
 from hw.network.compile.form import FOLDED_CHANNELS, GRANULE, WORD_GRANULES, Form
-from hw.network.graph.integers import output_scales
+from hw.network.compile.operands import results_of
 from hw.network.graph.network import Convolution, Value, Window
 
 #: Inputs of the array: the bytes of a word.
@@ -132,7 +132,7 @@ def packets(
         lifted[:, :, : len(before.lifts)] <<= before.lifts[:, np.newaxis]
     sums = lifted.sum(axis=(0, 1, 2))
     biases = convolution.bias.astype(np.int64) - before.zero * sums
-    factors = output_scales(before.finest_scale, convolution.weight_scales, after.scale)
+    factors, zeros = results_of(convolution, before, after)
     found = []
     for tile in range(-(-columns.count // width)):
         first = columns.first + tile * width
@@ -150,28 +150,28 @@ def packets(
             by_beat = by_beat[::-1].transpose(0, 2, 3, 1)
             found.append(by_beat.reshape(INPUTS // _BEAT_INPUTS, -1).view(np.uint8))
             if number == 0:
-                found.append(_parameters(biases, factors, after.zero, used, width, copies))
+                found.append(_parameters(biases, factors, zeros, used, width, copies))
     return np.concatenate(found)
 
 
 def _parameters(
     biases: NDArray[np.int64],
     factors: NDArray[np.float32],
-    zero: int,
+    zeros: NDArray[np.int64],
     used: range,
     width: int,
     copies: int,
 ) -> NDArray[np.uint8]:
     """Return the beats of parameters of a column tile; columns that are not used have results of 0."""
     scales = np.zeros((width, _CELL_BYTES), np.uint8)
-    zeros = np.zeros(width, np.int8)
+    stored = np.zeros(width, np.int8)
     for number, column in enumerate(used):
         multiplier, exponent = float_scale_fields(float(factors[column]))
         fields = int(biases[column]) % 2**SUM_BITS | multiplier << SUM_BITS
         fields |= exponent << SUM_BITS + MULTIPLIER_BITS
         scales[number] = np.frombuffer(fields.to_bytes(_CELL_BYTES, "little"), np.uint8)
-        zeros[number] = zero
+        stored[number] = zeros[column]
     by_cell = np.tile(scales, (copies, 1)).reshape(-1, _CELL_COLUMNS, _CELL_BYTES)
     last = np.zeros((len(by_cell), 1, _CELL_BYTES), np.uint8)
-    last[:, 0, :_CELL_COLUMNS] = np.tile(zeros, copies).reshape(-1, _CELL_COLUMNS).view(np.uint8)
+    last[:, 0, :_CELL_COLUMNS] = np.tile(stored, copies).reshape(-1, _CELL_COLUMNS).view(np.uint8)
     return np.concatenate([by_cell, last], axis=1).transpose(1, 0, 2).reshape(_CELL_COLUMNS + 1, -1)

@@ -10,6 +10,9 @@ from hw.network.commands import AttentionCommand, HeadTensor
 from hw.network.compile.form import GRANULE, Form
 from hw.network.graph.network import Attention, Value
 
+#: Most commands of an attention.  Fewer heads each would begin sooner, and fill the kernel's list.
+_COMMANDS = 96
+
 
 def attention_commands(
     operator: Attention,
@@ -17,37 +20,41 @@ def attention_commands(
     after: Value,
     places: Sequence[tuple[int, Form]],
     out: tuple[int, Form],
-    *,
-    columns: int,
 ) -> Iterator[AttentionCommand]:
-    """Yield the commands of an attention: the heads of a column tile, segment after segment, at a time.
+    """Yield the commands of an attention: some heads of all segments, then the next heads.
 
     ``values``: queries, keys and values. ``places``, ``out``: the granule at which token 0 of each of them,
-    and of the results, begins, and its form. ``columns``: of the array, whose next product reads the results
-    of a column tile as soon as they are complete.
+    and of the results, begins, and its form.  Operands in one place stand there head by head.
     """
-    head_dim = values[0].shape[2] // operator.heads
-    step, group = head_dim // GRANULE, max(1, columns // head_dim)
+    heads, segments = operator.heads, operator.segments
+    granules = values[0].shape[2] // heads // GRANULE
+    joined = len({base for base, _ in places}) == 1
+    # Distance of heads, and the first granule of each operand.
+    step, firsts = (3 * granules, (0, granules, 2 * granules)) if joined else (granules, (0, 0, 0))
+    starts = [base + first for (base, _), first in zip(places, firsts, strict=True)]
     scores = scaling(softmax_scale=operator.softmax_scale, q_scale=values[0].scale, k_scale=values[1].scale)
     results = output_scaling("int8", values[2].scale / after.scale)
-    firsts = itertools.accumulate(operator.segments, initial=0)
-    segments = list(zip(firsts, operator.segments, strict=False))
-    for head in range(0, operator.heads, group):
-        for first, tokens in segments:
-            q, k, v, o = (
-                HeadTensor(base=base + first * form.granules + head * step, pitch=form.granules, step=step)
-                for base, form in (*places, out)
+    group = min(heads, -(-heads * len(segments) // _COMMANDS))
+
+    def tensor(base: int, form: Form, *, token: int, head: int, step: int) -> HeadTensor:
+        return HeadTensor(base=base + token * form.granules + head * step, pitch=form.granules, step=step)
+
+    for head in range(0, heads, group):
+        for token, tokens in zip(itertools.accumulate(segments, initial=0), segments, strict=False):
+            q, k, v = (
+                tensor(base, form, token=token, head=head, step=step)
+                for base, (_, form) in zip(starts, places, strict=True)
             )
             yield AttentionCommand(
-                heads=min(group, operator.heads - head),
+                heads=min(group, heads - head),
                 queries=tokens,
                 keys=tokens,
-                head_dim=head_dim,
+                head_dim=granules * GRANULE,
                 causal=operator.causal,
                 q=q,
                 k=k,
                 v=v,
-                out=o,
+                out=tensor(*out, token=token, head=head, step=granules),
                 multiplier=scores.multiplier,
                 shift=scores.shift,
                 output_multiplier=results.multiplier,

@@ -26,6 +26,7 @@ from hw.network.commands import (
 from hw.network.compile.bands import Band, Bands
 from hw.network.compile.columns import Columns, TapGranule, columns_of, packets, window_of
 from hw.network.compile.form import GRANULE, WORD_GRANULES, Form
+from hw.network.compile.operands import Operands
 from hw.network.compile.planning import row_window
 from hw.network.compile.steps import Step, Steps, Work
 from hw.network.compile.tokens import TokenLowering
@@ -79,17 +80,17 @@ class Lowering:
         self._passes: dict[tuple[str, int], tuple[int, NDArray[np.uint8]]] = {}
         self._tables: dict[bytes, int] = {}
         self._exponentials: dict[float, int] = {}
-        self._tokens = TokenLowering(steps, columns=columns, taps=self._taps_of)
+        self._tokens = TokenLowering(steps, taps=self._taps_of)
         self._commands: list[tuple[Command, ...]] = []
         self._operators: list[tuple[str, ...]] = []
 
     def add(self, step: Step, inputs: dict[str, Bands], output: Band) -> None:
         """Lower one step of the plan, which makes the rows of ``output``."""
-        works = [
-            [(command, work.operator.name) for command in self._work(step, work, inputs, output)]
+        found = [
+            (command, work.operator.name)
             for work in step.works
+            for command in self._work(step, work, inputs, output)
         ]
-        found = list(itertools.chain(*(zip(*works, strict=True) if step.turns else works)))
         self._commands.append(tuple(command for command, _ in found))
         self._operators.append(tuple(name for _, name in found))
 
@@ -184,7 +185,7 @@ class Lowering:
         parts = list(columns_of(convolution, form, self._columns))
         if work.table is not None:
             tables = self._tables_of(work.table)
-        if step.turns or len(tables) > 1:
+        if isinstance(convolution, Operands) or len(tables) > 1:
             parts = [tile for part in parts for tile in _tiles(part, self._columns)]
         for number, part in enumerate(parts):
             first_granule, granules = part.first * size // GRANULE, -(-part.count * size // GRANULE)

@@ -22,8 +22,8 @@ class Cost:
 def held(steps: Steps) -> dict[str, tuple[str, ...]]:
     """Return the values that a step needs in the scratchpad beside those it reads, by the value it makes.
 
-    Commands on tokens overlap: a step begins while those whose results it reads still read their
-    own operands.  These must not have been given away: the step would wait for their last reader.  A LayerNorm
+    Commands on tokens overlap: a step begins while those whose results it reads still read their own
+    operands.  These must not have been given away, or the step would wait for their last reader.  A LayerNorm
     of 16 bits comes after that of 8 bits, which the next product reads.
     """
     network = steps.network

@@ -3,8 +3,7 @@
 * A sum joins the convolution that makes one of its operands, and a table the convolution or sum it reads.
 * A concat joins the operators that make its operands; each writes its channels.  An operand with other
   readers is copied.
-* The products that make an attention's operands from one value are a step, which makes all three side by
-  side, head after head.
+* The products that make an attention's operands from one value are one: `hw.network.compile.operands`.
 * Rows that a gather takes from a table come with a transfer: they are no step.
 * A value whose channels lie apart is packed where an operator needs them in order.
 * A value of one channel is copied to all channels where an operator needs it for all.
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from hw.errors import InputError
 from hw.network.compile.form import GRANULE, Form, fold_of
+from hw.network.compile.operands import Operands
 from hw.network.graph.network import (
     Attention,
     Concat,
@@ -50,7 +50,7 @@ class Work:
     table: Table | None = None  #: A function of the convolution's results, or of the sum.
     #: First granule of the results in each pixel of the step's output.
     first_granule: int = 0
-    joined: str = ""  #: The value that holds an attention's operands side by side.
+    joined: str = ""  #: The value that holds an attention's operands, as `Operands` make them.
 
     @property
     def output(self) -> str:
@@ -72,7 +72,6 @@ class Step:
     name: str
     works: tuple[Work, ...]
     output: str
-    turns: bool = False  #: Its works take turns, a column tile each, and do not run one after the other.
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -127,7 +126,9 @@ class _Joiner:
         #: The table that each result of a convolution, or of its sum, passes.
         self._tables: dict[str, Table] = {}
         into = {name: each for each in network.operators for name in each.inputs if self._readers[name] == 1}
-        #: For each operand of an attention that is made beside the others, the value of all.
+        #: Joined products by the operands of attention: by the last one, and None by others.
+        self._operands: dict[str, Operands | None] = {}
+        #: The value that holds all operands of an attention, by the attention's result.
         self._joined: dict[str, str] = {}
         #: Outputs that a concat takes over.
         self._parts = {
@@ -154,8 +155,10 @@ class _Joiner:
             elif isinstance(operator, Gather):
                 value = self._values[operator.output]
                 self._forms[value.name] = Form.plain(value.shape, bits=value.bits)
-            elif operator.output in self._joined:
-                self._operand(operator)
+            elif operator.output in self._operands:
+                joined = self._operands[operator.output]
+                if joined is not None:
+                    self._add(joined.output, (Work(operator=joined),))
             elif not {operator.output} & (self._sums.keys() | self._tables.keys()):
                 work = self._work(operator)
                 self._forms[work.output] = self._form(work)
@@ -185,38 +188,25 @@ class _Joiner:
         return Form.plain(value.shape, value.zero, bits=min(value.bits, 16))
 
     def _join(self, operator: Attention) -> None:
-        """Let the products of an attention's operands make one value, if they read one and nobody else reads
-        them.
-        """
+        """Join the products of an attention's operands, if they read one value and nobody else reads them."""
         makers = [self._made_by.get(name) for name in operator.inputs]
         products = [each for each in makers if isinstance(each, Convolution) and each.groups == 1]
-        same = {(each.inputs[0], each.weights.shape[3]) for each in products}
+        same = {(each.inputs[0], each.weights.shape[3], each.low, each.high) for each in products}
         alone = all(self._readers[name] == 1 for name in operator.inputs)
-        if len(products) == 3 and len({*operator.inputs}) == 3 and len(same) == 1 and alone:
-            name = f"{operator.output}:operands"
-            height, width, channels = self._values[operator.inputs[0]].shape
-            if channels % GRANULE:
-                return
-            shape = (height, width, 3 * channels)
-            self._values[name] = replace(self._values[operator.inputs[0]], name=name, shape=shape)
-            self._forms[name] = Form.plain(shape)
-            self._forms |= {each: Form.plain(self._values[each].shape) for each in operator.inputs}
-            self._joined |= dict.fromkeys(operator.inputs, name)
-
-    def _operand(self, operator: Operator) -> None:
-        """Hold a product of an attention's operand until the last one, which completes the step."""
-        name = self._joined[operator.output]
-        works = (*self._held.get(name, ()), Work(operator=operator))
-        if len(works) < 3:
-            self._held[name] = works
+        if len(products) < 3 or len({*operator.inputs}) < 3 or len(same) > 1 or not alone:
             return
-        del self._held[name]
-        (attention,) = (each for each in self._network.operators if operator.output in each.inputs)
-        order = [attention.inputs.index(work.operator.output) for work in works]
-        width = self._forms[name].granules // 3
-        placed = (replace(work, first_granule=at * width) for at, work in zip(order, works, strict=True))
-        ordered = sorted(placed, key=lambda work: work.first_granule)
-        self._steps.append(Step(name=operator.name, works=tuple(ordered), output=name, turns=True))
+        before, after = self._values[products[0].inputs[0]], [self._values[name] for name in operator.inputs]
+        if after[0].shape[2] // operator.heads % GRANULE:
+            return
+        name = f"{operator.output}:operands"
+        joined = Operands.of(products, after, before, heads=operator.heads, output=name)
+        height, width, channels = after[0].shape
+        self._values[name] = replace(after[0], name=name, shape=(height, width, 3 * channels))
+        self._forms[name] = Form.plain(self._values[name].shape)
+        # The last product stands for all.
+        last = max(products, key=lambda each: self._order[each.output])
+        self._operands |= {each.output: joined if each is last else None for each in products}
+        self._joined[operator.output] = name
 
     def _choose(self, operator: Sum) -> None:
         """Let a sum join the later of the convolutions that make its operands."""
@@ -262,7 +252,7 @@ class _Joiner:
         if isinstance(operator, Softmax):
             operator = replace(operator, inputs=(self._in_order(operator.inputs[0]),))
         if isinstance(operator, Attention):
-            return Work(operator=operator, joined=self._joined.get(operator.inputs[0], ""))
+            return Work(operator=operator, joined=self._joined.get(operator.output, ""))
         return Work(operator=operator)
 
     def _form(self, work: Work) -> Form:

@@ -39,10 +39,8 @@ class TokenLowering:
     ``taps``: returns the first row and the number of rows of the tap table that hold some tiles.
     """
 
-    def __init__(
-        self, steps: Steps, *, columns: int, taps: Callable[[Iterable[TapTile]], tuple[int, int]]
-    ) -> None:
-        self._steps, self._columns, self._taps = steps, columns, taps
+    def __init__(self, steps: Steps, *, taps: Callable[[Iterable[TapTile]], tuple[int, int]]) -> None:
+        self._steps, self._taps = steps, taps
         self._norms: dict[ChannelRows, int] = {}
         self._kept: tuple[str, int] | None = None  # the value and first pixel of the statistics in the unit
 
@@ -63,16 +61,12 @@ class TokenLowering:
             yield from self._mean(operator, places[0], out)
         else:
             assert isinstance(operator, Attention)
-            if work.joined:
-                base, form = places[0]
-                places = [(base + n * (form.granules // 3), form) for n in range(3)]
             yield from attention_commands(
                 operator,
                 [steps.values[name] for name in operator.inputs],
                 steps.values[operator.output],
-                places,
+                places * 3 if work.joined else places,
                 out,
-                columns=self._columns,
             )
 
     def _norm(

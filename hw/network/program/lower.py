@@ -44,7 +44,8 @@ def program_of(compiled: Compiled) -> NetworkProgram:
     wait_reads, wait_writes = (_waits(compiled, direction) for direction in (Direction.READ, Direction.WRITE))
     reads = _transfers(compiled, Direction.READ, starts, wait_writes)
     writes = _transfers(compiled, Direction.WRITE, starts[1:], [0] * len(starts))
-    convolutions = {each.name: each for each in network.operators if isinstance(each, Convolution)}
+    operators = [work.operator for step in compiled.steps.steps for work in step.works]
+    convolutions = {each.name: each for each in operators if isinstance(each, Convolution)}
     steps = tuple(
         Step(
             command=command,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hw.network.commands import AttentionCommand, MatrixCommand, VectorCommand, VectorKind
+from hw.network.commands import AttentionCommand, VectorCommand, VectorKind
 from hw.network.compile.compile import compile_network
 from hw.network.graph.transformer.network import read_tokens
 from hw.network.graph.transformer.quantize import measure
@@ -42,16 +42,24 @@ def test_commands_equal_operators(forms, segments):
     check(compiled(small(*forms), segments))
 
 
-def test_operands_of_attention_take_turns_by_column_tile():
-    """So that the first heads are complete after a sixth of the products."""
+def test_operands_of_attention_are_made_head_by_head():
+    """So that the first head is complete after a few column tiles."""
     commands = [each for some in compiled(small("gelu"), (20,)).lowered.commands for each in some]
-    kinds = [type(each) for each in commands]
-    first = kinds.index(AttentionCommand)
-    bases = [each.target.base for each in commands[first - 6 : first]]
-    tile, pixel = 4, SIZE.channels // 16
-    assert [base - bases[0] for base in bases] == [n * pixel + at for at in (0, tile) for n in range(3)]
-    assert kinds[first : first + 3] == [AttentionCommand, AttentionCommand, MatrixCommand]
-    assert [each.heads for each in commands[first : first + 2]] == [2, 1]
+    first = next(n for n, each in enumerate(commands) if isinstance(each, AttentionCommand))
+    products, heads = commands[first - 5 : first], commands[first : first + 3]
+    base = products[0].target.base
+    assert [each.target.base - base for each in products] == [0, 4, 8, 12, 16]  # 288 columns
+    assert [each.target.granules for each in products] == [4, 4, 4, 4, 2]
+    granules = SIZE.channels // SIZE.heads // 16
+    for n, each in enumerate(heads):
+        starts = [tensor.base - base for tensor in (each.q, each.k, each.v)]
+        assert starts == [granules * (3 * n + at) for at in range(3)]
+
+
+def test_many_segments_have_commands_of_several_heads():
+    commands = [each for some in compiled(small("gelu"), (1,) * 40).lowered.commands for each in some]
+    attention = [each for each in commands if isinstance(each, AttentionCommand)]
+    assert [each.heads for each in attention] == [2] * 40 + [1] * 40
 
 
 def test_both_formats_of_a_normalized_value_share_its_statistics():
