@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from hw.board import Board
+from hw.board.regions import Regions
 from hw.board.resources import Resources
 from hw.engine import Engine
 from hw.lib.arguments import ArgumentTable
@@ -13,6 +14,7 @@ from hw.oram.driver.workload import OramWorkload
 from hw.oram.kernel.arguments import argument_table
 from hw.oram.kernel.body import OramBody
 from hw.oram.model.predict import predict
+from hw.oram.regions import regions
 from hw.oram.resources import estimate
 from hw.oram.sizing.failures import check_overflow
 
@@ -55,6 +57,10 @@ class OramEngine(Engine[OramConfig, OramWorkload]):
     def resources(self, config: OramConfig, board: Board) -> Resources:
         """See `hw.oram.resources.estimate`."""
         return estimate(config)
+
+    def regions(self, config: OramConfig, board: Board) -> Regions:
+        """See `hw.oram.regions.regions`."""
+        return regions(config, board)
 
     def placement(self, config: OramConfig, board: Board) -> dict[str, int]:
         """Distribute the ports to HBM over its channels; the host's memory has one channel."""

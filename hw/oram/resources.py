@@ -7,8 +7,12 @@ import operator
 from hw.board.resources import ULTRA_WORDS, Gates, Resources, rams
 from hw.lib.fifo import SHALLOW_DEPTH
 from hw.oram.config import BEAT_BYTES, BUCKET_BYTES, RECORD_HEADER_BYTES, OramConfig
-from hw.oram.core.layouts import bucket_beat_layout, query_layout
+from hw.oram.core.crypto.aes_lane import BLOCK_BITS
+from hw.oram.core.crypto.config import LUT_DEPTH
+from hw.oram.core.crypto.page_seal import PageSeal
+from hw.oram.core.layouts import HBM_BEAT_BYTES, bucket_beat_layout, query_layout
 from hw.oram.core.pages.buffer import PageBuffer
+from hw.oram.core.pages.opener import page_shape
 from hw.oram.core.position.log import BLOCK_PLACES, kept_layout
 from hw.oram.core.position.lookahead import TABLES, turn_layout
 from hw.oram.core.stage.writer import record_write_layout
@@ -20,8 +24,9 @@ from hw.oram.core.stage.writer import record_write_layout
 
 #: An AES pipeline, and the products of a hash.
 _AES, _PRODUCTS = Gates(7800, 1500), Gates(4600, 1810)
-#: The logic around the pipelines: of pages, of commands and responses, of keys.
-_PAGES, _COMMANDS, _KEYS = Gates(7200, 6800), Gates(7900, 6000), Gates(5300, 9600)
+#: The logic around the pipelines: of pages that are opened and sealed, of commands and responses, of keys.
+_OPENER, _SEALER = Gates(3300, 3100), Gates(3900, 6600)
+_QUERIES, _ANSWERS, _KEYS = Gates(4850, 3300), Gates(3100, 5000), Gates(5300, 9600)
 #: The position map, and an operation of its log.
 _POSITION, _POSITION_OPERATION = Gates(5200, 7300), Gates(20, 43)
 #: The stage, an operation of its window, and an item of its overflow store.
@@ -36,7 +41,7 @@ _RECORD_QUEUE = Gates(0, 780)
 _BUCKETS, _BUCKET_PORT = Gates(5500, 6000), Gates(2010, 3250)
 _RECORDS, _RECORD_PORT = Gates(10800, 4400), Gates(2020, 3450)
 #: Ports to the host, registers, counters.
-_HOST = Gates(10200, 17600)
+_HOST = Gates(10200, 19550)
 #: Multipliers where lines are no power of two, of records and of pages.
 _RECORD_DSP, _PAGE_DSP = Gates(dsp=3), Gates(dsp=2)
 #: Block RAMs of small queues.
@@ -52,10 +57,12 @@ def blocks(config: OramConfig) -> dict[str, Resources]:
     values = (1 << config.operation_bits, config.window, config.overflow_entries, 2 * config.record_slots)
     stage_ram = sum(_ram(row, depth * config.value_rows) for depth in values)
     return {
-        "opening and sealing of pages": _block(_PAGES + 2 * lanes * (_AES + _PRODUCTS)),
+        "opening and sealing of pages": _block(_OPENER + lanes * (_AES + _PRODUCTS), ram=_powers_ram(config))
+        + sealer_estimate(config),
         "opening and sealing of commands": _block(
-            _COMMANDS + 2 * (_AES + _PRODUCTS), ram=_ram(query_layout(config).size, config.accepted)
-        ),
+            _QUERIES + _AES + _PRODUCTS, ram=_ram(query_layout(config).size, config.accepted)
+        )
+        + answers_estimate(config),
         "permutation and draws": _block(config.front_lanes * _AES),
         "keys": _block(_KEYS + 2 * _PRODUCTS),
         "position map": _position(config),
@@ -78,9 +85,10 @@ def blocks(config: OramConfig) -> dict[str, Resources]:
             + config.record_ports * _RECORD_PORT
             + config.record_ports * (config.record_sizes.read_lines > SHALLOW_DEPTH) * _RECORD_QUEUE
             + _multiplies(config.record_bytes) * _RECORD_DSP,
-            ram=_ram(beat, items * config.record_beats)
-            + _ram(8 * RECORD_HEADER_BYTES, config.issued * labels)
+            ram=_ram(8 * RECORD_HEADER_BYTES, config.issued * labels)
             + config.record_ports * _record_ram(config),
+            uram=rams(beat, items * config.record_beats, ULTRA_WORDS)
+            + config.record_ports * _record_uram(config),
         ),
         "ports to the host": _block(
             _HOST + _multiplies(config.page_bytes) * _PAGE_DSP,
@@ -95,9 +103,28 @@ def estimate(config: OramConfig) -> Resources:
     return functools.reduce(operator.add, blocks(config).values())
 
 
-def _block(gates: Gates, *, ram: float = 0) -> Resources:
+def sealer_estimate(config: OramConfig) -> Resources:
+    """Estimate the sealing of pages, `hw.oram.core.pages.sealer.PageSealer`."""
+    shape = page_shape(config)
+    depth = PageSeal.depth(shape)
+    buffer = _ram(shape.beat_bits, depth) if depth > LUT_DEPTH else 0
+    return _block(_SEALER + config.aes_lanes * (_AES + _PRODUCTS), ram=buffer + _powers_ram(config))
+
+
+def answers_estimate(config: OramConfig) -> Resources:
+    """Estimate the sealing of responses, `hw.oram.core.session.response_sealer.ResponseSealer`."""
+    return _block(_ANSWERS + _AES + _PRODUCTS)
+
+
+def _block(gates: Gates, *, ram: float = 0, uram: int = 0) -> Resources:
     """Round the block RAMs of a block."""
-    return gates.with_rams(bram36=int(ram + 0.5))
+    return gates.with_rams(bram36=int(ram + 0.5), uram=uram)
+
+
+def _powers_ram(config: OramConfig) -> float:
+    """Return the block RAMs for powers of the hash key of long pages; those of short ones are in LUTs."""
+    shape = page_shape(config)
+    return shape.lanes * _ram(BLOCK_BITS, shape.beats) if shape.beats > LUT_DEPTH else 0
 
 
 def _position(config: OramConfig) -> Resources:
@@ -129,11 +156,7 @@ def _bucket_ram(config: OramConfig) -> int:
 def _record_ram(config: OramConfig) -> int:
     """Return the block RAMs of the queues of a port of the records; short ones are in LUTs."""
     sizes, header = config.record_sizes, 8 * RECORD_HEADER_BYTES
-    reads = (
-        (8 * BEAT_BYTES, sizes.read_lines * config.record_beats),
-        (header, sizes.read_lines),
-        (header // 2, sizes.read_lines),
-    )
+    reads = ((header, sizes.read_lines), (header // 2, sizes.read_lines))
     writes = (
         (record_write_layout(config).size, sizes.write_beats),
         (sizes.settle_cycles.bit_length(), sizes.write_beats),
@@ -142,6 +165,12 @@ def _record_ram(config: OramConfig) -> int:
         math.ceil(sum(_ram(bits, words) for bits, words in queues if words > SHALLOW_DEPTH))
         for queues in (reads, writes)
     )
+
+
+def _record_uram(config: OramConfig) -> int:
+    """Return the UltraRAMs of the two queues of beats of a port of the records; short ones are in LUTs."""
+    words = config.record_sizes.read_lines * config.record_beats
+    return 2 * rams(8 * HBM_BEAT_BYTES, words, ULTRA_WORDS) if words > SHALLOW_DEPTH else 0
 
 
 def _page_buffer(config: OramConfig) -> Resources:

@@ -34,7 +34,7 @@ CONFIGS = {
 OPERATIONS, KEYS = 40, 8
 #: Of the default: cycles from the read of a command to its data, and from there to the address of its
 #: response.
-LINK, MAP = 135, 532
+LINK, MAP = 135, 535
 #: Registers that are written again before some launches, so that these begin anywhere between refreshes.
 REGISTERS = ("finish", "ring_slots", "poll_cycles")
 

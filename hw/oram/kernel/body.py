@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
-from amaranth.lib import wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import connect, flipped
 
 from hw.lib import axi
@@ -13,7 +13,8 @@ from hw.lib.delay import delay
 from hw.lib.kernel import BodySignature
 from hw.lib.place import Placer
 from hw.oram.config import BEAT_BYTES, OramConfig
-from hw.oram.core.layouts import HBM_BEAT_BYTES
+from hw.oram.core.border import stream_at_border
+from hw.oram.core.layouts import BEAT_BITS, HBM_BEAT_BYTES, seal_layout
 from hw.oram.core.pages.buffer import PageBuffer
 from hw.oram.core.pages.opener import PageOpener, page_shape
 from hw.oram.core.pages.sealer import PageSealer
@@ -115,8 +116,8 @@ class OramBody(wiring.Component):
         connect(m, records.record, stage.record)
         connect(m, records.header, stage.header)
         connect(m, stage.write, records.write)
-        connect(m, stage.response, answers.i)
-        connect(m, answers.o, responses.beat)
+        self._cross(m, "response", stage.response, answers.i)
+        self._cross(m, "answer", answers.o, responses.beat)
         m.d.comb += [
             touch.command_arrived.eq(commands.arrived),
             touch.page_arrived.eq(page_reader.arrived),
@@ -224,12 +225,13 @@ class OramBody(wiring.Component):
             with m.If(pause == config.page_beat_cycles - 1):
                 m.d.sync += left.eq(left - 1)
         turn = touch.turn
+        seal = stream.Signature(seal_layout(), always_ready=True).create()
+        page = stream.Signature(BEAT_BITS, always_ready=True).create()
         m.d.comb += [
-            init.request.ready.eq(sealer.request.ready),
-            sealer.request.valid.eq(Mux(init.busy, init.request.valid, stage.seal.valid)),
-            sealer.request.payload.eq(Mux(init.busy, init.request.payload, stage.seal.payload)),
-            sealer.i.valid.eq(empty | stage.sealed.valid),
-            sealer.i.payload.eq(Mux(empty, 0, stage.sealed.payload)),
+            seal.valid.eq(Mux(init.busy, init.request.valid, stage.seal.valid)),
+            seal.payload.eq(Mux(init.busy, init.request.payload, stage.seal.payload)),
+            page.valid.eq(empty | stage.sealed.valid),
+            page.payload.eq(Mux(empty, 0, stage.sealed.payload)),
             page_writer.i.valid.eq(init.announce.valid | (turn.valid & turn.payload.page_valid)),
             page_writer.i.payload.eq(Mux(init.busy, init.announce.payload, turn.payload.record)),
             init.page_left.eq(page_writer.left),
@@ -237,7 +239,14 @@ class OramBody(wiring.Component):
             touch.page_left.eq(page_writer.left & ~init.busy),
             touch.page_written.eq(page_writer.written & ~init.busy),
         ]
-        connect(m, sealer.o, page_writer.beat)
+        self._cross(m, "seal", seal, sealer.request)
+        self._cross(m, "page", page, sealer.i)
+        self._cross(m, "sealed", sealer.o, page_writer.beat)
+
+    def _cross(self, m: Module, name: str, source: Any, target: Any) -> None:
+        """Connect streams through a register on the memory's die: a sealer may lie on another one."""
+        held = stream_at_border(m, name, source)
+        m.d.comb += [target.valid.eq(held.valid), target.payload.eq(held.payload)]
 
     def _launch(
         self,

@@ -27,9 +27,8 @@ class Init(wiring.Component):
                 "start": In(1),  #: Pulse.
                 "busy": Out(1),  #: From the cycle after ``start`` until all pages are written.
                 #: Each page with version 1, to the keystream.
-                "request": Out(stream.Signature(seal_layout())),
-                #: Each page, to its writer, when ``request`` is taken; sealed empty pages follow in the same
-                #: order.
+                "request": Out(stream.Signature(seal_layout(), always_ready=True)),
+                #: Each page, to its writer, with ``request``; sealed empty pages follow in the same order.
                 "announce": Out(stream.Signature(config.record_index_bits, always_ready=True)),
                 #: ``page_left``, ``page_written``: pulses of the writer.
                 "page_left": In(1),
@@ -48,9 +47,9 @@ class Init(wiring.Component):
         counts = Signal()
         wait = Signal(range(config.page_cycles))
         left = Signal(range(config.host_pages + 1))
-        taken = self.request.valid & self.request.ready
+        taken = self.request.valid
         m.d.comb += [
-            self.request.valid.eq(counts & (wait == 0) & places.some & unwritten.some),
+            taken.eq(counts & (wait == 0) & places.some & unwritten.some),
             self.request.payload.page.eq(number),
             self.request.payload.version.eq(1),
             self.announce.valid.eq(taken),

@@ -2,6 +2,7 @@
 
 from hw.lib.fifo import Fifo
 from hw.oram.config import OramConfig
+from hw.oram.core.border import BORDER
 from hw.oram.core.crypto.front import Front
 from hw.oram.core.crypto.key_schedule import KeySchedule
 from hw.oram.core.crypto.keystream import Keystream
@@ -138,14 +139,17 @@ class PathTiming:
 
     @property
     def page_sealed(self) -> int:
-        """From a touch's admission to the last beat of its sealed page."""
+        """From a touch's admission to the last beat of its sealed page, on the die of the ports."""
         begins = max(self._schedule.page, self._schedule.seal + Keystream.LATENCY)
-        return self.stage + begins + PageSealer.latency(self._config)
+        return self.stage + begins + 2 * BORDER + PageSealer.latency(self._config)
 
     @property
     def response_sealed(self) -> int:
-        """From the admission of an operation's last touch to the last beat of its sealed response."""
-        return self.stage + self._schedule.response + ResponseSealer.latency(self._config)
+        """From the admission of an operation's last touch to the last beat of its sealed response, on the die
+        of the ports.
+        """
+        sealed = 2 * BORDER + ResponseSealer.latency(self._config)
+        return self.stage + self._schedule.response + sealed
 
     @property
     def quiet(self) -> int:

@@ -103,5 +103,5 @@ def test_every_engine_has_regions_on_every_board(name, board):
     assert len({region.slr for region in found}) == len(found) <= board.slrs
     parts = [part for region in found for part in region.parts]
     assert len(set(parts)) == len(parts)
-    dies = 2 if name in ("attention", "conv", "network") and board.slrs > 1 else 1
+    dies = 2 if name in ("attention", "conv", "network", "oram") and board.slrs > 1 else 1
     assert len(found) == dies

@@ -2,18 +2,21 @@
 
 import pytest
 
+from hw.board import load_board
+from hw.board.resources import Resources
 from hw.oram.config import OramConfig
+from hw.oram.regions import regions
 from hw.oram.resources import blocks, estimate
 
 #: Number of each part, and LUT, FF and block RAMs of one, by ``loomwork resources --engine oram FILE`` for
 #: each ``value_bytes``.
 COUNTED = {
     8: {
-        "loomwork_oram": (1, 9_984, 16_940, 44),
-        "answers": (1, 2_547, 2_586, 0),
+        "loomwork_oram": (1, 9_378, 18_720, 44),
+        "answers": (1, 2_546, 4_326, 0),
         "aes_lane": (12, 128, 138, 0),
-        "aes_last_round": (12, 642, 128, 0),
-        "aes_round": (108, 721, 128, 0),
+        "aes_last_round": (12, 640, 128, 0),
+        "aes_round": (108, 715, 128, 0),
         "gf_products": (12, 4_299, 1_701, 0),
         "buckets": (1, 4_997, 5_513, 0),
         "bucket_read_port": (8, 1_445, 3_407, 15),
@@ -23,19 +26,19 @@ COUNTED = {
         "page_buffer": (1, 646, 1_084, 0),
         "position": (1, 28_964, 59_966, 4),
         "queries": (1, 3_278, 2_811, 4),
-        "records": (1, 9_991, 4_154, 19),
-        "record_read_port": (16, 1_346, 2_500, 14),
+        "records": (1, 9_991, 4_154, 4),
+        "record_read_port": (16, 1_349, 2_500, 6),
         "record_write_port": (16, 495, 1_467, 5),
-        "sealer": (1, 3_617, 3_562, 0),
+        "sealer": (1, 3_634, 6_226, 0),
         "stage": (1, 36_415, 58_142, 8),
         "touch": (1, 7_632, 12_752, 5),
     },
     64: {
         "loomwork_oram": (1, 8_648, 17_039, 72),
-        "answers": (1, 3_010, 2_609, 0),
+        "answers": (1, 3_069, 4_796, 0),
         "aes_lane": (11, 128, 138, 0),
-        "aes_last_round": (11, 642, 128, 0),
-        "aes_round": (99, 721, 128, 0),
+        "aes_last_round": (11, 640, 128, 0),
+        "aes_round": (99, 715, 128, 0),
         "gf_products": (12, 4_299, 1_701, 0),
         "buckets": (1, 4_887, 5_501, 0),
         "bucket_read_port": (8, 1_427, 1_533, 0),
@@ -45,16 +48,16 @@ COUNTED = {
         "page_buffer": (1, 649, 1_087, 0),
         "position": (1, 9_035, 15_591, 31),
         "queries": (1, 4_826, 3_161, 4),
-        "records": (1, 10_571, 4_163, 41),
-        "record_read_port": (16, 1_439, 1_785, 15),
+        "records": (1, 10_571, 4_163, 4),
+        "record_read_port": (16, 1_387, 1_785, 0),
         "record_write_port": (16, 516, 1_482, 5),
-        "sealer": (1, 3_630, 3_572, 0),
+        "sealer": (1, 3_630, 6_238, 0),
         "stage": (1, 26_735, 41_443, 31),
         "touch": (1, 3_751, 7_030, 4),
     },
 }
-#: Multipliers of all.
-DSP = {8: 0, 64: 5}
+#: Multipliers and UltraRAMs of all.
+DSP, ULTRA = {8: 0, 64: 5}, {8: 176, 64: 144}
 _AES = {"aes_lane": 1, "aes_last_round": 1, "aes_round": 9}
 #: Parts of each block, and their number where other blocks have some, too.
 PARTS = {
@@ -94,7 +97,24 @@ def test_the_estimate_errs_on_the_high_side_by_little(value_bytes):
     assert lut <= total.lut <= 1.1 * lut
     assert ff <= total.ff <= 1.1 * ff
     assert ram <= total.bram36 <= 1.1 * ram
-    assert total.dsp == DSP[value_bytes]
+    assert (total.dsp, total.uram) == (DSP[value_bytes], ULTRA[value_bytes])
+
+
+@pytest.mark.parametrize("value_bytes", COUNTED)
+def test_each_die_holds_what_was_counted_of_its_parts(value_bytes):
+    board = load_board("u55c")
+    here, there = regions(OramConfig(value_bytes=value_bytes), board)
+    lanes = OramConfig().aes_lanes
+    sealers = {"sealer": 1, "answers": 1, "aes": 1 + lanes, "gf_products": 1 + lanes}
+    assert set(there.parts) == {"body.sealer", "body.answers"}
+    moved = counted(value_bytes, sealers)
+    whole = (sum(row[0] * row[at] for row in COUNTED[value_bytes].values()) for at in (1, 2, 3))
+    left = [have - gone for have, gone in zip(whole, moved, strict=True)]
+    for region, found, ultra in ((here, left, ULTRA[value_bytes]), (there, moved, 0)):
+        lut, ff, ram = found
+        assert not Resources(lut=lut, ff=ff, dsp=DSP[value_bytes], bram36=ram, uram=ultra).over_shares(
+            board.die
+        ), region
 
 
 def test_blocks_add_up_and_grow_with_what_makes_them():

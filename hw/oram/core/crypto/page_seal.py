@@ -48,6 +48,11 @@ class PageSeal(wiring.Component):
             }
         )
 
+    @staticmethod
+    def depth(shape: PageShape) -> int:
+        """Return the rows of its buffer."""
+        return 1 << (shape.beats + Ghash.LATENCY - 1).bit_length()
+
     def elaborate(self, platform: Any) -> Module:
         """The buffer stores the mask of the hash in the tag's place."""
         m = Module()
@@ -76,7 +81,7 @@ class PageSeal(wiring.Component):
         m.d.comb += [ghash.power.eq(self.power), ghash.valid.eq(held), ghash.beat.eq(cipher)]
 
         # The buffer holds a page from its first beat to its last read; reads begin with the hash.
-        depth = 1 << (shape.beats + Ghash.LATENCY - 1).bit_length()
+        depth = self.depth(shape)
         style: RamStyle = "distributed" if depth <= LUT_DEPTH else "block"
         m.submodules.buffer = buffer = uninitialised(width=shape.beat_bits, depth=depth, ram_style=style)
         write, read = buffer.write_port(), buffer.read_port()

@@ -20,8 +20,8 @@ BEATS = BUCKET_BYTES // HBM_BEAT_BYTES
 #: Beats in the queue to HBM, and the most with which an operation may begin: it and its predecessor add
 #: eight.
 _QUEUE, _ROOMY = 16, 7
-#: Most places in block RAM; an UltraRAM has 4,096 words.
-BLOCK_PLACES = 1024
+#: Most places in block RAM: its words at the greatest width. An UltraRAM has 4,096 words.
+BLOCK_PLACES = 512
 
 
 def kept_layout(config: OramConfig) -> data.StructLayout:

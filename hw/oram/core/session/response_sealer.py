@@ -10,6 +10,7 @@ from hw.lib.delay import payload_register
 from hw.lib.fifo import Fifo
 from hw.lib.place import Placer
 from hw.oram.config import BLOCK_BYTES, OramConfig
+from hw.oram.core.border import BORDER, at_border, stream_at_border
 from hw.oram.core.crypto.aes_lane import BLOCK_BITS, KEYS_LAYOUT
 from hw.oram.core.crypto.config import power_layout
 from hw.oram.core.crypto.page_seal import PageSeal
@@ -31,7 +32,8 @@ class ResponseSealer(wiring.Component):
 
     Behaviour
     ---------
-    One block a cycle. Sequence numbers count responses.
+    One block a cycle. Sequence numbers count responses. Every port is a register, since the sealer may lie on
+    a die of its own (`hw.oram.regions`).
     """
 
     def __init__(self, config: OramConfig, placer: Placer) -> None:
@@ -56,7 +58,7 @@ class ResponseSealer(wiring.Component):
     def latency(config: OramConfig) -> int:
         """Return the cycles from a response's first row to its last beat: all blocks in, then all out."""
         slots = record_shape(config).slots
-        return Fifo.LATENCY + (slots - 1) + PageSeal.LATENCY + (slots - 1) + 1
+        return BORDER + Fifo.LATENCY + (slots - 1) + PageSeal.LATENCY + (slots - 1) + BORDER
 
     def elaborate(self, platform: Any) -> Module:
         """Rows wait until their blocks are sealed; sealed blocks are joined to beats behind the sequence
@@ -65,8 +67,13 @@ class ResponseSealer(wiring.Component):
         m = Module()
         config, shape = self._config, self._shape
         m.submodules.seal = sealer = PageSeal(shape, self._placer)
-        m.d.comb += [sealer.round_keys.eq(self.round_keys), sealer.power.eq(self.power)]
-        record_nonces(m, sealer.request, self.enable, RESPONSE)
+        m.d.comb += [
+            sealer.round_keys.eq(at_border(m, "keys_held", self.round_keys)),
+            sealer.power.eq(at_border(m, "power_held", self.power)),
+        ]
+        record_nonces(m, sealer.request, at_border(m, "enable_held", self.enable, reset=True), RESPONSE)
+        confirm = at_border(m, "confirm_held", self.confirm)
+        given = stream_at_border(m, "given", self.i)
 
         m.submodules.rows = rows = Fifo(response_layout(config), depth=2 * config.value_rows + 2)
         row = rows.o.payload
@@ -74,13 +81,13 @@ class ResponseSealer(wiring.Component):
         final = shape.slots - 1
         first_value = 1 + TEXT_HEADER_BLOCKS
         parts = max(1, config.row_bytes // BLOCK_BYTES)
-        head = Cat(row.status | Const(0, 64 - CONFIRM_BITS), self.confirm, row.key | Const(0, 64))
+        head = Cat(row.status | Const(0, 64 - CONFIRM_BITS), confirm, row.key | Const(0, 64))
         value = row.value | Const(0, parts * BLOCK_BITS)
         part = Array((n - first_value) % parts for n in range(shape.slots))[slot]
         moves = Signal()
         m.d.comb += [
-            rows.i.valid.eq(self.i.valid),
-            rows.i.payload.eq(self.i.payload),
+            rows.i.valid.eq(given.valid),
+            rows.i.payload.eq(given.payload),
             sealer.i.valid.eq(rows.o.valid),
             sealer.i.payload.eq(Mux(slot < first_value, head, value.word_select(part, BLOCK_BITS))),
             moves.eq(sealer.i.valid & sealer.i.ready),

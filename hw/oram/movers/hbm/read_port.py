@@ -10,8 +10,8 @@ from amaranth.utils import exact_log2
 from hw.lib import axi
 from hw.lib.arbiter import Arbiter
 from hw.lib.dma.burst import BurstSplitter
-from hw.lib.fifo import Fifo
-from hw.lib.memory import uninitialised
+from hw.lib.fifo import SHALLOW_DEPTH, Fifo
+from hw.lib.memory import RamStyle, uninitialised
 from hw.lib.skid import Skid
 from hw.oram.movers.hbm.lines import (
     ADDRESS_BITS,
@@ -22,8 +22,8 @@ from hw.oram.movers.hbm.lines import (
     words_of,
 )
 
-#: Rows of a block RAM at its widest.
-_RAM_ROWS = 512
+#: Rows of an UltraRAM.
+_RAM_ROWS = 4096
 
 
 class LineReadPort(wiring.Component):
@@ -147,12 +147,16 @@ class LineReadPort(wiring.Component):
         return room >= words.count
 
     def _pairs(self, m: Module, words: Words, wanted: Any, number: Any, beat: Any) -> None:
-        """Queue both beats of a word apart, whichever comes first."""
+        """Queue both beats of a word apart, whichever comes first.
+
+        Long queues are in UltraRAM, which is deep enough for long lines.
+        """
         out = getattr(self, words.name)
         depth = self._depth * words.count
         if depth <= _RAM_ROWS:  # a power of two costs no RAM, and saves comparisons of rows
             depth = 1 << (depth - 1).bit_length()
-        queues = [Fifo(len(beat), depth=depth) for _ in range(2)]
+        style: RamStyle = "distributed" if depth <= SHALLOW_DEPTH else "ultra"
+        queues = [Fifo(len(beat), depth=depth, ram_style=style) for _ in range(2)]
         for n, queue in enumerate(queues):
             m.submodules[f"{words.name}_{n}"] = queue
             m.d.comb += [

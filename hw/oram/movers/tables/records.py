@@ -63,7 +63,7 @@ class Records(wiring.Component):
             }
         )
         lines = config.issued * config.items
-        self.stored = Fifo(BEAT_BITS, depth=lines * config.record_beats, ram_style="block")
+        self.stored = Fifo(BEAT_BITS, depth=lines * config.record_beats, ram_style="ultra")
         self.headers = Fifo(8 * RECORD_HEADER_BYTES, depth=config.issued * config.label_count)
         self.pages = Fifo(index, depth=lines)
 

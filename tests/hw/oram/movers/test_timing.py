@@ -45,7 +45,7 @@ def test_an_operation_alone_on_an_idle_map():
     timing = PathTiming(OramConfig())
     accepted = CommandReader.ARRIVED_LATENCY + 1
     response = timing.response_sealed + ResponseWriter.ADDRESS_LATENCY
-    assert accepted + timing.idle_position + timing.idle_touch + response == 532
+    assert accepted + timing.idle_position + timing.idle_touch + response == 535
 
 
 @pytest.mark.parametrize("value_bytes", [8, 512])
