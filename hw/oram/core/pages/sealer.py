@@ -28,7 +28,7 @@ class PageSealer(wiring.Component):
     Behaviour
     ---------
     Pages and requests are at least a page's beats apart, and never wait for each other. Every port is a
-    register, since the sealer may lie on a die of its own (`hw.oram.regions`).
+    register: the sealer may lie on another die (`hw.oram.regions`).
     """
 
     def __init__(self, config: OramConfig, placer: Placer) -> None:
@@ -39,8 +39,8 @@ class PageSealer(wiring.Component):
                 #: ``round_keys``, ``power``: as in `PageSeal`.
                 "round_keys": In(KEYS_LAYOUT),
                 "power": In(power_layout(page_shape(config))),
-                #: Page and version of each page, any time ahead, or shortly after its first beat, whose beats
-                #: then wait.
+                #: Page and version of each page, up to `_REQUESTS` pages ahead, or shortly after its first
+                #: beat, whose beats then wait.
                 "request": In(stream.Signature(seal_layout(), always_ready=True)),
                 "i": In(stream.Signature(BEAT_BITS, always_ready=True)),
                 #: The last beat: `latency` cycles after the page's first beat, or `latency` +

@@ -32,8 +32,8 @@ class ResponseSealer(wiring.Component):
 
     Behaviour
     ---------
-    One block a cycle. Sequence numbers count responses. Every port is a register, since the sealer may lie on
-    a die of its own (`hw.oram.regions`).
+    One block a cycle. Sequence numbers count responses. Every port is a register: the sealer may lie on
+    another die (`hw.oram.regions`).
     """
 
     def __init__(self, config: OramConfig, placer: Placer) -> None:
