@@ -13,7 +13,7 @@ from hw.network.tables.table_copy import COPY_CYCLES
 
 #: Cycles of a command beside its sweeps, at most: from the command to its first pixel, through array and
 #: drain, until the scratchpad holds the last result.
-COMMAND_CYCLES = 64
+COMMAND_CYCLES = 68
 #: Cycles until a command is taken.
 TAKE_CYCLES = 1
 #: From there until the drain may take a result: its queue, the table that the lanes have or a copy, places.
