@@ -121,7 +121,7 @@ class AttentionFeed(wiring.Component):
         connect(m, settings.o, settings_walk.i)
         connect(m, tiles.o, tile_walk.i)
         connect(m, settings_walk.o, flipped(self.row))
-        # A register: the core's handshakes of keys, passes and queries follow from the tile in one cycle.
+        # Registers: the core's handshakes of keys, passes and queries follow from the tile in one cycle.
         m.submodules.tile = tile = Skid(TileCommand(config.core))
         connect(m, tile_walk.o, tile.i)
         connect(m, tile.o, flipped(self.tile))
@@ -140,14 +140,16 @@ class AttentionFeed(wiring.Component):
             *(span.payload.last.eq(given.last_key) for span in spans),
             *(span.payload.frees.eq(given.ends_head) for span in spans),
         ]
-        now, command = commands.o.payload, self.query_command.payload
+        m.submodules.command = command = Skid(QueryCommand(config.core))
+        now = commands.o.payload
         m.d.comb += [
-            command.rows.eq(now.rows),
-            command.value_units.eq(now.units),
-            command.scale.eq(now.scales.output),
-            self.query_command.valid.eq(commands.o.valid),
-            commands.o.ready.eq(self.query_command.ready),
+            command.i.payload.rows.eq(now.rows),
+            command.i.payload.value_units.eq(now.units),
+            command.i.payload.scale.eq(now.scales.output),
+            command.i.valid.eq(commands.o.valid),
+            commands.o.ready.eq(command.i.ready),
         ]
+        connect(m, command.o, flipped(self.query_command))
 
     def _read_keys(self, m: Module, places: Any, keys: HeadBuffer) -> None:
         """Read a key while the buffer has room."""
