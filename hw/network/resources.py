@@ -7,7 +7,7 @@ from hw.network.commands import Core
 from hw.network.config import NetworkConfig
 from hw.network.matrix.feed_command import TABLE_ENTRIES, TileEntry
 from hw.network.program.records import FIRST_RAM, TableNumber, row_layout, step_layout
-from hw.network.tables.layouts import TABLE_BYTES, TABLE_WORDS
+from hw.network.tables.layouts import GROUP_WORDS, TABLE_BYTES, TABLE_GROUPS
 from hw.network.vector.layouts import EXPONENTIAL_BITS, ScaleRow, TapRow
 
 # DSPs and UltraRAMs are those of the generator.  LUT and FF are counts of Yosys (`synth_xilinx -family xcup
@@ -107,7 +107,7 @@ def _block_rams(config: NetworkConfig) -> int:
         (rows[TableNumber.WEIGHTS], config.max_steps),  # for packets and for taps
         (TileEntry(config.shape).size, config.max_taps),
         *((TileEntry(config.shape).size, TABLE_ENTRIES) for _ in range(2)),
-        *((32, TABLE_WORDS * config.tables) for _ in range(2)),
+        *((32 * GROUP_WORDS, TABLE_GROUPS * config.tables) for _ in range(2)),
         (TapRow(config.vector).size, config.vector_taps),
         (ScaleRow().size, config.scales),
         *((EXPONENTIAL_BITS, TABLE_BYTES * config.exponentials) for _ in range(config.vector.softmax_lanes)),

@@ -12,12 +12,14 @@ from amaranth.utils import exact_log2
 from hw.lib.dma.burst import LENGTH_BITS, command_layout
 from hw.lib.loads import LOADS, copies
 from hw.network.program.records import (
+    BLOCK_RAMS,
     FIRST_RAM,
     INDEX_BITS,
     RECORD_BITS,
     RECORD_BYTES,
     ROW_BITS,
     SLOT_BITS,
+    SLOTS,
     SLOTS_LAYOUT,
     TABLE_BITS,
 )
@@ -33,13 +35,23 @@ class SlotWrite(data.StructLayout):
         super().__init__({"enable": 1, "table": TABLE_BITS, "row": INDEX_BITS, "data": SLOT_BITS})
 
 
+class BlockWrite(data.StructLayout):
+    """All rows of a record, from row ``SLOTS * block`` on; ``enable``: in this cycle."""
+
+    def __init__(self) -> None:
+        block = INDEX_BITS - exact_log2(SLOTS)
+        slots = data.ArrayLayout(SLOT_BITS, SLOTS)
+        super().__init__({"enable": 1, "table": TABLE_BITS, "block": block, "data": slots})
+
+
 class ImageLoader(wiring.Component):
     """Reads an image record by record (`hw.network.program.records`).
 
     Behaviour
     ---------
-    A record takes two cycles, one with rows of a RAM two and a cycle for each row after the first.  ``done``
-    follows the last row by `DONE_LATENCY` cycles, when users of ``slot`` have registered it.
+    A record takes two cycles, and a cycle more for each row after the first of a RAM that takes them one by
+    one.  ``done`` follows the last row by `DONE_LATENCY` cycles, when users of ``slot`` and ``block`` have
+    registered it.
     """
 
     #: From the last cycle of the last record to ``done``.
@@ -58,7 +70,9 @@ class ImageLoader(wiring.Component):
                 "write": Out(1),  #: ``table`` and ``row`` hold a record of no RAM.
                 "table": Out(TABLE_BITS),
                 "row": Out(ROW_BITS),
-                "slot": Out(SlotWrite()),  #: Registered.
+                #: ``slot``, ``block``: registered.
+                "slot": Out(SlotWrite()),
+                "block": Out(BlockWrite()),
                 "loading": Out(1),  #: From the cycle after ``start`` to ``done``.
                 "done": Out(1),  #: One-cycle pulse.
             }
@@ -75,6 +89,7 @@ class ImageLoader(wiring.Component):
         low = TABLE_BITS + SLOTS_LAYOUT["slots"].offset
         shifted = Cat(record[:low], record[low + SLOT_BITS :], Const(0, SLOT_BITS))
         of_ram = Signal()
+        of_block = Signal()
         left = Signal(32)  # records after the one that is held or comes next
         row = Signal(INDEX_BITS)
         rows_left = Signal.like(slots.count)
@@ -86,8 +101,9 @@ class ImageLoader(wiring.Component):
             taken.eq(self.words.valid & free),
             Cat(self.table, self.row).eq(record),
             of_ram.eq(self.table >= FIRST_RAM),
+            of_block.eq(Cat(self.table == number for number in BLOCK_RAMS).any()),
             self.write.eq(~free & ~of_ram),
-            ends.eq(~free & (~of_ram | Mux(first, slots.count <= 1, rows_left == 0))),
+            ends.eq(~free & (~of_ram | of_block | Mux(first, slots.count <= 1, rows_left == 0))),
         ]
         for n, each in enumerate(frees):
             bits = slice(n * LOADS, (n + 1) * LOADS)
@@ -106,10 +122,14 @@ class ImageLoader(wiring.Component):
                 rows_left.eq(Mux(first, slots.count - 2, rows_left - 1)),
             ]
         m.d.sync += [
-            self.slot.enable.eq(~free & of_ram),
+            self.slot.enable.eq(~free & of_ram & ~of_block),
             self.slot.table.eq(self.table),
             self.slot.row.eq(Mux(first, slots.first, row)),
             self.slot.data.eq(slots.slots[0]),
+            self.block.enable.eq(~free & of_block),
+            self.block.table.eq(self.table),
+            self.block.block.eq(slots.first[exact_log2(SLOTS) :]),
+            Value.cast(self.block.data).eq(Value.cast(slots.slots)),
         ]
         self._launch(m, ends & (left == 0))
         with m.If(self.start):

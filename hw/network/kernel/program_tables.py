@@ -10,7 +10,7 @@ from amaranth.lib import data
 from hw.network.commands import Core
 from hw.network.config import NetworkConfig
 from hw.network.kernel.loader import ImageLoader
-from hw.network.program.records import TableNumber, ram_layout, row_layout
+from hw.network.program.records import BLOCK_RAMS, TableNumber, ram_layout, row_layout
 from hw.scheduler.core.table import ProgramTable
 
 
@@ -46,9 +46,21 @@ class ProgramTables:
 
     def write_ram(self, number: TableNumber, port: Any) -> None:
         """Write the rows of a RAM by the port of a unit, a register behind the loader's own."""
+        if number in BLOCK_RAMS:
+            self._write_blocks(number, port)
+            return
         slot = self._loader.slot
         self._m.d.sync += [
             port.enable.eq(slot.enable & (slot.table == number)),
             port.row.eq(slot.row),
             Value.cast(port.data).eq(slot.data[: ram_layout(number, self._config).size]),
+        ]
+
+    def _write_blocks(self, number: TableNumber, port: Any) -> None:
+        """Write the rows of a RAM by a port for all rows of a record."""
+        block, bits = self._loader.block, ram_layout(number, self._config).size
+        self._m.d.sync += [
+            port.enable.eq(block.enable & (block.table == number)),
+            port.row.eq(block.block),
+            *(Value.cast(row).eq(slot[:bits]) for row, slot in zip(port.data, block.data, strict=True)),
         ]

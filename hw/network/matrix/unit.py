@@ -32,7 +32,7 @@ from hw.network.matrix.word_gate import CORES, COUNT_BITS, FollowFields, count_w
 from hw.network.scratchpad.reader import GranuleReadPort
 from hw.network.scratchpad.shape import GranuleShape
 from hw.network.scratchpad.writer import GranuleWritePort
-from hw.network.tables.layouts import TABLE_WORDS, RowWrite
+from hw.network.tables.layouts import GroupWrite
 from hw.network.tables.table_copy import TableCopy
 
 #: Commands that wait for the sweep, and for the drain.
@@ -91,7 +91,7 @@ class MatrixUnit(wiring.Component):
                 "entry": In(stream.Signature(UnitEntry(shape))),  #: Of this command and those after it.
                 "weights": In(stream.Signature(UnitWeights())),  #: Of all commands, in order.
                 "bases": In(ADDRESS_BITS).array(config.ports),  #: Of the weights in each port's memory.
-                "tables": In(RowWrite(TABLE_WORDS * config.tables, 32)),
+                "tables": In(GroupWrite(config.tables)),
                 #: Of the feeds and the residual.
                 "read": Out(GranuleReadPort(shape)).array(3),
                 "write": Out(GranuleWritePort(shape)),

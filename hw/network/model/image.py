@@ -21,7 +21,7 @@ class ImageSize:
     """Records of an image."""
 
     plain: int  #: Rows of tables, with the header.
-    slots: tuple[int, ...]  #: Rows in each record of RAMs.
+    slots: tuple[int, ...]  #: Cycles of each record of RAMs, from its first row to its last one.
 
     @property
     def records(self) -> int:
@@ -41,16 +41,18 @@ def image_size(program: NetworkProgram, *, lanes: int = 64) -> ImageSize:
     attention = len(program.steps) - matrix - vector
     plain = 1 + len(program.steps) + len(program.reads) + len(program.writes)
     rows = limits(program, lanes=lanes)
-    counts: tuple[int, ...] = (
-        rows["max_taps"],
-        rows["vector_taps"],
-        rows["scales"],
-        TABLE_WORDS * rows["tables"],
-        _EXPONENTIALS * rows["exponentials"],
-    )
     # Of a row of channels, half of the lanes with results of int16.
-    channels = channel_counts(program, lanes=lanes)
-    counts = (*(lanes * 8 // bits for (_, bits), each in channels.items() for _ in range(each)), *counts)
-    slots = [min(SLOTS, count - first) for count in counts for first in range(0, count, SLOTS)]
+    channels = sum(
+        lanes * 8 // bits * each for (_, bits), each in channel_counts(program, lanes=lanes).items()
+    )
+    slots = [1] * (channels // SLOTS)
+    slots += _one_by_one(rows["max_taps"]) + _one_by_one(rows["vector_taps"]) + _one_by_one(rows["scales"])
+    slots += [1] * (TABLE_WORDS // SLOTS * rows["tables"])
+    slots += _one_by_one(_EXPONENTIALS * rows["exponentials"])
     plain += _MATRIX_RECORDS * matrix + _VECTOR_RECORDS * vector + attention
     return ImageSize(plain=plain, slots=tuple(slots))
+
+
+def _one_by_one(rows: int) -> list[int]:
+    """Return the rows of each record of a RAM that takes them one by one."""
+    return [min(SLOTS, rows - first) for first in range(0, rows, SLOTS)]

@@ -59,6 +59,8 @@ class TableNumber(enum.IntEnum):
 
 #: The first of the tables that are RAMs.
 FIRST_RAM = TableNumber.CHANNELS
+#: The RAMs that take all rows of a record in one cycle; such a record begins at a multiple of `SLOTS`.
+BLOCK_RAMS = (TableNumber.CHANNELS, TableNumber.TABLES)
 
 #: Limits of a kernel that shape its images, and their bits in the header.
 SHAPE_BITS = {

@@ -10,6 +10,9 @@ from amaranth.lib.wiring import Out
 TABLE_BYTES = 256
 #: Words of a table as it is stored; word n holds the results of bytes n, n + 64, n + 128 and n + 192.
 TABLE_WORDS = 64
+#: Words that the store takes at once, and their groups in a table.
+GROUP_WORDS = 8
+TABLE_GROUPS = TABLE_WORDS // GROUP_WORDS
 
 
 class RowWrite(wiring.Signature):
@@ -17,6 +20,13 @@ class RowWrite(wiring.Signature):
 
     def __init__(self, rows: int, shape: ShapeLike) -> None:
         super().__init__({"enable": Out(1), "row": Out(range(rows)), "data": Out(shape)})
+
+
+class GroupWrite(RowWrite):
+    """A write port of the store of so many tables."""
+
+    def __init__(self, tables: int) -> None:
+        super().__init__(TABLE_GROUPS * tables, data.ArrayLayout(32, GROUP_WORDS))
 
 
 class TableWrite(data.StructLayout):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from hw.lib.delay import delay
 from hw.lib.memory import uninitialised
-from hw.network.tables.layouts import TABLE_WORDS, RowWrite, TableWrite
+from hw.network.tables.layouts import GROUP_WORDS, TABLE_GROUPS, TABLE_WORDS, GroupWrite, TableWrite
 
 #: Cycles from ``begin`` until a step may be taken, if the table is not in the lanes.
 COPY_CYCLES = TABLE_WORDS + 3
@@ -29,7 +30,7 @@ class TableCopy(wiring.Component):
         self._tables = tables
         super().__init__(
             {
-                "rows": In(RowWrite(TABLE_WORDS * tables, 32)),
+                "rows": In(GroupWrite(tables)),
                 "begin": In(1),
                 "table": In(range(tables)),  #: Stays from ``begin`` on.
                 "busy": Out(1),
@@ -38,10 +39,10 @@ class TableCopy(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Counter -> store -> register."""
+        """Counter -> store -> words of a group, which are shifted down."""
         m = Module()
         m.submodules.store = store = uninitialised(
-            width=32, depth=TABLE_WORDS * self._tables, ram_style="block"
+            width=32 * GROUP_WORDS, depth=TABLE_GROUPS * self._tables, ram_style="block"
         )
         to_store, from_store = store.write_port(), store.read_port()
         held = Signal.like(self.table)
@@ -52,9 +53,9 @@ class TableCopy(wiring.Component):
         m.d.comb += [
             to_store.en.eq(self.rows.enable),
             to_store.addr.eq(self.rows.row),
-            to_store.data.eq(self.rows.data),
+            to_store.data.eq(Value.cast(self.rows.data)),
             from_store.en.eq(1),
-            from_store.addr.eq(Cat(row, self.table)),
+            from_store.addr.eq(Cat(row[exact_log2(GROUP_WORDS) :], self.table)),
         ]
         with m.If(self.begin & ~(known & (held == self.table))):
             m.d.sync += [
@@ -71,8 +72,11 @@ class TableCopy(wiring.Component):
                 m.d.sync += reads.eq(0)
         with m.If(self.rows.enable):
             m.d.sync += known.eq(0)
-        m.d.sync += self.write.data.eq(from_store.data)
+        fetched = delay(m, "fetched", row[: exact_log2(GROUP_WORDS)] == 0, 1, reset=False)
+        words = Signal(32 * GROUP_WORDS, reset_less=True)
+        m.d.sync += words.eq(Mux(fetched, from_store.data, words >> 32))
         m.d.comb += [
+            self.write.data.eq(words[:32]),
             self.write.enable.eq(delay(m, "reads", reads, 2)),
             self.write.row.eq(delay(m, "row", row, 2, reset=False)),
         ]

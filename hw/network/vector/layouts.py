@@ -16,6 +16,7 @@ from hw.network.normalization import (
     ODD_BITS,
     VALUE_BITS,
 )
+from hw.network.tables.layouts import RowWrite
 from hw.network.vector.config import VectorConfig
 
 #: Bits of counts of rows, columns and words; of taps of a window, down or across; of a softmax's channels.
@@ -30,6 +31,8 @@ TWOS_BITS, DROPPED_BITS = 4, MOST_DROPPED.bit_length()
 EPSILON_BITS = 2 * (DIVISOR_BITS - 1) + 2 * VALUE_BITS - 4
 #: Bits of the number of a word of a LayerNorm's pixel.
 WORD_BITS = 8
+#: Channels of a granule of int16.
+GRANULE_CHANNELS = 8
 #: Bits of the steps of a softmax's result, and of an exponential.
 STEPS_BITS, EXPONENTIAL_BITS = 27, 20
 
@@ -79,6 +82,14 @@ class ChannelRow(data.StructLayout):
 
     def __init__(self) -> None:
         super().__init__({"gain": signed(GAIN_BITS), "fine": FINE_BITS, "bias": signed(BIAS_BITS)})
+
+
+class ChannelPort(RowWrite):
+    """A write port of the factors of channels: those of a granule of int16."""
+
+    def __init__(self, config: VectorConfig) -> None:
+        rows = config.channels * config.lanes // GRANULE_CHANNELS
+        super().__init__(rows, data.ArrayLayout(ChannelRow(), GRANULE_CHANNELS))
 
 
 class VectorFields(data.StructLayout):

@@ -14,9 +14,8 @@ from hw.lib.delay import delay
 from hw.lib.memory import uninitialised
 from hw.lib.place import Placer
 from hw.network.normalization import LEAST_SHIFT, SHIFT_BITS
-from hw.network.tables.layouts import RowWrite
 from hw.network.vector.config import GRANULE_LANES, VectorConfig
-from hw.network.vector.layouts import ChannelRow, VectorFields
+from hw.network.vector.layouts import ChannelPort, VectorFields
 from hw.network.vector.reciprocal_root import ROOT_LATENCY, PixelFactors, ReciprocalRoot
 from hw.network.vector.row_statistics import RowStatistics
 from hw.network.vector.wide_lanes import (
@@ -63,7 +62,7 @@ class Normalizer(wiring.Component):
                 "words": In(data.ArrayLayout(word, 2)),
                 #: Granules that were read.
                 "enables": In(data.ArrayLayout(config.granules, 2)),
-                "channels": In(RowWrite(config.channels * config.lanes, ChannelRow())),
+                "channels": In(ChannelPort(config)),
                 "result": Out(8 * config.lanes),
                 "busy": Out(1),  #: Pixels are on their way to their statistics.
             }
@@ -152,8 +151,8 @@ class Normalizer(wiring.Component):
         """Place the lanes: those of the first word, then those of the second."""
         config, command, kind = self._config, self.command, self.kind
         late_row = delay(m, "late_row", row, ROW_PORT_AT, reset=False)
-        lane_bits = exact_log2(config.lanes)
-        lane, to = self.channels.row[:lane_bits], self.channels.row[lane_bits:]
+        lane_bits = exact_log2(config.lanes // WIDE_LANES)
+        granule, to = self.channels.row[:lane_bits], self.channels.row[lane_bits:]
         cells = []
         for n in range(2 * config.granules):
             whole = n < config.granules
@@ -165,7 +164,6 @@ class Normalizer(wiring.Component):
                 partial(WideGranule, config.channels, whole=whole),
             )
             word, enables = self.words[not whole], self.enables[not whole]
-            mine = self.channels.enable & (lane[exact_log2(WIDE_LANES) :] == n)
             m.d.comb += [
                 cell.settings.squares.eq(kind.statistics),
                 cell.settings.sums.eq(kind.sums),
@@ -176,10 +174,7 @@ class Normalizer(wiring.Component):
                 Value.cast(cell.first).eq(word[n % config.granules]),
                 *(getattr(cell, port).eq(value) for port, value in factors.items()),
                 cell.row.eq(late_row),
-                *(
-                    cell.channels.enable[at].eq(mine & (lane[: exact_log2(WIDE_LANES)] == at))
-                    for at in range(WIDE_LANES)
-                ),
+                cell.channels.enable.eq(self.channels.enable & (granule == n)),
                 cell.channels.row.eq(to),
                 Value.cast(cell.channels.data).eq(Value.cast(self.channels.data)),
             ]

@@ -14,7 +14,7 @@ from hw.lib.place import Placer
 from hw.network.commands import VectorKind
 from hw.network.scratchpad.reader import GranuleReadPort
 from hw.network.scratchpad.writer import GranuleWritePort
-from hw.network.tables.layouts import TABLE_BYTES, TABLE_WORDS, RowWrite
+from hw.network.tables.layouts import TABLE_BYTES, GroupWrite, RowWrite
 from hw.network.tables.table_copy import TableCopy
 from hw.network.vector.config import GRANULE_LANES, VectorConfig
 from hw.network.vector.factors import Factors
@@ -27,7 +27,7 @@ from hw.network.vector.lanes import (
 )
 from hw.network.vector.layouts import (
     EXPONENTIAL_BITS,
-    ChannelRow,
+    ChannelPort,
     ScaleRow,
     TapRow,
     VectorFields,
@@ -63,9 +63,9 @@ class VectorUnit(wiring.Component):
                 "done": Out(1),
                 "taps": In(RowWrite(config.taps, TapRow(config))),
                 "scales": In(RowWrite(config.scales, ScaleRow())),
-                "tables": In(RowWrite(TABLE_WORDS * config.tables, 32)),
+                "tables": In(GroupWrite(config.tables)),
                 "exponentials": In(RowWrite(exponentials, EXPONENTIAL_BITS)),
-                "channels": In(RowWrite(config.channels * config.lanes, ChannelRow())),
+                "channels": In(ChannelPort(config)),
                 "read": Out(GranuleReadPort(config.shape)).array(2),
                 "write": Out(GranuleWritePort(config.shape)),
                 "busy": Out(1),

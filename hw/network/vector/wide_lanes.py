@@ -25,11 +25,11 @@ from hw.network.normalization import (
     VALUE_BITS,
     Z_BITS,
 )
-from hw.network.vector.layouts import ChannelRow
+from hw.network.vector.layouts import GRANULE_CHANNELS, ChannelRow
 from hw.network.vector.narrowing import NARROWING_LATENCY, narrowed
 
 #: Values of a granule.
-WIDE_LANES = 8
+WIDE_LANES = GRANULE_CHANNELS
 #: Bits of a square, and of sums over a granule.
 SQUARE_BITS = 2 * VALUE_BITS - 1
 GRANULE_SUM_BITS, GRANULE_SQUARES_BITS = VALUE_BITS + 3, SQUARE_BITS + 3
@@ -69,10 +69,11 @@ class WideSettings(data.StructLayout):
 
 
 class ChannelWrite(data.StructLayout):
-    """A row of one lane."""
+    """A row of all lanes."""
 
     def __init__(self, rows: int) -> None:
-        super().__init__({"enable": WIDE_LANES, "row": range(rows), "data": ChannelRow()})
+        factors = data.ArrayLayout(ChannelRow(), WIDE_LANES)
+        super().__init__({"enable": 1, "row": range(rows), "data": factors})
 
 
 class WideGranule(wiring.Component):
@@ -159,9 +160,9 @@ class WideGranule(wiring.Component):
             m.submodules[f"channels_{n}"] = ram
             port, read = ram.write_port(), ram.read_port()
             m.d.comb += [
-                port.en.eq(write.enable[n]),
+                port.en.eq(write.enable),
                 port.addr.eq(write.row),
-                port.data.eq(Value.cast(write.data)),
+                port.data.eq(Value.cast(write.data[n])),
                 read.en.eq(1),
                 read.addr.eq(row),
             ]

@@ -7,7 +7,7 @@ import pytest
 
 from hw.network.kernel.loader import ImageLoader
 from hw.network.program.image import bits_of
-from hw.network.program.records import FIRST_RAM, SLOTS_LAYOUT, TableNumber
+from hw.network.program.records import BLOCK_RAMS, FIRST_RAM, SLOTS_LAYOUT, TableNumber
 from tests.support.gateware.streams import STALLS, put, seeds, simulate
 
 DUT = ImageLoader()
@@ -23,6 +23,8 @@ def drawn_record(rng):
     number, first, count = rng.choice(RAMS), rng.randrange(1 << 15), rng.randint(1, 8)
     slots = [rng.getrandbits(60) for _ in range(8)]
     bits = bits_of(SLOTS_LAYOUT, {"first": first, "count": count, "slots": slots})
+    if number in BLOCK_RAMS:
+        return bits << 4 | number, [("block", number, first // 8, *slots)]
     return bits << 4 | number, [("slot", number, first + n, slots[n]) for n in range(count)]
 
 
@@ -71,15 +73,17 @@ def play(launches, stall, seed=0):
             await load(ctx, words, 0x1_0000_0000 + 4096 * n, stall, seed + n, lates)
 
     async def watch(ctx):
-        slot = DUT.slot
-        signals = (DUT.write, DUT.table, DUT.row, slot.enable, slot.table, slot.row, slot.data)
+        slot, block = DUT.slot, DUT.block
+        signals = (DUT.write, DUT.table, DUT.row, slot.enable, slot.table, slot.row, slot.data, block)
         tick = ctx.tick().sample(*signals)
         while True:
-            _, _, write, table, row, enable, ram, index, datum = await tick
+            _, _, write, table, row, enable, ram, index, datum, group = await tick
             if write:
                 writes.append(("row", table, row))
             if enable:
                 writes.append(("slot", ram, index, datum))
+            if group.enable:
+                writes.append(("block", group.table, group.block, *group.data))
 
     simulate(DUT, bench, background=[watch])
     return writes, lates
@@ -105,22 +109,25 @@ def test_records_reach_their_tables(stall, seed):
 def test_the_end_comes_after_the_last_row():
     plain = (5 << 4 | TableNumber.STEPS, [])
     rows = bits_of(SLOTS_LAYOUT, {"first": 3, "count": 8, "slots": list(range(8))}) << 4 | TableNumber.TAPS
-    _, lates = play([([plain[0]], []), ([rows], [])], 0.0)
-    assert lates == [1 + ImageLoader.DONE_LATENCY - 1, 8 + ImageLoader.DONE_LATENCY - 1]
+    block = rows >> 4 << 4 | TableNumber.TABLES
+    _, lates = play([([plain[0]], []), ([rows], []), ([block], [])], 0.0)
+    assert lates == [cycles + ImageLoader.DONE_LATENCY - 1 for cycles in (1, 8, 1)]
 
 
-def test_a_record_takes_two_cycles():
-    launches = [([n << 4 | TableNumber.READS for n in range(10)], [])]
+@pytest.mark.parametrize("number", [TableNumber.READS, TableNumber.CHANNELS])
+def test_a_record_takes_two_cycles(number):
+    slots = bits_of(SLOTS_LAYOUT, {"first": 8, "count": 8, "slots": list(range(8))})
+    launches = [([slots << 4 | number for n in range(10)], [])]
     cycles = []
 
     async def bench(ctx):
         await load(ctx, launches[0][0], 0, 0.0, 0, [])
 
     async def watch(ctx):
-        tick, cycle = ctx.tick().sample(DUT.write), 0
+        tick, cycle = ctx.tick().sample(DUT.write, DUT.block.enable), 0
         while True:
-            _, _, write = await tick
-            if write:
+            _, _, *writes = await tick
+            if any(writes):
                 cycles.append(cycle)
             cycle += 1
 

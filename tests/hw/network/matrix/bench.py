@@ -20,7 +20,7 @@ from hw.network.matrix.unit import MatrixUnit
 from hw.network.matrix.unit_command import unit_command, unit_entries, unit_weights
 from hw.network.scratchpad.scratchpad import GranuleScratchpad
 from hw.network.scratchpad.shape import GranuleShape
-from hw.network.tables.layouts import table_words
+from hw.network.tables.layouts import GROUP_WORDS, table_words
 from sim.golden.program import execute
 from tests.support.gateware.axi_memory import AxiMemory
 from tests.support.gateware.streams import Side, exchange_within, put, set_all, simulate
@@ -141,8 +141,10 @@ async def execute_work(ctx, dut, work, *, overlap) -> list[Taken]:
     """Write all tables, and execute commands: each when it is taken, or when the one before is done."""
     unit = dut.unit
     tables = [*dict.fromkeys(each.table for each in work if each.table is not None)]
-    for row, word in enumerate(word for table in tables for word in table_words(table)):
-        set_all(ctx, [(unit.tables.enable, 1), (unit.tables.row, row), (unit.tables.data, word)])
+    words = [word for table in tables for word in table_words(table)]
+    for row in range(len(words) // GROUP_WORDS):
+        group = words[row * GROUP_WORDS :][:GROUP_WORDS]
+        set_all(ctx, [(unit.tables.enable, 1), (unit.tables.row, row), (unit.tables.data, group)])
         await ctx.tick()
     ctx.set(unit.tables.enable, 0)
     waiting, came, taken, done, busy = deque(work), [], [], [], [0]

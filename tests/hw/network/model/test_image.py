@@ -9,4 +9,4 @@ def test_the_size_of_an_image_is_that_of_its_bytes():
     program = example()
     size = image_size(program)
     assert size.bytes == len(encode(program, CONFIG))
-    assert sum(size.slots) >= len(program.taps) + 64 * len(program.tables)
+    assert sum(size.slots) >= len(program.taps) + 8 * len(program.tables)

@@ -3,7 +3,7 @@
 
 import random
 
-from hw.network.tables.layouts import TABLE_WORDS, table_words
+from hw.network.tables.layouts import GROUP_WORDS, TABLE_GROUPS, TABLE_WORDS, table_words
 from hw.network.tables.table_copy import COPY_CYCLES, TableCopy
 from tests.support.gateware.streams import set_all, simulate
 
@@ -18,10 +18,9 @@ def test_lanes_have_the_table_that_was_asked_for():
     copies = []
 
     async def store(ctx, table):
-        for row, word in enumerate(stored[table]):
-            set_all(
-                ctx, [(dut.rows.enable, 1), (dut.rows.row, table * TABLE_WORDS + row), (dut.rows.data, word)]
-            )
+        for row in range(TABLE_GROUPS):
+            group, place = stored[table][row * GROUP_WORDS :][:GROUP_WORDS], table * TABLE_GROUPS + row
+            set_all(ctx, [(dut.rows.enable, 1), (dut.rows.row, place), (dut.rows.data, group)])
             await ctx.tick()
         ctx.set(dut.rows.enable, 0)
 

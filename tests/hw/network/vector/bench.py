@@ -68,6 +68,12 @@ def channel_rows(unit: VectorUnit, program: Program) -> dict[int, list[dict]]:
     }
 
 
+def blocks(rows) -> list[list]:
+    """Return the rows that a RAM takes at once."""
+    found = [*rows]
+    return [found[first : first + 8] for first in range(0, len(found), 8)]
+
+
 async def load_tables(ctx, unit, program):
     """Write the rows of all tables that the commands use, those of all tables at once."""
     lowered, config = program.lowered, unit.config
@@ -78,9 +84,9 @@ async def load_tables(ctx, unit, program):
     ports = [
         (unit.taps, [tap_row(config, tile) for tile in lowered.taps]),
         (unit.scales, [scale_row(scale) for scale in scales]),
-        (unit.tables, [word for table in tables for word in table_words(table.tobytes())]),
+        (unit.tables, blocks(word for table in tables for word in table_words(table.tobytes()))),
         (unit.exponentials, [int(each) for table in exponentials for each in table]),
-        (unit.channels, [slot for slots in channel_rows(unit, program).values() for slot in slots]),
+        (unit.channels, blocks(slot for slots in channel_rows(unit, program).values() for slot in slots)),
     ]
     for at in range(max(len(rows) for _, rows in ports)):
         pins = []
