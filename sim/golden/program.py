@@ -30,7 +30,7 @@ from sim.golden.program_wide import Kept, gather, normalize, rounded_sums, store
 _GRANULE, _WORD = 16, 4
 
 
-def run(compiled: Compiled, inputs: Mapping[str, NDArray[np.int8]]) -> dict[str, NDArray[np.int8]]:
+def run(compiled: Compiled, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """Execute a compiled network, transfers included, and return its outputs' elements.
 
     ``inputs``: elements of each input, stored int8 in the order height, width, channels.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from hw.network.commands import (
     Addition,
@@ -77,7 +78,7 @@ class TokenLowering:
         rows, epsilon = norm_rows(operator, before, after)
         for first in range(0, tokens, KEPT_PIXELS):
             (base, form), (target, made) = place, out
-            common = {
+            common: dict[str, Any] = {
                 "rows": 1,
                 "columns": min(KEPT_PIXELS, tokens - first),
                 "sources": (Source(base=base + first * form.granules, across=form.granules),),

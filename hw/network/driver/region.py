@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,7 @@ def region_of(program: NetworkProgram, inputs: Mapping[str, Int8], *, fill: int 
     return region
 
 
-def read_outputs(program: NetworkProgram, region: Bytes) -> dict[str, Int8]:
+def read_outputs(program: NetworkProgram, region: Bytes) -> dict[str, NDArray[Any]]:
     """Return the elements of each output, by the value's name; raises `InputError` for a region cut short."""
     size = program.memory_words * WORD_BYTES
     if region.size < size:
