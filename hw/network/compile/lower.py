@@ -117,6 +117,9 @@ class Lowering:
                 yield from self._matrix(step, work, bands, output, range(first, last))
             elif isinstance(work.operator, (LayerNorm, Attention, TokenMean)):
                 yield from self._tokens.commands(step, work, bands, output)
+            elif isinstance(work.operator, Sum) and self._steps.values[work.operator.output].bits == 16:
+                command = self._vector(step, work, bands, output, range(first, last))
+                yield from self._tokens.sums(work.operator, command)
             else:
                 yield self._vector(step, work, bands, output, range(first, last))
 

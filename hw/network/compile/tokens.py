@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from dataclasses import replace
 
 from hw.network.commands import (
     Addition,
@@ -23,13 +23,15 @@ from hw.network.compile.bands import Band, Bands
 from hw.network.compile.form import WORD_GRANULES, Form
 from hw.network.compile.heads import attention_commands
 from hw.network.compile.steps import Step, Steps, Work
-from hw.network.graph.network import Attention, LayerNorm, TokenMean
+from hw.network.graph.network import Attention, LayerNorm, Sum, TokenMean
 from hw.network.graph.norms import norm_rows
 from hw.network.graph.sums import wide_mean_rule
 from hw.network.normalization import ChannelRows
 
 #: Pixels whose statistics the vector unit keeps.
 KEPT_PIXELS = 512
+#: Pixels of a sum that is computed while others arrive from memory.
+_SUM_PIXELS = 16
 #: Columns of a mean's window.
 _WINDOW_COLUMNS = 128
 
@@ -70,35 +72,71 @@ class TokenLowering:
                 out,
             )
 
+    def sums(self, operator: Sum, command: VectorCommand) -> Iterator[VectorCommand]:
+        """Yield a sum of int16 in parts, each with its statistics if a LayerNorm reads them."""
+        network, after = self._steps.network, self._steps.values[operator.output]
+        norms = [each for each in network.operators if isinstance(each, LayerNorm)]
+        readers = [each for each in norms if after.name in each.inputs]
+        kept = bool(readers) and command.columns <= KEPT_PIXELS
+        for first in range(0, command.columns, _SUM_PIXELS):
+            target, columns = command.target, min(_SUM_PIXELS, command.columns - first)
+            yield replace(
+                command,
+                columns=columns,
+                sources=tuple(
+                    replace(each, base=each.base + first * each.across) for each in command.sources
+                ),
+                target=replace(target, base=target.base + first * target.pitch),
+            )
+            if kept:
+                _, epsilon = norm_rows(readers[0], after, self._steps.values[readers[0].output])
+                yield self._statistics(target.base, target.pitch, first, columns, after.shape[2], epsilon)
+        if kept:
+            self._kept = after.name, 0
+
+    def _statistics(
+        self, base: int, pitch: int, pixel: int, columns: int, channels: int, epsilon: int
+    ) -> VectorCommand:
+        """Return the command that gathers the statistics of pixels from ``pixel`` on."""
+        return VectorCommand(
+            kind=VectorKind.STATS,
+            rows=1,
+            columns=columns,
+            sources=(Source(base=base + pixel * pitch, across=pitch),),
+            target=Target(base=0, pitch=0, granules=0),
+            bounds=Bounds(height=1, width=1),
+            first_tap=self._tap(),
+            channels=channels,
+            epsilon=epsilon,
+            pixel=pixel % KEPT_PIXELS,
+        )
+
     def _norm(
         self, operator: LayerNorm, place: tuple[int, Form], out: tuple[int, Form]
     ) -> Iterator[VectorCommand]:
         before, after = (self._steps.values[name] for name in (operator.inputs[0], operator.output))
         tokens, channels = before.shape[1:]
         rows, epsilon = norm_rows(operator, before, after)
+        (base, form), (target, made) = place, out
         for first in range(0, tokens, KEPT_PIXELS):
-            (base, form), (target, made) = place, out
-            common: dict[str, Any] = {
-                "rows": 1,
-                "columns": min(KEPT_PIXELS, tokens - first),
-                "sources": (Source(base=base + first * form.granules, across=form.granules),),
-                "bounds": Bounds(height=1, width=1),
-                "first_tap": self._tap(),
-                "channels": channels,
-            }
+            columns = min(KEPT_PIXELS, tokens - first)
             if self._kept != (before.name, first):
                 self._kept = before.name, first
-                nowhere = Target(base=0, pitch=0, granules=0)
-                yield VectorCommand(kind=VectorKind.STATS, target=nowhere, epsilon=epsilon, **common)
+                yield self._statistics(base, form.granules, first, columns, channels, epsilon)
             yield VectorCommand(
                 kind=VectorKind.NORM,
+                rows=1,
+                columns=columns,
+                sources=(Source(base=base + first * form.granules, across=form.granules),),
                 target=Target(
                     base=target + first * made.granules, pitch=made.granules, granules=made.granules
                 ),
+                bounds=Bounds(height=1, width=1),
+                first_tap=self._tap(),
+                channels=channels,
                 bits=after.bits,
                 norm=self._norms.setdefault(rows, len(self._norms)),
                 shift=rows.shift,
-                **common,
             )
 
     def _mean(
