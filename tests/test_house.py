@@ -140,11 +140,11 @@ DOORS = {
     "hw.network.model": [
         "hw.errors", "hw.board", "hw.lib", "hw.network.commands", "hw.network.config", "hw.network.program",
         "hw.network.kernel", "hw.network.tables", "hw.network.matrix", "hw.network.vector",
-        "hw.network.scratchpad", "hw.scheduler.compiled", "hw.scheduler.program",
+        "hw.network.attention", "hw.network.scratchpad", "hw.scheduler.compiled", "hw.scheduler.program",
     ],
     "hw.network.predict": [
-        "hw.board", "hw.prediction", "hw.network.commands", "hw.network.config", "hw.network.model",
-        "hw.network.program",
+        "hw.board", "hw.prediction", "hw.network.commands", "hw.network.config", "hw.network.matrix.timing",
+        "hw.network.model", "hw.network.program",
     ],
     "sim.host": ["hw.errors", "hw.board"],
     "sim.golden": ["hw.errors", "hw.scheduler.program.dataflow"],

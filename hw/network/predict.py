@@ -5,20 +5,56 @@ from __future__ import annotations
 from hw.board import Board
 from hw.network.commands import MatrixCommand
 from hw.network.config import WORD_BYTES, NetworkConfig
+from hw.network.matrix.timing import sweep_cycles
+from hw.network.model.image import image_size
 from hw.network.model.layers import weight_bytes
+from hw.network.model.overlap import overlap
 from hw.network.model.timeline import Bound, timeline
+from hw.network.program.barriers import is_barriers
 from hw.network.program.image import needs
 from hw.network.program.program import NetworkProgram
 from hw.prediction import Prediction
 
 
 def predict(workload: NetworkProgram, config: NetworkConfig, board: Board) -> Prediction:
-    """Predict the cycles of a program by `hw.network.model.timeline`, and count its bytes.
+    """Predict the cycles of a program by `hw.network.model`, and count its bytes.
 
     Raises `InputError` when the program does not fit the configuration.
     """
     program = workload
     needs(program, config)
+    told = _barriers if is_barriers(program) else _overlap
+    cycles, details = told(program, config, board)
+    read, write = (WORD_BYTES * sum(each.words for each in some) for some in (program.reads, program.writes))
+    packed = sum(each.nbytes for each in program.passes)
+    homes = (*program.inputs, *program.constants, *program.outputs)
+    compulsory = program.parameter_bytes + sum(home.size_bytes for home in homes)
+    return Prediction(
+        cycles=cycles,
+        read_bytes={
+            "program": image_size(program, lanes=config.lanes).bytes,
+            "tensors": read,
+            "weights": sum(weight_bytes(program, step) for step in program.steps),
+        },
+        write_bytes={"tensors": write},
+        useful_macs=sum(step.macs for step in program.steps),
+        mac_slots_per_cycle=config.matrix.inputs * config.columns,
+        compulsory_bytes=compulsory,
+        memory_bytes_per_cycle=memory_bytes_per_cycle(config, board),
+        details={
+            "steps": len(program.steps),
+            "transfers": len(program.reads) + len(program.writes),
+            "avoidable_bytes": read + write - sum(home.size_bytes for home in homes),
+            "packet_bytes": packed,
+            **details,
+        },
+    )
+
+
+def _barriers(
+    program: NetworkProgram, config: NetworkConfig, board: Board
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the cycles by cause, and details, of steps one after the other."""
     played = timeline(program, config, board)
     matrix = [each for each in played.steps if isinstance(each.step.command, MatrixCommand)]
     vector = [each for each in played.steps if not isinstance(each.step.command, MatrixCommand)]
@@ -35,32 +71,30 @@ def predict(workload: NetworkProgram, config: NetworkConfig, board: Board) -> Pr
         "cycles_stall_drain": played.drain_cycles,
     }
     cycles["cycles_idle"] = played.cycles - sum(cycles.values())
-    read, write = (WORD_BYTES * sum(each.words for each in some) for some in (program.reads, program.writes))
-    packed = sum(each.nbytes for each in program.passes)
-    homes = (*program.inputs, *program.constants, *program.outputs)
-    compulsory = program.parameter_bytes + sum(home.size_bytes for home in homes)
-    return Prediction(
-        cycles=cycles,
-        read_bytes={
-            "program": played.image.bytes,
-            "tensors": read,
-            "weights": sum(weight_bytes(program, step) for step in program.steps),
-        },
-        write_bytes={"tensors": write},
-        useful_macs=sum(step.macs for step in program.steps),
-        mac_slots_per_cycle=config.matrix.inputs * config.columns,
-        compulsory_bytes=compulsory,
-        memory_bytes_per_cycle=memory_bytes_per_cycle(config, board),
-        details={
-            "steps": len(program.steps),
-            "transfers": len(program.reads) + len(program.writes),
-            "avoidable_bytes": read + write - sum(home.size_bytes for home in homes),
-            "packet_bytes": packed,
-            "array_cycles": played.total(Bound.ARRAY),
-            "vector_cycles": played.total(Bound.VECTOR),
-            "pipeline_cycles": played.total(Bound.PIPELINE),
-        },
-    )
+    details = {
+        "array_cycles": played.total(Bound.ARRAY),
+        "vector_cycles": played.total(Bound.VECTOR),
+        "pipeline_cycles": played.total(Bound.PIPELINE),
+    }
+    return cycles, details
+
+
+def _overlap(
+    program: NetworkProgram, config: NetworkConfig, board: Board
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the same of steps that overlap: cycles in which no core works are not told apart."""
+    played = overlap(program, config, board)
+    causes = ("write", "pixels", "weights", "room", "vector_read", "vector_write")
+    cycles = {
+        "cycles_busy": played.cycles - played.load_cycles - played.read_cycles - played.drain_cycles,
+        "cycles_stall_load": played.load_cycles,
+        "cycles_stall_read": played.read_cycles,
+        **{f"cycles_stall_{cause}": 0 for cause in causes},
+        "cycles_stall_drain": played.drain_cycles,
+        "cycles_idle": 0,
+    }
+    steps = [each.command for each in program.steps if isinstance(each.command, MatrixCommand)]
+    return cycles, {"array_cycles": sum(sweep_cycles(each, config.matrix) for each in steps)}
 
 
 def memory_bytes_per_cycle(config: NetworkConfig, board: Board) -> float:

@@ -119,12 +119,17 @@ def timeline(
     return _Launch(program, config, memory or MemoryModel.of(board, config)).run()
 
 
+def load_cycles(program: NetworkProgram, config: NetworkConfig, memory: MemoryModel) -> int:
+    """Return the cycles from start until the program is loaded."""
+    return _Launch(program, config, memory).loaded
+
+
 class _Launch:
     def __init__(self, program: NetworkProgram, config: NetworkConfig, memory: MemoryModel) -> None:
         self._program, self._config, self._memory = program, config, memory
         self._image = image_size(program, lanes=config.lanes)
-        self._loaded = self._load()
-        self._rows = self._loaded + ROWS_CYCLES  # the first rows of tables are there
+        self.loaded = self._load()
+        self._rows = self.loaded + ROWS_CYCLES  # the first rows of tables are there
         self._weights = memory.weight_state()
         self._packets = _packet_timing(config)
         self._places = first_words(program, config)
@@ -159,7 +164,7 @@ class _Launch:
             cycle = made.end + 1
         drained = transfers.drain(cycle, steps=len(program.steps))
         return Timeline(
-            load_cycles=self._loaded,
+            load_cycles=self.loaded,
             steps=tuple(found),
             drain_cycles=drained + DRAINED_CYCLES - found[-1].end,
             image=self._image,
