@@ -86,6 +86,7 @@ def blocks(config: OramConfig) -> dict[str, Resources]:
             + config.record_ports * (config.record_sizes.read_lines > SHALLOW_DEPTH) * _RECORD_QUEUE
             + _multiplies(config.record_bytes) * _RECORD_DSP,
             ram=_ram(8 * RECORD_HEADER_BYTES, config.issued * labels)
+            + _ram(config.record_index_bits, items)
             + config.record_ports * _record_ram(config),
             uram=rams(beat, items * config.record_beats, ULTRA_WORDS)
             + config.record_ports * _record_uram(config),
