@@ -25,10 +25,11 @@ def predict(workload: NetworkProgram, config: NetworkConfig, board: Board) -> Pr
     needs(program, config)
     told = _barriers if is_barriers(program) else _overlap
     cycles, details = told(program, config, board)
-    read, write = (WORD_BYTES * sum(each.words for each in some) for some in (program.reads, program.writes))
+    read, write = (
+        WORD_BYTES * sum(each.moved_words for each in some) for some in (program.reads, program.writes)
+    )
     packed = sum(each.nbytes for each in program.passes)
-    homes = (*program.inputs, *program.constants, *program.outputs)
-    compulsory = program.parameter_bytes + sum(home.size_bytes for home in homes)
+    homes = _home_bytes(program)
     return Prediction(
         cycles=cycles,
         read_bytes={
@@ -39,16 +40,24 @@ def predict(workload: NetworkProgram, config: NetworkConfig, board: Board) -> Pr
         write_bytes={"tensors": write},
         useful_macs=sum(step.macs for step in program.steps),
         mac_slots_per_cycle=config.matrix.inputs * config.columns,
-        compulsory_bytes=compulsory,
+        compulsory_bytes=program.parameter_bytes + homes,
         memory_bytes_per_cycle=memory_bytes_per_cycle(config, board),
         details={
             "steps": len(program.steps),
             "transfers": len(program.reads) + len(program.writes),
-            "avoidable_bytes": read + write - sum(home.size_bytes for home in homes),
+            "avoidable_bytes": read + write - homes,
             "packet_bytes": packed,
             **details,
         },
     )
+
+
+def _home_bytes(program: NetworkProgram) -> int:
+    """Return the bytes of inputs, constants and outputs; of a table, those of the rows that are read."""
+    tables = {WORD_BYTES * each.gathered.table: each.words for each in program.reads if each.gathered}
+    homes = (*program.inputs, *program.constants, *program.outputs)
+    whole = sum(home.size_bytes for home in homes if home.address not in tables)
+    return whole + WORD_BYTES * sum(tables.values())
 
 
 def _barriers(

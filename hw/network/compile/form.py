@@ -53,7 +53,7 @@ class Form:
     """The form of one value.
 
     ``positions``: the byte of each channel within a pixel's granules; empty for a folded image.  An element
-    of 16 bits takes its byte and the next one, the low one first.
+    of 16 or 32 bits takes its byte and the next ones, the low one first.
     """
 
     height: int
@@ -62,7 +62,7 @@ class Form:
     positions: tuple[int, ...]
     zero: int = 0  #: Stored in bytes that hold no element.
     fold: Fold | None = None
-    bits: int = 8  #: Of an element: 8 or 16.
+    bits: int = 8  #: Of an element: 8, 16 or 32.
 
     @classmethod
     def plain(cls, shape: tuple[int, int, int], zero: int = 0, *, bits: int = 8) -> Form:
@@ -111,8 +111,9 @@ class Form:
 
     def stored(self, elements: NDArray[np.int8] | NDArray[np.int16]) -> NDArray[np.int8]:
         """Return a value as bytes, of shape ``(rows, columns, bytes of a pixel)``."""
-        if self.bits == 16:
-            wide = np.zeros((self.rows, self.columns, self.granules * GRANULE // 2), "<i2")
+        if self.bits > 8:
+            size = self.bits // 8
+            wide = np.zeros((self.rows, self.columns, self.granules * GRANULE // size), f"<i{size}")
             wide[..., self._index] = elements
             return wide.view(np.int8)
         found = np.full((self.rows, self.columns, self.granules * GRANULE), self.zero, np.int8)

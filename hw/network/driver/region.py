@@ -2,41 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hw.errors import InputError
-from hw.launch import Bytes, Int8
+from hw.launch import Bytes, Int8, Tensors
+from hw.network.compile.form import Form
 from hw.network.config import WORD_BYTES
 from hw.network.program.program import Home, NetworkProgram
 
 
-def region_of(program: NetworkProgram, inputs: Mapping[str, Int8], *, fill: int = 0) -> Bytes:
+def region_of(program: NetworkProgram, inputs: Tensors, *, fill: int = 0) -> Bytes:
     """Return the region before a launch, with ``fill`` in all bytes that hold no input or constant.
 
-    ``inputs``: elements of each input, stored int8 in the order height, width, channels.
+    ``inputs``: stored elements of each input in the order height, width, channels; numbers of rows are int32.
 
     Raises `InputError` for inputs of other names, shapes or types.
     """
     wanted = {home.value.name: home.value.shape for home in program.inputs}
+    kinds = {home.value.name: np.dtype(home.value.kind).name for home in program.inputs}
     for name in inputs:
         if name not in wanted:
             raise InputError("input", name, f"one of {', '.join(wanted)}", known=wanted)
     for name, shape in wanted.items():
         found = (str(inputs[name].dtype), inputs[name].shape) if name in inputs else "missing"
-        if found != ("int8", shape):
-            raise InputError(f"input {name!r}", found, f"int8 of shape {shape}")
+        if found != (kinds[name], shape):
+            raise InputError(f"input {name!r}", found, f"{kinds[name]} of shape {shape}")
     region = np.full(program.memory_words * WORD_BYTES, fill, np.uint8)
     contents = {**program.contents, **inputs}
-    stored: dict[str, Int8] = {}
+    stored: dict[tuple[str, Form], Int8] = {}
     for home in (*program.inputs, *program.constants):
         name = home.value.name
-        if name not in stored:
-            stored[name] = home.form.stored(contents[name])
-        rows = stored[name][home.first_row : home.first_row + home.rows]
+        if (name, home.form) not in stored:
+            form = home.form
+            elements = contents[name] if form.fold else contents[name].reshape(form.height, form.width, -1)
+            stored[name, form] = form.stored(elements)
+        rows = stored[name, home.form][home.first_row : home.first_row + home.rows]
         region[_place(home)] = rows.reshape(-1).view(np.uint8)
     return region
 

@@ -10,15 +10,15 @@ from amaranth.lib.wiring import In, Member, Out, connect, flipped
 
 from hw.network.config import NetworkConfig
 from hw.network.kernel.count_gate import CountGate
+from hw.network.kernel.gather_issue import GatherIssue
 from hw.network.kernel.sequencing import issue_config
-from hw.network.program.records import transfer_bits, transfer_layout
+from hw.network.program.records import transfer_bits
 from hw.scheduler.core.layouts import MEMORY_ADDRESS_BITS
 from hw.scheduler.core.transfer_engine import TransferIssue
 
 
-def start_members(config: NetworkConfig) -> dict[str, Member]:
-    """Return the ports of an engine that `gated_issue` uses."""
-    layout = transfer_layout(config)
+def start_members(config: NetworkConfig, layout: data.StructLayout) -> dict[str, Member]:
+    """Return the ports of an engine that `gated_issue` uses; ``layout``: of a transfer."""
     return {
         "start": In(1),  #: Resets ``completed``.
         "i": In(stream.Signature(layout)),  #: The transfers, in order.
@@ -28,20 +28,29 @@ def start_members(config: NetworkConfig) -> dict[str, Member]:
     }
 
 
-def gated_issue(m: Module, config: NetworkConfig, engine: Any) -> TransferIssue:
-    """Add the gate and the issue of an engine with the ports of `start_members`."""
-    layout = transfer_layout(config)
+def gated_issue(
+    m: Module, config: NetworkConfig, engine: Any, *, gather: GatherIssue | None = None
+) -> TransferIssue:
+    """Add the gate and the issue of an engine with the ports of `start_members`.
+
+    ``gather``: cuts transfers into parts between the two.
+    """
+    layout = engine.i.payload.shape()
     needs, item = layout["needs"].shape, layout["item"].shape
     assert isinstance(needs, data.StructLayout)
     assert isinstance(item, data.StructLayout)
     m.submodules.gate = gate = CountGate(needs, item)
     m.submodules.issue = issue = TransferIssue(issue_config(config))
     connect(m, flipped(engine.i), gate.i)
+    parts = gate.o
+    if gather is not None:
+        connect(m, gate.o, gather.i)
+        parts = gather.o
     m.d.comb += [
         gate.counts.eq(engine.counts),
-        issue.i.valid.eq(gate.o.valid),
-        gate.o.ready.eq(issue.i.ready),
-        *(issue.i.payload[name].eq(gate.o.payload[name]) for name in item.members),
+        issue.i.valid.eq(parts.valid),
+        parts.ready.eq(issue.i.ready),
+        *(issue.i.payload[name].eq(parts.payload[name]) for name in ("dram", "address", "words")),
         issue.base.eq(engine.base),
         # The gate has opened: step 0 has begun, and is computed.
         issue.begun.eq(1),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -16,6 +16,8 @@ from hw.lib.skid import Skid
 from hw.lib.width import WidthConverter
 from hw.network.config import WORD_BYTES, NetworkConfig
 from hw.network.kernel.gated_issue import gated_issue, start_members
+from hw.network.kernel.gather_issue import GatherIssue
+from hw.network.program.records import read_layout
 from hw.network.scratchpad.writer import GranuleWritePort
 from hw.scheduler.core.layouts import MEMORY_ADDRESS_BITS
 
@@ -26,7 +28,7 @@ _UNGRANTED = 32
 class TransferIn(wiring.Component):
     """Fills the scratchpad, and reads the program image before.
 
-    A transfer is complete when the scratchpad grants its last word.
+    A transfer is complete when the scratchpad grants its last word.  Rows are gathered by `GatherIssue`.
 
     Behaviour
     ---------
@@ -39,7 +41,7 @@ class TransferIn(wiring.Component):
         port = axi.ReadSignature(data_width=8 * config.port_bytes, addr_width=MEMORY_ADDRESS_BITS)
         super().__init__(
             {
-                **start_members(config),
+                **start_members(config, read_layout(config)),
                 "write": Out(GranuleWritePort(config.shape)),
                 "axi": Out(port),
                 "bytes_moved": Out(48),  #: Since reset.
@@ -54,7 +56,8 @@ class TransferIn(wiring.Component):
         """Issue -> DMA -> words; words and their places -> scratchpad."""
         m = Module()
         port_bits = 8 * self._config.port_bytes
-        issue = gated_issue(m, self._config, self)
+        m.submodules.gather = gather = GatherIssue(self._config)
+        issue = gated_issue(m, self._config, self, gather=gather)
         m.submodules.dma = dma = ReadDMA(data_width=port_bits, addr_width=MEMORY_ADDRESS_BITS)
         m.submodules.part = part = Skid(port_bits)
         m.submodules.join = join = WidthConverter(
@@ -77,31 +80,37 @@ class TransferIn(wiring.Component):
         ]
         with m.If(self.load.valid):
             m.d.comb += dma.command.payload.eq(self.load.payload)
-        self._write(m, join.o, issue.place)
+        self._write(m, join.o, issue.place, gather)
         return m
 
-    def _write(self, m: Module, words: Any, places: Any) -> None:
-        """Send words to their places, or to the loader, and count transfers."""
+    def _write(self, m: Module, words: Any, places: Any, gather: Any) -> None:
+        """Send words to their places, to the gather or to the loader, and count transfers."""
         m.submodules.lasts = lasts = Fifo(1, depth=_UNGRANTED)
         write = self.write.write
         joined = Signal()
+        takes = Signal()
+        kind = gather.kind.payload  # there before the part's first place
         sent = Signal()
         finished = Signal()
         granules = self._config.shape.granules
         offset = Const(0, self._config.shape.offset_bits)
         m.d.comb += [
             joined.eq(words.valid & places.valid),  # never while loading: no transfer is issued then
-            sent.eq(joined & write.ready),
-            write.valid.eq(joined),
+            takes.eq(Mux(kind.numbers, gather.numbers.ready, write.ready)),
+            sent.eq(joined & write.ready & ~kind.numbers),
+            write.valid.eq(joined & ~kind.numbers),
+            gather.numbers.valid.eq(joined & kind.numbers),
+            gather.numbers.payload.eq(words.p.data),
+            gather.kind.ready.eq(joined & takes & places.payload.last),
             write.payload.address.eq(Cat(offset, places.payload.address)),
             write.payload.enable.eq(2**granules - 1),
             write.payload.data.as_value().eq(words.p.data),
-            places.ready.eq(words.valid & write.ready),
-            words.ready.eq((places.valid & write.ready) | (self.loading & self.loaded.ready)),
+            places.ready.eq(words.valid & takes),
+            words.ready.eq((places.valid & takes) | (self.loading & self.loaded.ready)),
             self.loaded.valid.eq(words.valid & self.loading),
             self.loaded.payload.eq(words.p.data),
             lasts.i.valid.eq(sent),
-            lasts.i.payload.eq(places.payload.last),
+            lasts.i.payload.eq(places.payload.last & kind.ends),
             lasts.o.ready.eq(self.write.written),
             finished.eq(self.write.written & lasts.o.valid & lasts.o.payload),
         ]

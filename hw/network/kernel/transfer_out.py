@@ -14,6 +14,7 @@ from hw.lib.skid import Skid
 from hw.lib.width import WidthConverter
 from hw.network.config import WORD_BYTES, NetworkConfig
 from hw.network.kernel.gated_issue import gated_issue, start_members
+from hw.network.program.records import transfer_layout
 from hw.network.scratchpad.reader import GranuleReadPort
 from hw.scheduler.core.layouts import MEMORY_ADDRESS_BITS
 
@@ -33,7 +34,7 @@ class TransferOut(wiring.Component):
         port = axi.WriteSignature(data_width=8 * config.port_bytes, addr_width=MEMORY_ADDRESS_BITS)
         super().__init__(
             {
-                **start_members(config),
+                **start_members(config, transfer_layout(config)),
                 "read": Out(GranuleReadPort(config.shape)),
                 "axi": Out(port),
                 "bytes_moved": Out(48),  #: Since reset.

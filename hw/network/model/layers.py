@@ -75,7 +75,7 @@ def _transfer_bytes(program: NetworkProgram) -> list[int]:
     found = [0] * len(program.steps)
     known = 0
     for number, step in enumerate(program.steps):
-        found[number] += sum(each.words for each in program.reads[known : step.wait_reads])
+        found[number] += sum(each.moved_words for each in program.reads[known : step.wait_reads])
         known = max(known, step.wait_reads)
     for transfer in program.writes:
         found[sum(transfer.starts) - 1] += transfer.words

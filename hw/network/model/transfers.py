@@ -153,7 +153,9 @@ def _zeros(*shape: int) -> Integers:
 
 def _rows(transfers: Sequence[Transfer], words: int, *, writes: bool) -> Integers:
     """Return the rows of `ProgramArrays.reads` in words of the port."""
-    rows = [(words * each.words, _step(each, writes), 0, 0, words * each.dram_address) for each in transfers]
+    rows = [
+        (words * each.moved_words, _step(each, writes), 0, 0, words * each.dram_address) for each in transfers
+    ]
     return np.array(rows, np.int64).reshape(-1, 5)
 
 

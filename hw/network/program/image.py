@@ -250,7 +250,7 @@ def _rows(program: NetworkProgram, config: NetworkConfig) -> dict[TableNumber, l
     fields = [vector_fields(config.vector, each, _places(each, windows, scales, channels)) for each in vector]
     return {
         TableNumber.STEPS: _steps(program),
-        TableNumber.READS: _transfers(program.reads),
+        TableNumber.READS: _reads(program.reads),
         TableNumber.WRITES: _transfers(program.writes),
         TableNumber.FEED: [_feed(unit) for unit in units],
         TableNumber.DRAIN: [{name: unit[name] for name in ("drain", "table")} for unit in units],
@@ -290,6 +290,19 @@ def _transfers(transfers: Iterable[Transfer]) -> list[Row]:
         }
         for transfer in transfers
     ]
+
+
+def _reads(transfers: tuple[Transfer, ...]) -> list[Row]:
+    """Return transfers to the scratchpad; those of whole words gather no rows."""
+    found: list[Row] = []
+    for transfer, row in zip(transfers, _transfers(transfers), strict=True):
+        rows, gather = transfer.gathered, {"rows": 0, "table": 0, "last": 0}
+        words = transfer.words
+        if rows is not None:
+            gather = {"rows": rows.rows, "table": rows.table, "last": rows.table_rows - 1}
+            words //= rows.rows
+        found.append({"needs": row["needs"], "item": {**row["item"], "words": words, "gather": gather}})
+    return found
 
 
 def _feed(unit: Row) -> Row:

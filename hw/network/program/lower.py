@@ -19,6 +19,7 @@ from hw.network.graph.network import Convolution
 from hw.network.matrix.config import MatrixConfig
 from hw.network.matrix.unit_command import unit_command
 from hw.network.program.barriers import finished_before
+from hw.network.program.gathers import Gathers
 from hw.network.program.program import Counts, Home, NetworkProgram, Step, Transfer
 from hw.network.scratchpad.shape import GranuleShape
 from hw.network.vector.config import VectorConfig
@@ -38,12 +39,14 @@ def program_of(compiled: Compiled) -> NetworkProgram:
     Raises `InputError`, with the operator's name, for a command beyond the limits of every kernel.
     """
     network, plan, lowered = compiled.network, compiled.plan, compiled.lowered
+    homes = list(_homes(compiled))
     before = finished_before([command for commands in lowered.commands for command in commands])
     firsts = list(itertools.accumulate((len(commands) for commands in lowered.commands), initial=0))
     starts = [before[first] for first in firsts]
     wait_reads, wait_writes = (_waits(compiled, direction) for direction in (Direction.READ, Direction.WRITE))
-    reads = _transfers(compiled, Direction.READ, starts, wait_writes)
-    writes = _transfers(compiled, Direction.WRITE, starts[1:], [0] * len(starts))
+    gathers = Gathers(compiled, homes)
+    reads = _transfers(compiled, Direction.READ, starts, wait_writes, gathers)
+    writes = _transfers(compiled, Direction.WRITE, starts[1:], [0] * len(starts), gathers)
     operators = [work.operator for step in compiled.steps.steps for work in step.works]
     convolutions = {each.name: each for each in operators if isinstance(each, Convolution)}
     steps = tuple(
@@ -59,7 +62,6 @@ def program_of(compiled: Compiled) -> NetworkProgram:
         for number, commands in enumerate(lowered.commands)
         for place, (command, operator) in enumerate(zip(commands, lowered.operators[number], strict=True))
     )
-    homes = list(_homes(compiled))
     missing = {*network.outputs} - {home.value.name for home in homes}
     if missing:
         raise InputError("output of the network", min(missing), "a value that an operator makes")
@@ -75,12 +77,10 @@ def program_of(compiled: Compiled) -> NetworkProgram:
         tables=lowered.tables,
         exponentials=lowered.exponentials,
         norms=lowered.norms,
-        gathers=compiled.steps.gathers,
-        gathered=tuple(home for home in homes if home.value.name in compiled.steps.gathers),
-        inputs=tuple(home for home in homes if home.value.name in network.inputs),
-        constants=tuple(home for home in homes if home.value.name in network.constants),
+        inputs=(*(home for home in homes if home.value.name in network.inputs), *gathers.numbers),
+        constants=(*(home for home in homes if home.value.name in network.constants), *gathers.tables),
         outputs=tuple(home for home in homes if home.value.name in network.outputs),
-        contents=dict(network.constants),
+        contents={**network.constants, **gathers.contents},
         parameter_bytes=network.weight_bytes + sum(map(_column_bytes, convolutions.values())),
     )
     _check(program)
@@ -116,7 +116,7 @@ def _waits(compiled: Compiled, direction: Direction) -> list[int]:
 
 
 def _transfers(
-    compiled: Compiled, direction: Direction, starts: list[Counts], others: list[int]
+    compiled: Compiled, direction: Direction, starts: list[Counts], others: list[int], gathers: Gathers
 ) -> tuple[Transfer, ...]:
     """Return the transfers of one direction; ``starts`` and ``others`` are those of each step of the plan."""
     return tuple(
@@ -126,6 +126,7 @@ def _transfers(
             words=transfer.size_bytes // WORD_BYTES,
             starts=starts[transfer.start_step],
             others=others[transfer.start_step],
+            gathered=gathers.rows.get(transfer.tensor) if direction is Direction.READ else None,
         )
         for transfer in _listed(compiled, direction)
     )

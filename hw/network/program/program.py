@@ -7,16 +7,20 @@ order in which they may run one by one.  Each core starts its own in that order,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hw.network.commands import Command, Core, Follow, TapTile, core_of
 from hw.network.compile.form import Form
-from hw.network.graph.network import Gather, Value
+from hw.network.config import WORD_BYTES
+from hw.network.graph.network import Value
 from hw.network.normalization import ChannelRows
 
+#: Bytes of the number of a row of a table.
+NUMBER_BYTES = 4
 #: Counts of finished commands, one a core.
 Counts = tuple[int, ...]
 NO_COUNTS: Counts = (0,) * len(Core)
@@ -47,17 +51,51 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Gathered:
+    """Rows of a table in memory, whose numbers lie in memory, `NUMBER_BYTES` each."""
+
+    rows: int  #: Rows that are read.
+    table: int  #: First word of the table, relative to the program's base in memory.
+    table_rows: int
+
+    @property
+    def number_words(self) -> int:
+        """Words that hold the numbers."""
+        return -(-self.rows * NUMBER_BYTES // WORD_BYTES)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Transfer:
     """A transfer of whole words; its list determines its direction.
 
     Transfers of a direction start, and complete, in their order.
     """
 
-    dram_address: int  #: First word of its home, relative to the program's base in memory.
+    dram_address: int  #: First word of its home or of its numbers, relative to the program's base in memory.
     address: int  #: First word in the scratchpad.
-    words: int  #: At least 1.
+    words: int  #: Of the scratchpad, at least 1.
     starts: Counts = NO_COUNTS  #: Commands of each core finished before it starts.
     others: int = 0  #: Transfers of the other direction complete before it starts.
+    gathered: Gathered | None = None  #: The words are rows of a table, in the order of their numbers.
+
+    @property
+    def home_words(self) -> int:
+        """Words of its home, or of its numbers."""
+        return self.words if self.gathered is None else self.gathered.number_words
+
+    @property
+    def moved_words(self) -> int:
+        """Words that it moves at the memory."""
+        return self.words if self.gathered is None else self.words + self.gathered.number_words
+
+    @property
+    def end(self) -> int:
+        """The word of the memory behind all that it reads or writes."""
+        end = self.dram_address + self.home_words
+        if self.gathered is None:
+            return end
+        rows = self.words // self.gathered.rows
+        return max(end, self.gathered.table + rows * self.gathered.table_rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,13 +133,11 @@ class NetworkProgram:
     inputs: tuple[Home, ...]
     constants: tuple[Home, ...]
     outputs: tuple[Home, ...]
-    contents: Mapping[str, NDArray[np.int8]]  #: Elements of constants, by the value's name.
-    gathers: Mapping[str, Gather] = field(default_factory=dict)  #: By the value of the rows.
-    gathered: tuple[Home, ...] = ()  #: Of these rows: the host fills them from the gather's table.
+    contents: Mapping[str, NDArray[Any]]  #: Elements of constants, by the value's name.
     norms: tuple[ChannelRows, ...] = ()  #: Factors of the channels of LayerNorms.
     parameter_bytes: int = 0  #: Of the network's weights, biases and scales, each once.
 
     @property
     def memory_words(self) -> int:
         """Words of the region up to the last one used; at least 1."""
-        return max((each.dram_address + each.words for each in (*self.reads, *self.writes)), default=1)
+        return max((each.end for each in (*self.reads, *self.writes)), default=1)

@@ -28,6 +28,8 @@ TABLE_BITS = 4
 ROW_BITS = RECORD_BITS - TABLE_BITS
 #: Rows of a RAM in a record, bits of each, and bits of the first one's number.
 SLOTS, SLOT_BITS, INDEX_BITS = 8, 61, 16
+#: Bits of a gather's count of rows, and of a row's number.
+GATHER_BITS, GATHER_ROW_BITS = 13, 26
 #: Fields of the second feed's command that differ from the first one's.
 SECOND_FEED = ("start", "x_start", "blanks")
 #: Fields of a vector command that are records of their own: numbers that follow its loops.
@@ -120,6 +122,18 @@ def transfer_layout(config: NetworkConfig) -> data.StructLayout:
     return data.StructLayout({"needs": needs, "item": data.StructLayout(item)})
 
 
+def read_layout(config: NetworkConfig) -> data.StructLayout:
+    """Return a transfer to the scratchpad; one with ``rows`` gathers them, ``words`` each.
+
+    ``dram``: of the numbers then. ``table``, ``last``: the table's first word, and its last row.
+    """
+    whole = transfer_layout(config)
+    item = whole["item"].shape.members
+    gather = {"rows": GATHER_BITS, "table": item["dram"], "last": GATHER_ROW_BITS}
+    item = {**item, "gather": data.StructLayout(gather)}
+    return data.StructLayout({"needs": whole["needs"].shape, "item": data.StructLayout(item)})
+
+
 def feed_layout(config: NetworkConfig) -> data.StructLayout:
     """Return the feeds' part of a matrix command."""
     feed = FeedCommand(config.shape)
@@ -175,7 +189,7 @@ def row_layout(number: TableNumber, config: NetworkConfig) -> data.StructLayout:
     layout = {
         TableNumber.HEADER: HEADER,
         TableNumber.STEPS: step_layout(config),
-        TableNumber.READS: transfer_layout(config),
+        TableNumber.READS: read_layout(config),
         TableNumber.WRITES: transfer_layout(config),
         TableNumber.FEED: feed_layout(config),
         TableNumber.DRAIN: drain_layout(config),

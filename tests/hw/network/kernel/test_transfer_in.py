@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from hw.network.kernel.transfer_in import TransferIn
+from hw.network.program.program import Gathered, Transfer
 from tests.hw.network.kernel.transfers import (
     BASE,
     drawn_transfers,
     may_run,
-    payload,
     raise_counts,
+    read_payload,
     set_counts,
 )
 from tests.hw.network.program.example import CONFIG
@@ -116,7 +117,7 @@ def test_transfers(port_bytes, stall, write_stall, seed):
         for n, transfers in enumerate(lists):
             await launch(ctx, dut, memory, pad, rng, transfers, stall, records=n and 7)
             begun.append(n)
-            await exchange_within(ctx, {"i": Side(dut.i, items=[payload(each) for each in transfers])})
+            await exchange_within(ctx, {"i": Side(dut.i, items=[read_payload(each) for each in transfers])})
             while pad.granted < pad.lasts[-1]:
                 await ctx.tick()
             await ctx.tick()
@@ -171,7 +172,7 @@ def test_a_word_of_the_port_a_cycle(seed):
         ctx.set(dut.base, BASE)
         await launch(ctx, dut, memory, pad, rng, transfers, 0.0)
         set_counts(ctx, dut, (60, 60, 60, 60))
-        await exchange_within(ctx, {"i": Side(dut.i, items=[payload(each) for each in transfers])})
+        await exchange_within(ctx, {"i": Side(dut.i, items=[read_payload(each) for each in transfers])})
         while pad.granted < pad.lasts[-1]:
             await ctx.tick()
 
@@ -187,3 +188,81 @@ def test_a_word_of_the_port_a_cycle(seed):
     assert len(cycles) == pad.lasts[-1]
     # Latencies of bursts differ, and their data come in order.
     assert cycles[-1] - cycles[0] <= 2 * len(cycles) + 12
+
+
+def gather(address, numbers, *, dram, table, table_rows, row_words):
+    """Return a transfer of rows, and the place in memory of each of its words."""
+    rows = Gathered(rows=len(numbers), table=table, table_rows=table_rows)
+    transfer = Transfer(dram_address=dram, address=address, words=row_words * len(numbers), gathered=rows)
+    found = [min(number, table_rows - 1) for number in numbers]
+    return transfer, [table + row * row_words + word for row in found for word in range(row_words)]
+
+
+@pytest.mark.parametrize(("stall", "write_stall", "seed"), [(0.0, 0.0, 0), (0.4, 0.5, 1)])
+def test_rows_by_their_numbers(stall, write_stall, seed):
+    """Rows between whole transfers: fewer than a word of numbers, one, and several; none beyond the table."""
+    dut, rng = dut_of(32), random.Random(seed)
+    memory = AxiMemory(dut.axi, stall=stall, seed=seed)
+    pad = Scratchpad(dut, write_stall, seed)
+    pad.lasts = []
+    transfers, wanted = [Transfer(dram_address=3, address=0, words=2)], {0: 3, 1: 4}
+    for dram, (count, row_words) in zip(
+        (8000, 8010, 8020, 8030), ((1, 3), (16, 1), (3, 5), (35, 2)), strict=True
+    ):
+        numbers = [rng.choice([0, 1, 38, 39, rng.randrange(40)]) for _ in range(count)]
+        numbers[-1] = rng.choice([40, 2**31, 2**32 - 1])
+        for place, number in enumerate(numbers):
+            for part in range(4):
+                memory.bytes[BASE + 64 * dram + 4 * place + part] = number >> 8 * part & 255
+        address = 3 + max(wanted)
+        made, places = gather(
+            address, numbers, dram=dram, table=1000 + dram % 97, table_rows=40, row_words=row_words
+        )
+        wanted |= {address + n: place for n, place in enumerate(places)}
+        address = 2 + max(wanted)
+        transfers += [made, Transfer(dram_address=dram % 50, address=address, words=1)]
+        wanted[address] = dram % 50
+
+    async def bench(ctx):
+        ctx.set(dut.base, BASE)
+        await launch(ctx, dut, memory, pad, rng, transfers, stall)
+        set_counts(ctx, dut, (60, 60, 60, 60))
+        await exchange_within(ctx, {"i": Side(dut.i, items=[read_payload(each) for each in transfers])})
+        while pad.granted < pad.lasts[-1]:
+            await ctx.tick()
+        await ctx.tick()
+        assert ctx.get(dut.completed) == len(transfers)
+        assert pad.words == {at: word_at(BASE + 64 * place) for at, place in wanted.items()}
+
+    simulate(dut, bench, background=[*memory.testbenches(), pad.serve], limit=20_000)
+
+
+def test_rows_come_as_fast_as_the_port():
+    """Numbers of the first word wait for the memory; later ones are there before the rows."""
+    dut = dut_of(32)
+    memory = AxiMemory(dut.axi)
+    pad = Scratchpad(dut, 0.0, 0)
+    pad.lasts = []
+    transfer, _ = gather(0, [0] * 48, dram=0, table=100, table_rows=40, row_words=5)
+    cycles = []
+
+    async def bench(ctx):
+        ctx.set(dut.base, BASE)
+        await launch(ctx, dut, memory, pad, random.Random(0), [transfer], 0.0)
+        set_counts(ctx, dut, (60, 60, 60, 60))
+        await exchange_within(ctx, {"i": Side(dut.i, items=[read_payload(transfer)])})
+        while pad.granted < pad.lasts[-1]:
+            await ctx.tick()
+
+    async def watch(ctx):
+        tick, cycle = ctx.tick().sample(dut.write.write.valid), 0
+        while True:
+            _, _, valid = await tick
+            if valid:
+                cycles.append(cycle)
+            cycle += 1
+
+    simulate(dut, bench, background=[*memory.testbenches(), pad.serve, watch])
+    assert len(cycles) == transfer.words
+    # Two cycles a word, and the words of the numbers.
+    assert cycles[-1] - cycles[0] <= 2 * (transfer.words + 3) + 12

@@ -15,7 +15,7 @@ from hw.network.commands import (
     VectorKind,
 )
 from hw.network.config import NetworkConfig
-from hw.network.program.program import NetworkProgram, Step, Transfer
+from hw.network.program.program import Gathered, NetworkProgram, Step, Transfer
 
 CONFIG = NetworkConfig(
     scratchpad_bytes=1 << 14,
@@ -101,7 +101,14 @@ def example():
             for n, command in enumerate(commands)
         ),
         reads=tuple(
-            Transfer(dram_address=1000 + n, address=7 * n, words=3, starts=(n // 2, n // 3, 0), others=n // 4)
+            Transfer(
+                dram_address=1000 + n,
+                address=7 * n,
+                words=6,
+                starts=(n // 2, n // 3, 0),
+                others=n // 4,
+                gathered=Gathered(rows=2, table=900 + n, table_rows=7) if n == 5 else None,
+            )
             for n in range(9)
         ),
         writes=tuple(

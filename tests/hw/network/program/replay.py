@@ -71,6 +71,10 @@ class _Player:
             transfer = getattr(self.program, direction)[self.done[direction]]
             self.transfer("writes" if direction == "reads" else "reads", transfer.others)
             home = slice(transfer.dram_address, transfer.dram_address + transfer.words)
+            if transfer.gathered is not None:
+                rows, count = transfer.gathered, transfer.words // transfer.gathered.rows
+                numbers = self.memory[transfer.dram_address :].view("<i4").reshape(-1)[: rows.rows]
+                home = np.add.outer(rows.table + numbers * count, np.arange(count)).reshape(-1)
             place = slice(transfer.address, transfer.address + transfer.words)
             if direction == "reads":
                 scratchpad[place] = self.memory[home]
@@ -116,10 +120,10 @@ def region_of(program, inputs):
     """Return the region with its inputs and constants; other bytes are 170."""
     region = np.full(program.memory_words * WORD, 170, np.uint8)
     contents = {**program.contents, **inputs}
-    for name, rows in program.gathers.items():
-        contents[name] = rows.table[inputs[rows.inputs[0]][:, :, 0]]
-    for home in (*program.inputs, *program.constants, *program.gathered):
-        rows = home.form.stored(contents[home.value.name])[home.first_row : home.first_row + home.rows]
+    for home in (*program.inputs, *program.constants):
+        elements, form = contents[home.value.name], home.form
+        elements = elements if form.fold else elements.reshape(form.height, form.width, -1)
+        rows = form.stored(elements)[home.first_row : home.first_row + home.rows]
         region[home.address : home.address + rows.size] = rows.reshape(-1).view(np.uint8)
     return region
 
