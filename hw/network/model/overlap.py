@@ -101,7 +101,8 @@ class _Launch:
         """Find when each read that waits for no command is complete."""
         end = self._begin + _TRANSFER_CYCLES
         for transfer in self._program.reads:
-            end += self._pace * transfer.words
+            # Numbers of rows come before the rows.
+            end += self._pace * transfer.moved_words + _TRANSFER_CYCLES * (transfer.gathered is not None)
             self._read_ends.append(end)
 
     def _writes(self, last: int) -> int:

@@ -8,11 +8,15 @@ from hw.network.compile.compile import compile_network
 from hw.network.config import NetworkConfig
 from hw.network.driver.region import read_outputs, region_of, unwritten
 from hw.network.graph.onnx_reader import read_network
+from hw.network.graph.transformer.network import read_tokens
+from hw.network.graph.transformer.writer import written
 from hw.network.program.lower import program_of
 from sim.golden.network import execute
+from tests.hw.network.program import replay as naive
 from tests.hw.network.program.replay import replay
 from tests.support.networks.builder import Builder
 from tests.support.networks.quantized import quantized
+from tests.support.networks.sentences import small
 
 
 @pytest.fixture(scope="module")
@@ -81,3 +85,23 @@ def test_a_region_cut_short_is_refused(program):
     region = region_of(program, inputs_of(program))
     with pytest.raises(InputError, match="bytes of the region must be at least"):
         read_outputs(program, region[:-1])
+
+
+def test_numbers_of_rows_and_their_table():
+    """Numbers lie where the first transfer reads them, the table behind all else."""
+    network = read_tokens(written(small("mask", "heads")), (9, 12))
+    program = program_of(compile_network(network, scratchpad_bytes=1 << 16))
+    ids = np.random.default_rng(0).integers(0, 50, (1, 21, 1)).astype(np.int32)
+    (name,) = network.inputs
+    region = region_of(program, {name: ids}, fill=170)
+    assert (region == naive.region_of(program, {name: ids})).all()
+    (transfer,) = (each for each in program.reads if each.gathered)
+    numbers = region[64 * transfer.dram_address :][: 4 * 21].view(np.int32)
+    assert (numbers == ids.reshape(-1)).all()
+    rows = region[64 * transfer.gathered.table :].view(np.int16).reshape(50, 64)
+    (table,) = (
+        program.contents[home.value.name] for home in program.constants if ":table" in home.value.name
+    )
+    assert (rows == table).all()
+    with pytest.raises(InputError, match=r"int32 of shape"):
+        region_of(program, {name: ids.astype(np.int64)})
