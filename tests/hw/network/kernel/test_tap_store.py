@@ -22,6 +22,7 @@ def drawn_entry(rng):
         "row": rng.randrange(128),
         "column": columns,
         "valid": rng.randrange(16),
+        "shift": rng.randrange(8),
     }
 
 
