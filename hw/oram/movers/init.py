@@ -58,7 +58,6 @@ class Init(wiring.Component):
             places.give.eq(self.page_left & self.busy),
             unwritten.take.eq(taken),
             unwritten.give.eq(self.page_written & self.busy),
-            self.busy.eq(left != 0),
         ]
         m.d.sync += wait.eq(wait - (wait != 0))
         with m.If(taken):
@@ -67,8 +66,9 @@ class Init(wiring.Component):
                 number.eq(number + 1),
                 counts.eq(number != config.host_pages - 1),
             ]
+        # A register: it selects among wide data, and ends long paths.
         with m.If(self.page_written & self.busy):
-            m.d.sync += left.eq(left - 1)
+            m.d.sync += [left.eq(left - 1), self.busy.eq(left != 1)]
         with m.If(self.start):
-            m.d.sync += [left.eq(config.host_pages), number.eq(0), counts.eq(1)]
+            m.d.sync += [left.eq(config.host_pages), self.busy.eq(1), number.eq(0), counts.eq(1)]
         return m
