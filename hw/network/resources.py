@@ -5,27 +5,31 @@ from __future__ import annotations
 from hw.board.resources import BLOCK_WORDS, ULTRA_WORDS, Gates, Resources, rams
 from hw.network.commands import Core
 from hw.network.config import NetworkConfig
+from hw.network.matrix.config import RESULT_BITS
+from hw.network.matrix.drain import RESULTS
 from hw.network.matrix.feed_command import TABLE_ENTRIES, TileEntry
 from hw.network.program.records import FIRST_RAM, TableNumber, row_layout, step_layout
 from hw.network.tables.layouts import GROUP_WORDS, TABLE_BYTES, TABLE_GROUPS
-from hw.network.vector.layouts import EXPONENTIAL_BITS, ScaleRow, TapRow
+from hw.network.vector.layouts import EXPONENTIAL_BITS, ChannelRow, ScaleRow, TapRow
 
 # DSPs and UltraRAMs are those of the generator.  LUT and FF are counts of Yosys (`synth_xilinx -family xcup
-# -flatten`) for parts of the defaults of two boards, and `_MARGIN` for replication and placement.
+# -flatten`) for parts of a board's default, and `_MARGIN` for replication and placement.
 _MARGIN = 1.07
 
 # A cell of the matrix array, with the registers before it; a column of the drain; a feed.
-_CELL, _COLUMN, _FEED = Gates(830, 1950, 68), Gates(154, 105, 2), Gates(1200, 1900)
+_CELL, _COLUMN, _FEED = Gates(1048, 2101, 68), Gates(223, 149, 2), Gates(1385, 2522)
 # A port of weights, and each bit of it.
 _WEIGHT_PORT, _WEIGHT_BIT = Gates(500, 700), Gates(2.9, 6.6)
-# A lane of the vector unit, with its share of softmax; the rest of the unit.
-_LANE, _VECTOR = Gates(435, 380, 4.5), Gates(1300, 1300)
+# A lane of the vector unit, with its share of softmax and LayerNorm; the rest of the unit.
+_LANE, _VECTOR = Gates(676, 641, 6.5), Gates(2300, 1800, 5)
 # Two rows of attention with their results; the rest of its unit.
 _ATTENTION_ROWS, _ATTENTION = Gates(12_530, 6_400, 206), Gates(5_400, 6_400)
 # Of the scratchpad: a bank of a slice, a response, each bank that it chooses from; a slice, a port.
 _BANK, _RESPONSE, _RESPONSE_BANK = Gates(180, 305), Gates(230, 180), Gates(33, 33)
 _SLICE, _SLICE_BANK, _PORT = Gates(565, 840), Gates(11, 3), Gates(625, 605)
 _READERS, _WRITERS = 6, 3
+# Bits of a pixel's statistics, and of a row of the table of reciprocal roots.
+_STATISTICS_BITS, _ROOT_BITS = 72, 36
 _ATTENTION_READERS, _ATTENTION_WRITERS = 2, 1
 # Transfers, sequencer, loader and tables; each bit of a port of memory; each column of the array.
 _KERNEL, _MEMORY_BIT, _ARRAY_COLUMN = Gates(4200, 6000), Gates(22, 35), Gates(80, 260)
@@ -83,6 +87,12 @@ def attention_rows_estimate() -> Resources:
     return Gates(_MARGIN * gates.lut, _MARGIN * gates.ff, gates.dsp).with_rams()
 
 
+def _step_bits(config: NetworkConfig, core: Core) -> int:
+    """Return the bits of a step in the table of a core."""
+    wait = step_layout(config)["wait"].shape
+    return int(wait["needs"].width if core is Core.ATTENTION else wait.size)
+
+
 def _blocks(bits: int, rows: int) -> int:
     """Count the block RAMs of a memory in the best of their shapes."""
     return min(-(-rows // depth) * -(-bits // width) for depth, width in _BLOCK_SHAPES)
@@ -102,14 +112,18 @@ def _block_rams(config: NetworkConfig) -> int:
             for number, bits in rows.items()
             if number not in (*transfers, TableNumber.HEADER, TableNumber.STEPS)
         ),
-        # A table of steps for each core.
-        *((step_layout(config)["wait"].shape["needs"].width, config.max_steps) for _ in Core),
+        # A table of steps for each core; attention has no word gate.
+        *((_step_bits(config, core), config.max_steps) for core in Core),
         (rows[TableNumber.WEIGHTS], config.max_steps),  # for packets and for taps
         (TileEntry(config.shape).size, config.max_taps),
         *((TileEntry(config.shape).size, TABLE_ENTRIES) for _ in range(2)),
         *((32 * GROUP_WORDS, TABLE_GROUPS * config.tables) for _ in range(2)),
         (TapRow(config.vector).size, config.vector_taps),
         (ScaleRow().size, config.scales),
+        *((ChannelRow().size, config.channels) for _ in range(config.lanes)),
+        (_STATISTICS_BITS, config.pixels),
+        (_ROOT_BITS, BLOCK_WORDS),
+        (RESULT_BITS * config.columns, RESULTS),
         *((EXPONENTIAL_BITS, TABLE_BYTES * config.exponentials) for _ in range(config.vector.softmax_lanes)),
         *((port_bits, BLOCK_WORDS) for _ in range(config.weight_ports + 1)),
         (port_bits + port_bits // 8 + 1, BLOCK_WORDS),
