@@ -6,10 +6,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from hw.board import Board
 from hw.network.commands import MatrixCommand
-from hw.network.config import WORD_BYTES
+from hw.network.config import WORD_BYTES, NetworkConfig
 from hw.network.matrix.timing import steps_of_blocks
-from hw.network.model.timeline import Bound, StepTime, Timeline
+from hw.network.model.overlap import Overlap, Span, overlap
+from hw.network.model.timeline import Bound, StepTime, Timeline, timeline
+from hw.network.program.barriers import is_barriers
 from hw.network.program.program import NetworkProgram, Step
 
 
@@ -37,13 +40,29 @@ class Layer:
         return self.weight_bytes + self.transfer_bytes
 
 
-def layers_of(program: NetworkProgram, played: Timeline) -> list[Layer]:
-    """Return the operators that have steps, in order of their first one."""
+def play(program: NetworkProgram, config: NetworkConfig, board: Board) -> Timeline | Overlap:
+    """Return the cycles of a launch, of barriers or of commands that overlap."""
+    return (timeline if is_barriers(program) else overlap)(program, config, board)
+
+
+def layers_of(program: NetworkProgram, played: Timeline | Overlap) -> list[Layer]:
+    """Return the operators that have steps, in order of their first one.
+
+    Where commands overlap, so do operators: the cycles of each command are those of its own unit.
+    """
     moved = _transfer_bytes(program)
+    times = played.steps if isinstance(played, Timeline) else tuple(map(_own_time, played.spans))
     found: dict[str, list[tuple[StepTime, int]]] = {}
-    for made, size in zip(played.steps, moved, strict=True):
+    for made, size in zip(times, moved, strict=True):
         found.setdefault(made.step.operator, []).append((made, size))
     return [_layer(name, some, program) for name, some in found.items()]
+
+
+def _own_time(span: Span) -> StepTime:
+    """Return a command that overlaps with others, from its first read to its last word."""
+    bound = Bound.ARRAY if isinstance(span.step.command, MatrixCommand) else Bound.VECTOR
+    spent = {bound: span.end - span.begin + 1}
+    return StepTime(step=span.step, begin=span.begin, end=span.end, spent=spent, first=0)
 
 
 def weight_bytes(program: NetworkProgram, step: Step) -> int:

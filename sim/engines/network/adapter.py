@@ -12,16 +12,16 @@ import numpy as np
 
 from hw.board import Board, load_board
 from hw.errors import InputError
-from hw.launch import Buffer, Buffers, Int8, Launch, Tensor, Tensors
+from hw.launch import Buffer, Buffers, Launch, Tensor, Tensors
 from hw.network.config import NetworkConfig
 from hw.network.driver.region import read_outputs, region_of, unwritten
 from hw.network.driver.tensors import element_type, model_inputs, real_outputs, stored_inputs
 from hw.network.driver.weights import weight_buffers
 from hw.network.graph.network import Network
 from hw.network.program.image import RECORD_BYTES, encode
-from hw.network.program.lower import program_of
 from hw.network.program.program import NetworkProgram
 from sim.engines.network.default import default_network
+from sim.engines.network.programs import program_for
 from sim.golden.network import execute
 from sim.run.adapter import UNWRITTEN, BuildFolder, Case, Demo, EngineAdapter
 from sim.run.files import TENSOR_FILE, InputFile
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 # What reads ONNX or plans is imported where it is used: without the planner's packages, launches of other
 # engines have this engine's options.
 
-#: Name of the array that holds a `hw.network.graph.network.Network`, an array of no dimension.
+#: Name of the array that holds a `hw.network.graph.network.Network` or a
+#: `sim.engines.network.token_inputs.TokenModel`, an array of no dimension.
 MODEL = "(model)"
 #: Name of the array that holds a `sim.engines.network.build_folder.Build`.
 BUILD = "(build)"
@@ -48,7 +49,7 @@ class NetworkJob:
 
     network: Network
     program: NetworkProgram
-    inputs: dict[str, Int8]  #: Stored elements of each input.
+    inputs: dict[str, Tensor]  #: Stored elements of each input.
 
     @cached_property
     def region(self) -> np.ndarray:
@@ -65,7 +66,10 @@ class NetworkAdapter(EngineAdapter):
     The other tensors are the model's inputs in its own shapes and types.  Without any they are random, by
     ``seed`` (a whole number, default 0).
 
-    The integers compared are the network's outputs, stored int8, and every byte of the region that no
+    For a model on tokens they are numbers ``[sentences, tokens]``, and an ``attention_mask`` of the same
+    shape where lengths differ; the network is made for these lengths.
+
+    The integers compared are the network's outputs, as they are stored, and every byte of the region that no
     transfer writes.  The results are the outputs in the model's own shapes and types.
     """
 
@@ -103,6 +107,8 @@ class NetworkAdapter(EngineAdapter):
 
     def job(self, tensors: Tensors, config: NetworkConfig) -> NetworkJob:
         """Compile the network, or take a compiled one, and store its inputs; see `EngineAdapter.job`."""
+        from sim.engines.network.token_inputs import TokenModel, packed_inputs
+
         given = dict(tensors)
         if MODEL in given and BUILD in given:
             raise InputError("--model", "given", "left out with --build, which has a model")
@@ -110,6 +116,9 @@ class NetworkAdapter(EngineAdapter):
         if build is not None and build.config != config:
             raise InputError("--build", build.name, "a build for the configuration of this kernel")
         network = given.pop(MODEL).item() if MODEL in given else build.network if build else default_network()
+        if isinstance(network, TokenModel):
+            network = network.network(given)
+        given = packed_inputs(network, given)
         if not given or (list(given) == [SEED] and SEED not in {each.name for each in model_inputs(network)}):
             given = _drawn(network, _seed(given))
         inputs = stored_inputs(network, given)
@@ -169,7 +178,7 @@ class NetworkAdapter(EngineAdapter):
 
 def network_job(
     network: Network,
-    inputs: dict[str, Int8],
+    inputs: dict[str, Tensor],
     config: NetworkConfig,
     *,
     scratchpad_bytes: int | None = None,
@@ -189,13 +198,16 @@ def network_job(
         lines=config.matrix.lines,
         **options,
     )
-    return NetworkJob(network=network, program=program_of(compiled), inputs=inputs)
+    return NetworkJob(network=network, program=program_for(compiled, config), inputs=inputs)
 
 
 def _model(path: Path) -> dict[str, Tensor]:
     from hw.network.graph.onnx_reader import read_network
+    from hw.network.graph.transformer.reader import takes_tokens
+    from sim.engines.network.token_inputs import TokenModel
 
-    return {MODEL: np.array(read_network(path), object)}
+    model = TokenModel(path=path) if takes_tokens(path) else read_network(path)
+    return {MODEL: np.array(model, object)}
 
 
 def _build(path: Path) -> dict[str, Tensor]:
@@ -206,11 +218,16 @@ def _build(path: Path) -> dict[str, Tensor]:
 
 def _drawn(network: Network, seed: int) -> dict[str, Tensor]:
     """Draw inputs whose stored elements are spread over int8."""
+    from sim.engines.network.token_inputs import numbers_below
+
     rng = np.random.default_rng(seed)
     found: dict[str, Tensor] = {}
     for tensor in model_inputs(network):
         value = network.values[tensor.value]
-        stored = rng.integers(-128, 128, tensor.shape)
+        rows = numbers_below(network, value.name)
+        stored = (
+            rng.integers(-128, 128, tensor.shape) if rows is None else rng.integers(0, rows, tensor.shape)
+        )
         if tensor.real:
             found[tensor.name] = ((stored - value.zero) * value.scale).astype(np.float32)
         else:

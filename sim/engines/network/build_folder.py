@@ -35,10 +35,12 @@ from hw.network.driver.tensors import element_type, model_inputs, model_outputs
 from hw.network.driver.weights import weight_buffers
 from hw.network.graph.network import ModelTensor, Network
 from hw.network.graph.onnx_reader import read_network
+from hw.network.graph.transformer.network import read_tokens
 from hw.network.program import image as images
-from hw.network.program.lower import program_of
 from hw.network.program.program import NetworkProgram
 from hw.scheduler.plan.documents import plan_to_json, read_plan
+from sim.engines.network.programs import program_for
+from sim.engines.network.token_inputs import segments_of
 from sim.host.files import fresh_directory
 
 BUILD_FORMAT: Literal["loomwork-build-1"] = "loomwork-build-1"
@@ -76,6 +78,7 @@ class Record:
     inputs: tuple[Operand, ...]
     outputs: tuple[Operand, ...]
     sha256: dict[str, str]  #: Of `_SOURCES`, by the file's name.
+    tokens: tuple[int, ...] = ()  #: Lengths of the sentences of a model on tokens.
 
 
 _RECORDS: TypeAdapter[Record] = TypeAdapter(Record)
@@ -113,7 +116,7 @@ def write_build(
     Raises `InputError` for a program beyond the kernel's limits, or a directory with other files.
     """
     check_replaceable(directory)
-    network, program = compiled.network, program_of(compiled)
+    network, program = compiled.network, program_for(compiled, config)
     made = Build(
         name=network.name,
         network=network,
@@ -138,6 +141,7 @@ def write_build(
         inputs=tuple(_operand(network, each) for each in model_inputs(network)),
         outputs=tuple(_operand(network, each) for each in model_outputs(network)),
         sha256={name: _digest(content) for name, content in sources.items()},
+        tokens=segments_of(network),
     )
     text = json.dumps(
         _RECORDS.dump_python(record, mode="json") | {"configuration": config_dict(config)}, indent=2
@@ -190,11 +194,13 @@ def read_build(directory: Path) -> Build:
     config = record.configuration
     image = _bytes(directory / IMAGE)
     images.check(image, config)
-    network = read_network(
-        directory / MODEL, dimensions=record.dimensions, shapes=record.shapes, name=record.name
-    )
+    model = directory / MODEL
+    if record.tokens:
+        network = read_tokens(model, record.tokens, name=record.name)
+    else:
+        network = read_network(model, dimensions=record.dimensions, shapes=record.shapes, name=record.name)
     compiled = lower_plan(network, read_plan(directory / PLAN), columns=config.columns)
-    program = program_of(compiled)
+    program = program_for(compiled, config)
     made = Build(
         name=record.name,
         network=network,

@@ -47,6 +47,9 @@ def compile_model(
             "--shape", help="Shape of an input the model leaves open, INPUT=1,3,48,192; before --dim."
         ),
     ] = None,
+    tokens: Annotated[
+        str | None, typer.Option("--tokens", help="Tokens of each sentence, 17,40, for a model on tokens.")
+    ] = None,
 ) -> None:
     """Compile a quantized network for the kernel of a board: plan, program image, packed weights, costs.
 
@@ -67,6 +70,7 @@ def compile_model(
     check_replaceable(directory)
     from sim.engines.network.compiling import compile_for
     from sim.engines.network.costs import Costs
+    from sim.engines.network.token_inputs import parse_lengths
     from sim.plans.commands import parse_dimensions, parse_shapes
 
     build, interrupted = compile_for(
@@ -77,6 +81,7 @@ def compile_model(
         scratchpad_bytes=scratchpad_bytes,
         dimensions=parse_dimensions(dim or ()),
         shapes=parse_shapes(shape or ()),
+        tokens=() if tokens is None else parse_lengths(tokens),
     )
     costs = Costs(build=build)
     costs.print(time.perf_counter() - started)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,13 @@ from hw.network.compile.form import WORD_BYTES
 from hw.network.config import MOST_BYTES, NetworkConfig
 from hw.network.graph.network import Network
 from hw.network.graph.onnx_reader import read_network
+from hw.network.graph.transformer.network import read_tokens
+from hw.network.graph.transformer.reader import takes_tokens
 from hw.registry import find_engine
 from hw.scheduler.plan.options import OrderChoice
 from hw.scheduler.planner.watch import Watch
 from sim.engines.network.build_folder import Build, write_build
+from sim.engines.network.token_inputs import check_lengths
 from sim.plans.watched import watched_work
 
 #: Seconds of the search for a plan that only shows that there is one.
@@ -35,8 +38,11 @@ def compile_for(
     scratchpad_bytes: int | None = None,
     dimensions: Mapping[str, int] | None = None,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
+    tokens: Sequence[int] = (),
 ) -> tuple[Build, bool]:
     """Compile a model for a board's kernel, write the folder, and return whether the user stopped the search.
+
+    ``tokens``: of each sentence, for a model on tokens.
 
     Raises `InputError` before any work for a configuration that does not fit the board, a scratchpad beyond
     the kernel's, and a model with operators that are not supported.
@@ -51,7 +57,11 @@ def compile_for(
 
     def compiled(watch: Watch) -> Compiled:
         watch.stage("reading the model")
-        network = read_network(model, dimensions=dimensions, shapes=shapes)
+        check_lengths(tokens, on_tokens=takes_tokens(model))
+        if tokens:
+            network = read_tokens(model, tokens)
+        else:
+            network = read_network(model, dimensions=dimensions, shapes=shapes)
         compile_into = partial(compile_on, network, config, board, watch=watch)
         try:
             return compile_into(scratchpad_bytes=size)

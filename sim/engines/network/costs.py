@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from hw.config import config_dict
-from hw.network.model.layers import Layer, layers_of
-from hw.network.model.timeline import Timeline, timeline
+from hw.network.model.layers import Layer, layers_of, play
+from hw.network.model.overlap import Overlap
+from hw.network.model.timeline import Timeline
 from hw.network.predict import predict
 from sim.engines.network.build_folder import Build
 from sim.host.console import print_table
@@ -27,9 +28,9 @@ class Costs:
     build: Build
 
     @cached_property
-    def timeline(self) -> Timeline:
+    def timeline(self) -> Timeline | Overlap:
         """The cycles of a launch."""
-        return timeline(self.build.program, self.build.config, self.build.board)
+        return play(self.build.program, self.build.config, self.build.board)
 
     @cached_property
     def layers(self) -> list[Layer]:

@@ -10,8 +10,8 @@ import plotly.graph_objects as go
 
 from hw.board import Board
 from hw.network.config import NetworkConfig
-from hw.network.model.layers import Layer, layers_of
-from hw.network.model.timeline import Bound, timeline
+from hw.network.model.layers import Layer, layers_of, play
+from hw.network.model.timeline import Bound
 from hw.network.predict import memory_bytes_per_cycle, predict
 from hw.network.program.program import NetworkProgram
 from hw.prediction import Prediction
@@ -51,7 +51,7 @@ def render_layers(
     ``measured``: the report of its launch, which has the cycles of the whole. Raises `InputError` when the
     path cannot be written.
     """
-    predicted, played = predict(program, config, board), timeline(program, config, board)
+    predicted, played = predict(program, config, board), play(program, config, board)
     layers = layers_of(program, played)
     write_page(
         "layers.html.j2",

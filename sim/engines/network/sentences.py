@@ -12,12 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.errors import InputError, ToolError
+from hw.launch import Tensors
 from hw.network.graph.transformer.ranges import Ids
 from sim.host.paths import check_readable
 from sim.run.tensors import load_tensors
 
 #: Distance of two pairs' similarities from which on their order matters.
 APART = 0.02
+#: Arrays of an archive: numbers of tokens, and which of them are a sentence's.
+_IDS, MASK = "input_ids", "attention_mask"
 #: Most sentences whose pairs are compared.
 _MOST_PAIRED = 64
 
@@ -65,12 +68,24 @@ def _encoded(path: Path, longest: int) -> Any:
 
 def _from_arrays(path: Path, longest: int) -> list[Ids]:
     arrays = load_tensors(path)
-    ids = arrays.get("input_ids")
-    if ids is None or ids.ndim != 2 or ids.dtype.kind not in "iu" or not ids.size:
-        raise InputError("sentences", str(path), "an archive with integers 'input_ids', [sentences, tokens]")
-    mask = arrays.get("attention_mask", np.ones_like(ids)).astype(bool)
+    if _IDS not in arrays:
+        raise InputError("sentences", str(path), f"an archive with integers {_IDS!r}, [sentences, tokens]")
+    return sentences_in(arrays, _IDS, longest=longest)
+
+
+def sentences_in(arrays: Tensors, name: str, *, longest: int) -> list[Ids]:
+    """Return the numbers of tokens of each sentence in an array ``[sentences, tokens]``, by its mask.
+
+    Raises `InputError` for arrays of another form.
+    """
+    ids = np.asarray(arrays[name])
+    if ids.ndim != 2 or ids.dtype.kind not in "iu" or not ids.size:
+        raise InputError(
+            f"sentences in {name!r}", f"{ids.dtype} {ids.shape}", "integers, [sentences, tokens]"
+        )
+    mask = np.asarray(arrays.get(MASK, np.ones_like(ids))).astype(bool)
     if mask.shape != ids.shape or not mask[:, 0].all() or (mask[:, :-1] < mask[:, 1:]).any():
-        raise InputError("attention_mask", mask.shape, f"of shape {ids.shape}, true from the first token on")
+        raise InputError(MASK, mask.shape, f"of shape {ids.shape}, true from the first token on")
     return [row[: int(seen.sum())][:longest].astype(np.int64) for row, seen in zip(ids, mask, strict=True)]
 
 
