@@ -31,7 +31,7 @@ from hw.network.normalization import ChannelRows
 #: Pixels whose statistics the vector unit keeps.
 KEPT_PIXELS = 512
 #: Pixels of a sum that is computed while others arrive from memory.
-_SUM_PIXELS = 16
+SUM_PIXELS = 32
 #: Columns of a mean's window.
 _WINDOW_COLUMNS = 128
 
@@ -78,8 +78,8 @@ class TokenLowering:
         norms = [each for each in network.operators if isinstance(each, LayerNorm)]
         readers = [each for each in norms if after.name in each.inputs]
         kept = bool(readers) and command.columns <= KEPT_PIXELS
-        for first in range(0, command.columns, _SUM_PIXELS):
-            target, columns = command.target, min(_SUM_PIXELS, command.columns - first)
+        for first in range(0, command.columns, SUM_PIXELS):
+            target, columns = command.target, min(SUM_PIXELS, command.columns - first)
             yield replace(
                 command,
                 columns=columns,

@@ -2,8 +2,8 @@
 
 Commands are taken in program order, in which each waits only for those before it.  The model has the cycle in
 which each word is written and each command is finished.  A command's reads follow words, and its results
-follow its reads, one a cycle.  Left out are conflicts at the scratchpad's banks, and waits for weights: sweeps
-of at least 20 pixels need fewer bytes than the ports bring.
+follow its reads, one a cycle.  Left out are conflicts at the scratchpad's banks, and waits for weights, as
+sweeps of at least 20 pixels need fewer bytes than the ports bring.
 """
 
 from __future__ import annotations

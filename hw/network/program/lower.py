@@ -20,6 +20,7 @@ from hw.network.matrix.config import MatrixConfig
 from hw.network.matrix.unit_command import unit_command
 from hw.network.program.barriers import finished_before
 from hw.network.program.gathers import Gathers
+from hw.network.program.parts import in_parts
 from hw.network.program.program import Counts, Home, NetworkProgram, Step, Transfer
 from hw.network.scratchpad.shape import GranuleShape
 from hw.network.vector.config import VectorConfig
@@ -84,7 +85,10 @@ def program_of(compiled: Compiled) -> NetworkProgram:
         parameter_bytes=network.weight_bytes + sum(map(_column_bytes, convolutions.values())),
     )
     _check(program)
-    return program
+    if not gathers.rows:
+        return program
+    (tokens,) = {each.rows for each in gathers.rows.values()}
+    return in_parts(program, tokens)
 
 
 def _column_bytes(convolution: Convolution) -> int:
