@@ -101,7 +101,7 @@ def _macs(convolution: Convolution | None, command: Command) -> int:
     if convolution is None or not isinstance(command, MatrixCommand):
         return 0
     # Commands that share the columns have whole granules of them.
-    granules = -(-convolution.weights.shape[3] // GRANULE)
+    granules = -(-convolution.weights.shape[3] * command.bits // (8 * GRANULE))
     pixels = command.rows * command.columns
     return pixels * convolution.macs_of_pixel * command.target.granules // granules
 

@@ -95,6 +95,7 @@ def test_transformers(forms):
     network = read_tokens(written(small(*forms)), (12,))
     program = check(compile_network(network, scratchpad_bytes=1 << 16))
     assert {step.core for step in program.steps} == {*Core}
+    assert sum(step.macs for step in program.steps) == network.macs
     follows = {step.follow.core for step in order(program, CONFIG).steps if step.follow}
     assert follows == {*Core}
 
