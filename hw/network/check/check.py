@@ -175,5 +175,4 @@ def _flat(granules: Places) -> tuple[Places, Places]:
 def _places(transfer: Transfer) -> tuple[Places, Places]:
     """Return the granules of a transfer, a row each, and its words of the memory."""
     first, count = 4 * transfer.address, 4 * transfer.words
-    words = np.arange(transfer.dram_address, transfer.dram_address + transfer.home_words)
-    return np.arange(first, first + count)[:, None], words
+    return np.arange(first, first + count)[:, None], transfer.memory

@@ -81,7 +81,7 @@ class GatherIssue(wiring.Component):
         ]
         with m.FSM():
             with m.State("WHOLE"):
-                whole = item.gather.rows == 0
+                whole = ~item.gather.some
                 m.d.comb += [
                     wanted.eq(self.i.valid & whole),
                     kinds.i.payload.ends.eq(1),

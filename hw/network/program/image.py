@@ -296,10 +296,10 @@ def _reads(transfers: tuple[Transfer, ...]) -> list[Row]:
     """Return transfers to the scratchpad; those of whole words gather no rows."""
     found: list[Row] = []
     for transfer, row in zip(transfers, _transfers(transfers), strict=True):
-        rows, gather = transfer.gathered, {"rows": 0, "table": 0, "last": 0}
+        rows, gather = transfer.gathered, {"some": 0, "rows": 0, "table": 0, "last": 0}
         words = transfer.words
         if rows is not None:
-            gather = {"rows": rows.rows, "table": rows.table, "last": rows.table_rows - 1}
+            gather = {"some": 1, "rows": rows.rows, "table": rows.table, "last": rows.table_rows - 1}
             words //= rows.rows
         found.append({"needs": row["needs"], "item": {**row["item"], "words": words, "gather": gather}})
     return found

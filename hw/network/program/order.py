@@ -127,7 +127,7 @@ class _Order:
     def _transfer(self, direction: str, number: int) -> None:
         transfer = self._moved[direction][number]
         places = np.arange(4 * transfer.address, 4 * (transfer.address + transfer.words))
-        words = np.arange(transfer.dram_address, transfer.dram_address + transfer.home_words)
+        words = transfer.memory
         starts = [self._owner(core, _most(self._written[core], places)) for core in Core]
         if direction == "reads":
             starts = [max(starts[core], _most(self._read[core], places)) for core in Core]

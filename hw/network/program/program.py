@@ -89,13 +89,13 @@ class Transfer:
         return self.words if self.gathered is None else self.words + self.gathered.number_words
 
     @property
-    def end(self) -> int:
-        """The word of the memory behind all that it reads or writes."""
-        end = self.dram_address + self.home_words
+    def memory(self) -> NDArray[np.int64]:
+        """Words of the memory that it writes, or may read: of a table all."""
+        home = np.arange(self.dram_address, self.dram_address + self.home_words)
         if self.gathered is None:
-            return end
-        rows = self.words // self.gathered.rows
-        return max(end, self.gathered.table + rows * self.gathered.table_rows)
+            return home
+        words = self.words // self.gathered.rows * self.gathered.table_rows
+        return np.concatenate([home, np.arange(self.gathered.table, self.gathered.table + words)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,4 +140,4 @@ class NetworkProgram:
     @property
     def memory_words(self) -> int:
         """Words of the region up to the last one used; at least 1."""
-        return max((each.end for each in (*self.reads, *self.writes)), default=1)
+        return max((int(each.memory.max()) + 1 for each in (*self.reads, *self.writes)), default=1)

@@ -123,13 +123,13 @@ def transfer_layout(config: NetworkConfig) -> data.StructLayout:
 
 
 def read_layout(config: NetworkConfig) -> data.StructLayout:
-    """Return a transfer to the scratchpad; one with ``rows`` gathers them, ``words`` each.
+    """Return a transfer to the scratchpad; one with ``some`` gathers ``rows`` of ``words`` each.
 
     ``dram``: of the numbers then. ``table``, ``last``: the table's first word, and its last row.
     """
     whole = transfer_layout(config)
     item = whole["item"].shape.members
-    gather = {"rows": GATHER_BITS, "table": item["dram"], "last": GATHER_ROW_BITS}
+    gather = {"some": 1, "rows": GATHER_BITS, "table": item["dram"], "last": GATHER_ROW_BITS}
     item = {**item, "gather": data.StructLayout(gather)}
     return data.StructLayout({"needs": whole["needs"].shape, "item": data.StructLayout(item)})
 

@@ -11,7 +11,7 @@ from hw.network.check.clocks import OrderError
 from hw.network.commands import Core, Follow
 from hw.network.program.accesses import NONE, Accesses, Reads
 from hw.network.program.order import order_tasks
-from hw.network.program.program import Transfer
+from hw.network.program.program import Gathered, Transfer
 from hw.network.program.tasks import Task, Tasks
 from tests.hw.network.check.drawn import barriers, mutant, same_waits
 from tests.hw.network.check.oracle import Oracle
@@ -65,6 +65,8 @@ def tasks(*listed, **fields):
 
 MAKER = task(Core.MATRIX, "maker", writes=[1, 2, 3])
 USER = task(Core.VECTOR, "user", reads=[1, 2, 3], writes=[4, 5, 6])
+#: A row of a table of three, from word 1 of the memory on.
+ROWS = Gathered(rows=1, table=1, table_rows=3)
 GATE = Follow(core=Core.MATRIX, first=0, step=1, tile_step=0, per_tile=3, tiles=1)
 
 
@@ -92,6 +94,13 @@ GATE = Follow(core=Core.MATRIX, first=0, step=1, tile_step=0, per_tile=3, tiles=
             tasks(
                 reads=(Transfer(dram_address=1, address=0, words=1),),
                 writes=(Transfer(dram_address=1, address=1, words=1),),
+            ),
+            "share words of the memory",
+        ),
+        (
+            tasks(
+                reads=(Transfer(dram_address=0, address=0, words=1, gathered=ROWS),),
+                writes=(Transfer(dram_address=3, address=1, words=1),),
             ),
             "share words of the memory",
         ),

@@ -32,10 +32,10 @@ def read_payload(transfer: Transfer) -> dict[str, int]:
     """Return a transfer to the scratchpad, likewise."""
     found = payload(transfer)
     rows = transfer.gathered
-    gather = {"rows": 0, "table": 0, "last": 0}
+    gather = {"some": 0, "rows": 0, "table": 0, "last": 0}
     if rows is not None:
         found["item"]["words"] //= rows.rows
-        gather = {"rows": rows.rows, "table": rows.table, "last": rows.table_rows - 1}
+        gather = {"some": 1, "rows": rows.rows, "table": rows.table, "last": rows.table_rows - 1}
     found["item"]["gather"] = gather
     return found
 

@@ -115,14 +115,14 @@ def test_steps_and_transfers(tables):
         assert found == [core, *step.waits, step.wait_writes, step.wait_reads, *gate]
     assert sum(step.follow is not None for step in program.steps) == 1
     for number, listed in ((TableNumber.READS, program.reads), (TableNumber.WRITES, program.writes)):
-        gather = (13, 14, 26) if number == TableNumber.READS else ()
+        gather = (1, 13, 14, 26) if number == TableNumber.READS else ()
         found = [split(record, 6, 6, 6, 7, 14, 8, 9, *gather) for record in tables[number]]
         wanted = [[*each.starts, each.others, each.dram_address, each.address, each.words] for each in listed]
         for row, each in zip(wanted, listed, strict=True):
             if number == TableNumber.READS and (rows := each.gathered):
-                row[6:] = [each.words // rows.rows, rows.rows, rows.table, rows.table_rows - 1]
+                row[6:] = [each.words // rows.rows, 1, rows.rows, rows.table, rows.table_rows - 1]
             elif gather:
-                row += [0, 0, 0]
+                row += [0, 0, 0, 0]
         assert found == wanted
         assert any(each.gathered for each in listed) == bool(gather)
 
