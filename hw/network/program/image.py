@@ -38,7 +38,7 @@ from hw.network.tables.layouts import table_words
 from hw.network.vector.fields import Places, scale_row, tap_row, vector_fields
 from hw.network.vector.wide_fields import channel_slots
 
-VERSION = 3
+VERSION = 4
 #: ``"LWNI"``, little-endian.
 MAGIC = 0x494E574C
 #: Bits of the digest of a program's weights.
