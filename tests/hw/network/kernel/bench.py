@@ -129,7 +129,7 @@ def check(launch: Launch, outcome: Outcome, config: NetworkConfig = CONFIG) -> N
     wanted = region_of(program, launch.inputs)
     replay(program, wanted, config, reads_late=False, writes_late=False)
     assert (np.flatnonzero(outcome.region != wanted).size, outcome.changed) == (0, set())
-    read = sum(each.words for each in program.reads) * 64 + len(encode(program, config))
+    read = sum(each.moved_words for each in program.reads) * 64 + len(encode(program, config))
     assert counters["gmem0_read_bytes"] == read
     assert counters["gmem0_write_bytes"] == 64 * sum(each.words for each in program.writes)
     assert counters["steps_total"] == len(program.steps)

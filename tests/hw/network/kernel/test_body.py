@@ -19,13 +19,15 @@ from hw.network.commands import (
     VectorKind,
 )
 from hw.network.compile.compile import compile_network
+from hw.network.compile.form import Form
+from hw.network.graph.network import Value
 from hw.network.graph.onnx_reader import read_network
 from hw.network.model.timeline import timeline
 from hw.network.normalization import channel_rows
 from hw.network.program.barriers import finished_before
 from hw.network.program.lower import program_of
 from hw.network.program.order import FOLLOWERS, order
-from hw.network.program.program import Transfer
+from hw.network.program.program import Gathered, Home, Transfer
 from tests.hw.network.kernel.bench import CONFIG, Launch, check, run
 from tests.hw.network.model.memories import ideal
 from tests.support.networks.builder import Builder
@@ -81,6 +83,30 @@ def play(launches, config, **options):
 @pytest.mark.parametrize("stall", [0.0, 0.3, 0.7])
 def test_a_launch_and_the_same_again(stall):
     play([launch(tiny(), SMALL)] * 3, SMALL, stall=stall)
+
+
+def with_rows(one):
+    """Return a launch whose first read gathers words of the same home, by drawn numbers."""
+    program = one.program
+    first, *others = program.reads
+    numbers = np.random.default_rng(3).integers(0, first.words, (1, 1, first.words)).astype(np.int32)
+    value = Value(name="numbers", shape=numbers.shape, scale=1.0, zero=0, bits=32)
+    end = program.memory_words
+    home = Home(value=value, form=Form.plain(value.shape, bits=32), address=64 * end, first_row=0, rows=1)
+    rows = Gathered(rows=first.words, table=first.dram_address, table_rows=first.words)
+    made = replace(
+        program,
+        reads=(replace(first, dram_address=end, gathered=rows), *others),
+        constants=(*program.constants, home),
+        contents={**program.contents, "numbers": numbers},
+    )
+    return replace(one, program=made)
+
+
+@pytest.mark.soak
+def test_a_launch_that_gathers_rows():
+    one = launch(tiny(), SMALL)
+    play([one, with_rows(one), one], SMALL, stall=0.2)
 
 
 def check_times(one, outcome, config, *, latency):
