@@ -1,1 +1,1 @@
-"""The check of a program's order: every execution that its waits allow gives the same bytes, and ends."""
+"""The check of a program's order: every execution that its waits allow ends with the same bytes."""

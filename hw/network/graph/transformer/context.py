@@ -121,7 +121,7 @@ class Context:
         return tuple(self.learned.shape(name))
 
     def ref(self, name: str) -> Ref | None:
-        """Return what a tensor is so far; None for a constant."""
+        """Return the reference of a tensor; None for a constant."""
         return self.refs.get(self.roots.get(name, name))
 
     def value(self, name: str) -> str:

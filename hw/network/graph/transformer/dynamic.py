@@ -1,4 +1,4 @@
-"""Rules of models whose activations are quantized while they run: what they stand for in real numbers."""
+"""Rules of models that quantize activations while they run: the real operator of each pattern."""
 
 from __future__ import annotations
 

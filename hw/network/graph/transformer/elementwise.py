@@ -229,14 +229,14 @@ UNARY = {*FUNCTIONS, "Sqrt", "Reciprocal"}
 
 
 def is_nan(context: Context, node: onnx.NodeProto) -> Ref:
-    """Return the flags of a guard against what is no number."""
+    """Return the flags of a guard against NaN."""
     if not isinstance(context.ref(node.input[0]), Probabilities):
         raise UnsupportedError("of another tensor than probabilities of attention")
     return Flags()
 
 
 def where(context: Context, node: onnx.NodeProto) -> Ref:
-    """Return what a guard or a mask lets pass."""
+    """Return the operand that a guard or a mask passes on."""
     condition, yes, no = node.input
     if isinstance(context.ref(condition), Flags):
         kept = context.ref(no)

@@ -11,7 +11,7 @@ from hw.network.graph.transformer.blocks import Function
 from hw.network.graph.unary import FUNCTIONS
 
 _NAMES = ("Gelu", "Relu", "Tanh", "Sigmoid", "HardSwish", "Erf")
-#: Where they are told apart.
+#: Points that distinguish the functions.
 _POINTS = np.linspace(-6, 6, 97)
 #: An operator set that has all of them.
 _OPSET = 20
