@@ -37,7 +37,7 @@ ROOT_BITS, SLOPE_BITS, TERM_BITS = 20, 27, 43
 LEAST_EXPONENT, STEP, MOST_STEPS = -4, 5, 3
 #: Bits of z, and of its fraction.
 Z_BITS, Z_PLACES = 27, 20
-#: Bits of a gain and of a bias, signed; zeros below the bias; least shift of y, and bits of what is above.
+#: Bits of a gain and of a bias, signed; zeros below the bias; least shift of y, and bits beyond it.
 GAIN_BITS, BIAS_BITS, BIAS_PLACES, LEAST_SHIFT, SHIFT_BITS = 18, 30, 14, 20, 4
 #: Bits of a gain's quarters, and bits of z that these do not meet.
 FINE_BITS, COARSE_PLACES = 2, BIAS_PLACES + 2

@@ -91,7 +91,7 @@ def _barriers(
 def _overlap(
     program: NetworkProgram, config: NetworkConfig, board: Board
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the same of steps that overlap: cycles in which no core works are not told apart."""
+    """Return the same of steps that overlap; cycles without a working core count as busy."""
     played = overlap(program, config, board)
     causes = ("write", "pixels", "weights", "room", "vector_read", "vector_write")
     cycles = {

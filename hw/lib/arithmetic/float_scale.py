@@ -10,13 +10,13 @@ The multiplier has 26 bits for it: the 24 of float32's significand, shifted by u
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 
 from hw.errors import InputError
 from hw.lib.arithmetic.dsp import WIDE_PRODUCT_LATENCY, wide_product
+from hw.lib.arithmetic.windows import chosen, differs
 from hw.lib.delay import delay
 
 #: Bits of a sum, signed; of the multiplier and of the exponent, both unsigned.
@@ -162,10 +162,10 @@ def _shifted(
         extended = Cat(value, sign.replicate(max(0, width + 3 * step - len(value))))
         firsts = [n * step for n in range(4)]
         m.d.sync += [
-            kept.eq(_choice(amount, [extended[first : first + width] for first in firsts])),
-            kept_rest.eq(rest | _choice(amount, [extended[:first].any() for first in firsts])),
+            kept.eq(chosen(amount, [extended[first : first + width] for first in firsts])),
+            kept_rest.eq(rest | chosen(amount, [extended[:first].any() for first in firsts])),
             kept_over.eq(
-                over | _choice(amount, [_differs(value[first + width - 1 :], sign) for first in firsts])
+                over | chosen(amount, [differs(value[first + width - 1 :], sign) for first in firsts])
             ),
             kept_sign.eq(sign),
         ]
@@ -227,20 +227,9 @@ def _to_integer(
     total = Signal(base.shape(), name=f"{name}_total")
     result = register("result", signed(bits))
     negative = Mux(late_over, late_sign, total[-1])
-    clamps = late_over | _differs(total[bits - 1 : -1], total[-1])
+    clamps = late_over | differs(total[bits - 1 : -1], total[-1])
     m.d.comb += total.eq(total_base + (up if inverts is None else up ^ inverts))
     m.d.sync += result.eq(
         Mux(clamps, Cat((~negative).replicate(bits - 1), negative), total[:bits]).as_signed()
     )
     return result
-
-
-def _choice(amount: Value, values: Sequence[Value]) -> Value:
-    """Return the value of four that two bits choose."""
-    lower, upper = (Mux(amount[0], values[n + 1], values[n]) for n in (0, 2))
-    return Mux(amount[1], upper, lower)
-
-
-def _differs(bits: Value, sign: Value) -> Value:
-    """Say whether a bit differs from the sign."""
-    return (bits ^ sign.replicate(len(bits))).any()

@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 class CountGate(wiring.Component):
     """Holds a row until each count is at least the row's need of it.
 
-    ``needs``: the counts. ``item``: what else a row has.
+    ``needs``: layout of the counts. ``item``: layout of a row's other fields.
 
     Behaviour
     ---------

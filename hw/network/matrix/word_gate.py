@@ -58,7 +58,7 @@ def count_words(m: Module, *, clear: Value, written: Value) -> Signal:
 
 
 class WordGate(wiring.Component):
-    """Compares the count of a core's words with what the next request needs.
+    """Compares the count of a core's words with the count that the next request needs.
 
     Behaviour
     ---------

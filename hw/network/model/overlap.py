@@ -2,8 +2,8 @@
 
 Commands are taken in program order, in which each waits only for those before it.  The model has the cycle in
 which each word is written and each command is finished.  A command's reads follow words, and its results
-follow its reads, one a cycle.  Left out are conflicts at the scratchpad's banks, and waits for weights, as
-sweeps of at least 20 pixels need fewer bytes than the ports bring.
+follow its reads, one a cycle.  Left out are conflicts at the scratchpad's banks, reads from memory that wait
+for commands, and waits for weights, as sweeps of at least 20 pixels need fewer bytes than the ports bring.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ from hw.network.model.latency import (
 from hw.network.model.memory import MemoryModel
 from hw.network.model.timeline import load_cycles
 from hw.network.program.program import NetworkProgram, Step
+from hw.network.vector.fields import loops_of
 from hw.network.vector.timing import cycles as vector_cycles
 
 Cycles = NDArray[np.int64]
 
 #: From a word's count to the first request that it lets go.
 _GATE_CYCLES = 2
-#: From a transfer's issue to its first word's count, and between transfers.
+#: From a transfer's issue to its first word's count, measured on the U55C's memory.
 _TRANSFER_CYCLES = 67
 
 
@@ -98,7 +99,7 @@ class _Launch:
         )
 
     def _reads(self) -> None:
-        """Find when each read that waits for no command is complete."""
+        """Find when each read is complete, as if none waited for a command."""
         end = self._begin + _TRANSFER_CYCLES
         for transfer in self._program.reads:
             # Numbers of rows come before the rows.
@@ -152,9 +153,7 @@ class _Launch:
         self._free[Core.MATRIX] = int(reads[-1]) + total - first + 1
         # Steps of the last tap of each column tile have results.
         parts = []
-        for number, (count, _tile) in enumerate(
-            (count, tile) for count in blocks for tile in range(command.column_tiles)
-        ):
+        for number, count in enumerate(np.repeat(blocks, command.column_tiles).tolist()):
             if number == 0:
                 parts.append(steps[first - count :])
             else:
@@ -174,14 +173,13 @@ class _Launch:
 
     def _vector(self, step: Step, command: VectorCommand, start: int) -> tuple[int, Cycles, int]:
         config = self._config.vector
-        total = vector_cycles(config, command)
-        count = _vector_steps(command, config.granules)
+        total, loops = vector_cycles(config, command), loops_of(config, command)
+        count, words = loops.reads, loops.results
         reads = self._requests(step.follow, count, start + OFFER_CYCLES)
         end = int(reads[-1]) + total - count - OFFER_CYCLES
         self._free[Core.VECTOR] = end + 1
         if command.kind is VectorKind.STATS:
             return int(reads[0]), np.zeros(0, np.int64), end
-        words = _vector_words(command, config.granules)
         ends = np.linspace(count / words, count, words).round().astype(np.int64) - 1
         return int(reads[0]), reads[ends] + (end - int(reads[-1])), end
 
@@ -197,19 +195,3 @@ class _Launch:
         ends = end - (command.heads * passes - 1 - turn) * busy // (command.heads * passes)
         words = np.repeat(ends, config.row_beats(command.head_dim))
         return start + FIRST_WORD_CYCLES, words, end
-
-
-def _vector_steps(command: VectorCommand, granules: int) -> int:
-    """Return the steps of a command on tokens."""
-    words = -(-command.channels // (8 * granules)) if command.channels else 0
-    pixels = command.rows * command.columns
-    if command.kind is VectorKind.STATS or (command.kind is VectorKind.NORM and command.bits == 16):
-        return pixels * words
-    if command.kind is VectorKind.NORM:
-        return pixels * -(-words // 2)
-    return pixels * command.taps * command.kernel_columns * -(-command.target.granules // granules)
-
-
-def _vector_words(command: VectorCommand, granules: int) -> int:
-    """Return the words that a command writes."""
-    return command.rows * command.columns * -(-command.target.granules // granules)

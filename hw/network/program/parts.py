@@ -25,9 +25,7 @@ def in_parts(program: NetworkProgram, tokens: int) -> NetworkProgram:
     ]
     more = len(parts) - count
     steps = tuple(replace(step, wait_reads=step.wait_reads + more) for step in program.steps)
-    writes = tuple(
-        replace(each, others=each.others + more * (each.others >= count)) for each in program.writes
-    )
+    writes = tuple(replace(each, others=each.others + more * (each.others > 0)) for each in program.writes)
     return replace(program, steps=steps, reads=(*parts, *program.reads[count:]), writes=writes)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
+
+from hw.lib.arithmetic.windows import chosen, differs
 
 #: Cycles from a sum to its result.
 NARROWING_LATENCY = 3
@@ -44,33 +44,22 @@ def narrowed(
         extended = Cat(value, sign.replicate(max(0, width + 3 * step - len(value))))
         firsts = [n * step for n in range(4)]
         m.d.sync += [
-            window.eq(_choice(amount, [extended[first : first + width] for first in firsts])),
+            window.eq(chosen(amount, [extended[first : first + width] for first in firsts])),
             beyond.eq(
-                over | _choice(amount, [_differs(extended[first + width - 1 :], sign) for first in firsts])
+                over | chosen(amount, [differs(extended[first + width - 1 :], sign) for first in firsts])
             ),
             kept_sign.eq(sign),
         ]
         if ties is not None:
             dropped = [extended[:first].any() if first else Const(0, 1) for first in firsts]
-            m.d.sync += rest.eq(zeros | _choice(amount, dropped))
+            m.d.sync += rest.eq(zeros | chosen(amount, dropped))
         value, zeros, over, sign, width = window, rest, beyond, kept_sign, bits
     result = Signal(signed(bits), name=f"{name}_result", reset_less=True)
     even = value[0] if ties is None else value[0] & ~(ties & ~zeros)
     if byte is None:
         m.d.sync += result.eq(Mux(over, Cat((~sign).replicate(bits - 1), sign), Cat(even, value[1:])))
         return result
-    clamps = over | byte & _differs(value[7:-1], value[-1])
+    clamps = over | byte & differs(value[7:-1], value[-1])
     bound = Cat((~sign).replicate(7), sign ^ ~byte, (~sign).replicate(bits - 9), sign)
     m.d.sync += result.eq(Mux(clamps, bound, Cat(even, value[1:])))
     return result
-
-
-def _choice(amount: Value, values: Sequence[Value]) -> Value:
-    """Return the value of four that two bits choose."""
-    lower, upper = (Mux(amount[0], values[n + 1], values[n]) for n in (0, 2))
-    return Mux(amount[1], upper, lower)
-
-
-def _differs(bits: Value, sign: Value) -> Value:
-    """Say whether a bit differs from the sign."""
-    return (bits ^ sign.replicate(len(bits))).any()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 
+from hw.lib.arithmetic.windows import chosen, differs
 from hw.lib.delay import delay
 from hw.network.vector.layouts import LEAST_SHIFT
 
@@ -38,13 +37,10 @@ def rounded_to_int8(m: Module, name: str, total: Value, shift: Value, zero: Valu
         extended = Cat(value, sign.replicate(max(0, kept_width + 3 * step - len(value))))
         firsts = [n * step for n in range(4)]
         m.d.sync += [
-            window.eq(_choice(amount, [extended[first : first + kept_width] for first in firsts])),
-            kept_rest.eq(
-                rest | _choice(amount, [extended[:first].any() if first else 0 for first in firsts])
-            ),
+            window.eq(chosen(amount, [extended[first : first + kept_width] for first in firsts])),
+            kept_rest.eq(rest | chosen(amount, [extended[:first].any() if first else 0 for first in firsts])),
             kept_over.eq(
-                over
-                | _choice(amount, [_differs(extended[first + kept_width - 1 :], sign) for first in firsts])
+                over | chosen(amount, [differs(extended[first + kept_width - 1 :], sign) for first in firsts])
             ),
             kept_sign.eq(sign),
         ]
@@ -58,18 +54,7 @@ def rounded_to_int8(m: Module, name: str, total: Value, shift: Value, zero: Valu
     whole = Signal(base.shape(), name=f"{name}_whole")
     result = Signal(signed(8), name=f"{name}_result", reset_less=True)
     negative = Mux(late_over, late_sign, whole[-1])
-    clamps = late_over | _differs(whole[7:-1], whole[-1])
+    clamps = late_over | differs(whole[7:-1], whole[-1])
     m.d.comb += whole.eq(base + up)
     m.d.sync += result.eq(Mux(clamps, Cat((~negative).replicate(7), negative), whole[:8]).as_signed())
     return result
-
-
-def _choice(amount: Value, values: Sequence[Value | int]) -> Value:
-    """Return the value of four that two bits choose."""
-    lower, upper = (Mux(amount[0], values[n + 1], values[n]) for n in (0, 2))
-    return Mux(amount[1], upper, lower)
-
-
-def _differs(bits: Value, sign: Value) -> Value:
-    """Say whether a bit differs from the sign."""
-    return (bits ^ sign.replicate(len(bits))).any()

@@ -1,4 +1,4 @@
-"""Tensors of a transformer while its graph is read: what the model has computed so far, not yet a block."""
+"""References to tensors while a transformer's graph is read: expressions that are not yet blocks."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Normal:
-    """Normalized channels of a tensor, and what scales and shifts them."""
+    """Normalized channels of a tensor, with their gain and bias."""
 
     value: str
     epsilon: float

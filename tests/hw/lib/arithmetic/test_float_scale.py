@@ -105,7 +105,7 @@ def test_equals_float32(seed, bits):
 
 #: Single changes of the shift: text, its replacement.  Proofs find those of the roundings.
 MUTANTS = {
-    "bits below are lost": ("rest | _choice(amount, [extended[:first].any() for first in firsts])", "rest"),
+    "bits below are lost": ("rest | chosen(amount, [extended[:first].any() for first in firsts])", "rest"),
     "a bit above is lost": ("value[first + width - 1 :]", "value[first + width :]"),
 }
 
