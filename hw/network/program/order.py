@@ -162,7 +162,7 @@ class _Order:
 
 
 class _Reduction:
-    """Drops waits that follow from others: of a core's command before, or of what is waited for."""
+    """Drops waits that follow from others: those of the core's command before, or of an awaited command."""
 
     def __init__(self) -> None:
         self._started = [np.zeros(len(Core), np.int64) for _ in Core]

@@ -199,7 +199,7 @@ class ReciprocalRoot(wiring.Component):
             coarse_slope.eq(Array(slope << 2 * n for n in range(4))[lift[1:]]),
             fine_slope.eq(Mux(fine, coarse_slope << 1, coarse_slope) >> _DOWN),
         ]
-        # Shifted up by what the lift lacks, then down.
+        # Shifted up by the rest of the lift, then down.
         down = Signal(TWOS_BITS + 1, reset_less=True)
         coarse_term = Signal(signed(len(term) + _UP), reset_less=True)
         fine_term = Signal(signed(TERM_BITS), reset_less=True)

@@ -1,4 +1,4 @@
-"""The lanes of eight int16: LayerNorm, sums, means, and what its statistics need."""
+"""The lanes of eight int16: LayerNorm, sums, means, and the squares of statistics."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NORMAL_AT = _FIRST_AT + 1
 _SECOND_AT = _NORMAL_AT + MULTIPLY_ADD_LATENCY
 #: The second operand of a sum: its product meets the first one's at the second adder.
 _OTHER_AT = _SLOPE_AT
-#: Ports of the slope, of what is added to its product, of the steps of its shift, and of the channels' row.
+#: Ports of the slope, of the term beside its product, of the steps of its shift, and of the channels' row.
 SLOPE_PORT_AT, TERM_PORT_AT, STEPS_PORT_AT = _SLOPE_AT - 1, _SLOPE_AT, _FIRST_AT - 1
 ROW_PORT_AT = _NORMAL_AT - 4
 #: The sums of a granule, and the results of sums and of LayerNorm.

@@ -1,4 +1,4 @@
-"""``loomwork quantize`` of a transformer: the file, and what each choice of the rule costs in accuracy."""
+"""``loomwork quantize`` of a transformer: the file, and the accuracy that each choice of the rule costs."""
 
 from __future__ import annotations
 
