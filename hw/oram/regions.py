@@ -13,7 +13,7 @@ from hw.oram.resources import answers_estimate, estimate, sealer_estimate
 def regions(config: OramConfig, board: Board) -> Regions:
     """Return the regions; parts are the sealers of responses and of pages.
 
-    Their ports are registers, and the host alone waits for sealed pages: a longer way costs no deadline of
+    Their ports are registers, and the host alone waits for their results: a longer way costs no deadline of
     HBM.  Keys and powers that cross are constant.
     """
     groups = {"answers": answers_estimate(config), "sealer": sealer_estimate(config)}
