@@ -38,11 +38,12 @@ from sim.build.toolchain import (
 from sim.host.digest import key_of
 from sim.host.progress import ProgressLine
 
-#: Of the compiler on code that runs every cycle and on the run-time library: -O2 unless this variable says
+#: Of the compiler on code that runs every cycle and on the run-time library: these unless this variable says
 #: otherwise.  -Os loses a third of the speed.  Verilator's own -O3 inlines every placement of a cell; the
-#: compiler then takes minutes over one function.  Runs of some thousand cycles are over sooner with -O0.
+#: compiler then takes minutes over one function, as partial redundancy elimination and code hoisting do, which
+#: win no speed.  Runs of some thousand cycles are over sooner with -O0.
 OPTIMIZE_VARIABLE = "LOOMWORK_OPTIMIZE"
-_OPTIMIZE = "-O2"
+_OPTIMIZE = "-O2 -fno-tree-pre -fno-code-hoisting"
 _MAX_JOBS = 8
 _VERILATOR_FLAGS = (
     "--timing",
