@@ -14,7 +14,8 @@
 lowers them to `commands`.  `scratchpad` has words of 64 bytes from any 16 bytes on, `matrix` convolutions and
 products, `vector` pools, element-wise work and LayerNorm, `attention` the heads of attention.
 
-A `program` has a step for each command, and an image that a launch loads into the tables of the `kernel`.
+A `program` has a step for each command, and an image that a launch loads into the tables of the `kernel`: of
+commands that overlap, a few records before the first command and the others while commands work.
 Its sequencer has a list of commands a core.  It starts the next one when so many commands of each core are
 finished, and so many transfers complete, as the command waits for.  A command may follow words that a core
 writes.  `program.order` derives these waits from accesses; `check` trusts only them.  Tap rows and packets of

@@ -34,11 +34,15 @@ class SequencerSpec(Elaboratable):
             m.d.sync += active.eq(1)
         with m.Elif(dut.done):
             m.d.sync += active.eq(0)
+        free(m, dut.loaded)
+        loaded = Signal(name="was_loaded")
+        m.d.sync += loaded.eq(dut.loaded & ~dut.done)
+        suppose(m, ~loaded | dut.loaded, "rows that are there stay")
         complete = [self._transfers(m, name) for name in ("reads", "writes")]
         cores = [self._core(m, core, active) for core in Core]
         finished = Cat(each["all"] for each in cores).all()
-        suppose(m, Cat(dut.totals).any(), "a launch has commands")
-        check(m, ~dut.done | (active & finished & Cat(complete).all()), "done when all is")
+        suppose(m, Cat(each["total"] for each in cores).any(), "a launch has commands")
+        check(m, ~dut.done | (active & loaded & finished & Cat(complete).all()), "done when all is")
         check(m, ~dut.drains | (active & finished & ~dut.done), "drains when only transfers are left")
         for own, name in ((dut.waits_writes, "writes"), (dut.waits_reads, "reads")):
             check(m, ~own | Cat(each[name] for each in cores).any(), f"only {name} are waited for")
@@ -46,7 +50,7 @@ class SequencerSpec(Elaboratable):
         past = [Signal(name=f"past_{n}") for n in range(2)]
         m.d.sync += [past[0].eq(active & ~dut.start & ~dut.done), past[1].eq(past[0])]
         over = Signal(name="over")
-        m.d.sync += over.eq(active & ~dut.done & finished & Cat(complete).all())
+        m.d.sync += over.eq(active & ~dut.done & loaded & finished & Cat(complete).all())
         with m.If(past[0] & past[1] & over & active):
             check(m, dut.done, "ends at once")
         reach(
@@ -72,7 +76,11 @@ class SequencerSpec(Elaboratable):
         # The rest of a row passes as its core does.
         free(m, steps.valid, steps.payload.needs, steps.payload.item.follow.core, command.ready)
         stream_rule(m, steps, suppose, f"steps_{core}")
-        constant(m, dut.totals[core])
+        # Rows arrive while others are executed: totals are those of the program when all are there.
+        total = Signal(dut.totals[core].shape(), name=f"total_{core}")
+        constant(m, total)
+        free(m, dut.totals[core])
+        suppose(m, ~dut.loaded | (dut.totals[core] == total), "totals are those of all rows")
         held, given, issued = (Signal(2, name=f"{name}_{core}") for name in ("held", "given", "issued"))
         needs = Signal(steps.payload.needs.shape(), name=f"needs_{core}")
         item = Signal(2, name=f"item_{core}")
@@ -88,7 +96,7 @@ class SequencerSpec(Elaboratable):
             given.eq(Mux(dut.start, 0, given + comes)),
             issued.eq(Mux(dut.start, 0, issued + goes)),
         ]
-        suppose(m, ~steps.valid | (active & (given != dut.totals[core])), "rows of the launch")
+        suppose(m, ~steps.valid | (active & (given != total)), "rows of the launch")
         with m.If(comes):
             m.d.sync += [needs.eq(steps.payload.needs), item.eq(steps.payload.item.follow.core)]
         all_finished = Cat(dut.finished[each] >= needs.finished[each] for each in Core).all()
@@ -102,7 +110,7 @@ class SequencerSpec(Elaboratable):
         check(m, (given == issued + held) & (issued >= dut.finished[core]), "commands are counted")
         check(m, active | ((held == 0) & (dut.finished[core] == issued)), "nothing is left after done")
         check(m, steps.ready == ((held == 0) | goes), "a row comes when there is room")
-        check(m, (given <= dut.totals[core]) | ~active, "no command more than there are")
+        check(m, (given <= total) | ~active, "no command more than there are")
         # What need not wait does not.
         could = Signal(name=f"could_{core}")
         counted, started, ended = (
@@ -117,7 +125,8 @@ class SequencerSpec(Elaboratable):
         check(m, ~could | command.valid, "what need not wait does not")
         check(m, dut.finished[core] == Mux(started, 0, counted + ended)[:2], "finished commands are counted")
         reached: dict[str, Value] = {
-            "all": dut.finished[core] == dut.totals[core],
+            "total": total,
+            "all": dut.finished[core] == total,
             "writes": (held == 1) & all_finished,
             "reads": (held == 1) & all_finished & writes,
         }
@@ -149,10 +158,16 @@ BUGS = {
         "",
         "done when all is",
     ),
+    "done before all rows are there": (
+        CommandSequencer,
+        "& whole & computed",
+        "& computed",
+        "done when all is",
+    ),
     "a comparison of the launch before": (
         CommandSequencer,
-        "running[1] & computed",
-        "running[0] & computed",
+        "running[1] & whole",
+        "running[0] & whole",
         "done when",
     ),
     "one too few": (CountGate, "counts >= needs", "counts + 1 >= needs", "counts are reached|are waited for"),

@@ -18,7 +18,7 @@ CAUSES = (
 _CYCLE_DOCS = {
     "cycles_total": "Cycles from start to done",
     "cycles_busy": "Cycles in which the array took a step, or another unit worked",
-    "cycles_stall_load": "Cycles before the first step, loading the program",
+    "cycles_stall_load": "Cycles before the first step, loading the opening of the program",
     "cycles_stall_write": "Cycles before a step, waiting for a transfer to memory",
     "cycles_stall_read": "Cycles before a command, waiting for a transfer from memory",
     "cycles_stall_pixels": "Cycles in which the array waited for its pixels",
@@ -47,12 +47,13 @@ def count_docs(config: NetworkConfig) -> dict[str, str]:
 
 
 def argument_table(config: NetworkConfig) -> ArgumentTable:
-    """Return the arguments: pointers, the image's size, counters."""
+    """Return the arguments: pointers, the image's sizes, counters."""
     return ArgumentTable(
         (
             pointer("memory", "gmem0", "The program's region of the memory, at a multiple of 64 bytes"),
             pointer("program", "gmem0", "The program image"),
             scalar("program_records", "Records of the program image"),
+            scalar("opening_records", "Those of them that are loaded before the first command"),
             *(
                 pointer(
                     f"weights_{n}", port, f"Share {n} of all packets of weights, at a multiple of 64 bytes"

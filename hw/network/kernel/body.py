@@ -37,8 +37,8 @@ class NetworkBody(wiring.Component):
 
     Behaviour
     ---------
-    A launch loads the program image at ``program`` and executes it.  It reads inputs from the region at
-    ``memory``, and writes outputs and spilled tensors to it.
+    A launch loads the opening of the program image at ``program``, and executes the program while the rest
+    arrives.  It reads inputs from the region at ``memory``, and writes outputs and spilled tensors to it.
     """
 
     def __init__(self, config: NetworkConfig, placer: Placer) -> None:
@@ -101,6 +101,7 @@ class NetworkBody(wiring.Component):
             loader.start.eq(self.start),
             loader.address.eq(self.args.program),
             loader.records.eq(self.args.program_records),
+            loader.opening.eq(self.args.opening_records),
             reader.loading.eq(loader.loading),
         ]
         connect(m, loader.command, reader.load)
@@ -116,7 +117,7 @@ class NetworkBody(wiring.Component):
         writer: TransferOut,
     ) -> None:
         """Place the steps of each core, and transfers."""
-        m.d.comb += sequencer.start.eq(loader.done)
+        m.d.comb += [sequencer.start.eq(loader.done), sequencer.loaded.eq(loader.complete)]
         for core in Core:
             steps = tables.place(TableNumber.STEPS, depth=self._config.max_steps, part="wait", core=core)
             connect(m, steps.o, sequencer.steps[core])

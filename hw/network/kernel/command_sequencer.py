@@ -37,7 +37,8 @@ class CommandSequencer(wiring.Component):
             {
                 "start": In(1),  #: One-cycle pulse; not before the last ``done``.
                 "steps": In(stream.Signature(step)).array(len(Core)),  #: The commands of each core, in order.
-                "totals": In(count).array(len(Core)),  #: Commands of each core.
+                "totals": In(count).array(len(Core)),  #: Commands of each core, when all are ``loaded``.
+                "loaded": In(1),  #: All rows are there, and totals are those of the program.
                 #: ``reads_completed``, ``writes_completed``: transfers completed since ``start``.
                 "reads_completed": In(transfers),
                 "writes_completed": In(transfers),
@@ -89,14 +90,16 @@ class CommandSequencer(wiring.Component):
         drained = Signal()
         # Up from the cycle on in which comparisons are those of this launch.
         running = Signal(2)
+        whole = Signal()  # comparisons are those of all rows
         m.d.sync += [
             *(computed[core].eq(self.finished[core] == self.totals[core]) for core in Core),
             drained.eq(
                 (self.reads_completed == self.reads_total) & (self.writes_completed == self.writes_total)
             ),
             running.eq(Cat(running[0], running[0])),
+            whole.eq(self.loaded),
         ]
-        ends: Value = running[1] & computed.all()
+        ends: Value = running[1] & whole & computed.all()
         m.d.comb += [self.done.eq(ends & drained), self.drains.eq(ends & ~drained)]
         with m.If(self.done):
             m.d.sync += running.eq(0)

@@ -26,6 +26,8 @@ from hw.network.program.records import (
 
 #: Bits of an address in memory.
 _ADDRESS_BITS = 64
+#: Records that are asked for at once behind the opening, and most that are on their way.
+CHUNK, AHEAD = 8, 64
 
 
 class SlotWrite(data.StructLayout):
@@ -50,23 +52,31 @@ class ImageLoader(wiring.Component):
     Behaviour
     ---------
     A record takes two cycles, and a cycle more for each row after the first of a RAM that takes them one by
-    one.  ``done`` follows the last row by `DONE_LATENCY` cycles, when users of ``slot`` and ``block`` have
-    registered it.
+    one.  The ``opening`` records come first, by one command.  ``done`` follows their last row by
+    `DONE_LATENCY` cycles, when users of ``slot`` and ``block`` have registered it.  The others follow, by
+    commands of `CHUNK` records each, and ``complete`` follows the last row like ``done``.
+
+    Why
+    ---
+    Users of tables are started by ``done``.  A table offers a row when it is there, and rows of RAMs come
+    before the rows that refer to them, so nobody waits for ``complete`` but the end of a launch.  A row of a
+    table is offered later than the row of a RAM before it is read: it passes a count, a RAM and a queue.
     """
 
-    #: From the last cycle of the last record to ``done``.
+    #: From the last cycle of the last record to ``done``, or to ``complete``.
     DONE_LATENCY = 4
+    #: From ``done`` to the first command behind it: transfers that wait for nothing ask first.
+    BEHIND_LATENCY = 12
 
     def __init__(self) -> None:
         super().__init__(
             {
-                "start": In(1),  #: One-cycle pulse; not while ``loading``.
+                "start": In(1),  #: One-cycle pulse; not before the last ``complete``.
                 "address": In(_ADDRESS_BITS),  #: Of the image.
                 "records": In(32),  #: At least 1.
+                "opening": In(32),  #: From 1 to ``records``.
                 "command": Out(stream.Signature(command_layout(_ADDRESS_BITS))),
-                "words": In(
-                    stream.Signature(RECORD_BITS)
-                ),  #: The records; nothing else comes between launches.
+                "words": In(stream.Signature(RECORD_BITS)),  #: The records.
                 "write": Out(1),  #: ``table`` and ``row`` hold a record of no RAM.
                 "table": Out(TABLE_BITS),
                 "row": Out(ROW_BITS),
@@ -75,6 +85,7 @@ class ImageLoader(wiring.Component):
                 "block": Out(BlockWrite()),
                 "loading": Out(1),  #: From the cycle after ``start`` to ``done``.
                 "done": Out(1),  #: One-cycle pulse.
+                "complete": Out(1, init=1),  #: No record is to come.
             }
         )
 
@@ -90,7 +101,9 @@ class ImageLoader(wiring.Component):
         shifted = Cat(record[:low], record[low + SLOT_BITS :], Const(0, SLOT_BITS))
         of_ram = Signal()
         of_block = Signal()
-        left = Signal(32)  # records after the one that is held or comes next
+        # Records after the one that is held or comes next: of the image, and of its opening.
+        left = Signal(32)
+        opens = Signal(32)
         row = Signal(INDEX_BITS)
         rows_left = Signal.like(slots.count)
         first = Signal()  # the record's first cycle
@@ -114,7 +127,7 @@ class ImageLoader(wiring.Component):
         with m.If(taken):
             m.d.sync += [*(each.eq(0) for each in frees), first.eq(1)]
         with m.Elif(ends):
-            m.d.sync += [*(each.eq(1) for each in frees), left.eq(left - 1)]
+            m.d.sync += [*(each.eq(1) for each in frees), left.eq(left - 1), opens.eq(opens - 1)]
         with m.If(~free):
             m.d.sync += [
                 first.eq(0),
@@ -131,23 +144,66 @@ class ImageLoader(wiring.Component):
             self.block.block.eq(slots.first[exact_log2(SLOTS) :]),
             Value.cast(self.block.data).eq(Value.cast(slots.slots)),
         ]
-        self._launch(m, ends & (left == 0))
         with m.If(self.start):
-            m.d.sync += left.eq(self.records - 1)
+            m.d.sync += [left.eq(self.records - 1), opens.eq(self.opening - 1)]
+        self._open(m, ends & (opens == 0))
+        self._complete(m, ends & (left == 0))
+        self._ask(m, ends)
         return m
 
-    def _launch(self, m: Module, last: Value) -> None:
-        """Ask for the records, and end some cycles after the last one."""
-        late = Signal(self.DONE_LATENCY - 1)
-        bytes_low = Const(0, exact_log2(RECORD_BYTES))
-        m.d.comb += [
-            self.command.payload.address.eq(self.address),
-            self.command.payload.length.eq(Cat(bytes_low, self.records)[:LENGTH_BITS]),
-        ]
-        m.d.sync += [late.eq(Cat(last, late)), self.done.eq(late[-1])]
-        with m.If(self.command.ready):
-            m.d.sync += self.command.valid.eq(0)
+    def _open(self, m: Module, last: Value) -> None:
+        """Tell the end of the opening some cycles after its last record."""
+        m.d.sync += self.done.eq(self._late(m, "opened", last) & self.loading)
         with m.If(self.done):
             m.d.sync += self.loading.eq(0)
         with m.If(self.start):
-            m.d.sync += [self.loading.eq(1), self.command.valid.eq(1)]
+            m.d.sync += self.loading.eq(1)
+
+    def _complete(self, m: Module, last: Value) -> None:
+        """Tell the end of the image likewise."""
+        with m.If(self._late(m, "ended", last)):
+            m.d.sync += self.complete.eq(1)
+        with m.If(self.start):
+            m.d.sync += self.complete.eq(0)
+
+    def _late(self, m: Module, name: str, last: Value) -> Value:
+        """Return ``last`` a cycle before it is told."""
+        late = Signal(self.DONE_LATENCY - 1, name=name)
+        m.d.sync += late.eq(Cat(last, late))
+        return late[-1]
+
+    def _ask(self, m: Module, ends: Value) -> None:
+        """Ask for the opening, and behind it for chunks while there is room ahead."""
+        low = exact_log2(RECORD_BYTES)
+        behind = Signal(32)  # records to ask for
+        address = Signal(_ADDRESS_BITS, reset_less=True)
+        count = Signal(32, reset_less=True)  # of the command
+        ahead = Signal(range(AHEAD + 1))  # records asked for behind the opening that have not ended
+        asks = Signal()
+        opened = Signal(self.BEHIND_LATENCY - 1)
+        may = Signal()  # the opening has ended
+        accepted = self.command.valid & self.command.ready
+        part = Mux(behind[exact_log2(CHUNK) :].any(), CHUNK, behind[: exact_log2(CHUNK)])
+        m.d.comb += [
+            self.command.payload.address.eq(address),
+            self.command.payload.length.eq(Cat(Const(0, low), count)[:LENGTH_BITS]),
+            asks.eq(may & ~self.command.valid & (behind != 0) & (ahead <= AHEAD - CHUNK)),
+        ]
+        m.d.sync += [
+            opened.eq(Cat(self.done, opened)),
+            ahead.eq(ahead + Mux(asks, part, 0) - (ends & may)),
+        ]
+        with m.If(opened[-1]):
+            m.d.sync += may.eq(1)
+        with m.If(accepted):
+            m.d.sync += [self.command.valid.eq(0), address.eq(address + Cat(Const(0, low), count))]
+        with m.If(asks):
+            m.d.sync += [self.command.valid.eq(1), count.eq(part), behind.eq(behind - part)]
+        with m.If(self.start):
+            m.d.sync += [
+                self.command.valid.eq(1),
+                address.eq(self.address),
+                count.eq(self.opening),
+                behind.eq(self.records - self.opening),
+                may.eq(0),
+            ]

@@ -15,7 +15,7 @@ from hw.scheduler.core.table import ProgramTable
 
 
 class ProgramTables:
-    """Adds tables to a module, all written by one loader and started when it is done."""
+    """Adds tables to a module, all written by one loader and started when it is done with the opening."""
 
     def __init__(self, m: Module, config: NetworkConfig, loader: ImageLoader) -> None:
         self._m, self._config, self._loader = m, config, loader

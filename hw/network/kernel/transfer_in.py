@@ -17,6 +17,7 @@ from hw.lib.width import WidthConverter
 from hw.network.config import WORD_BYTES, NetworkConfig
 from hw.network.kernel.gated_issue import gated_issue, start_members
 from hw.network.kernel.gather_issue import GatherIssue
+from hw.network.kernel.shared_reads import SharedReads
 from hw.network.program.records import read_layout
 from hw.network.scratchpad.writer import GranuleWritePort
 from hw.scheduler.core.layouts import MEMORY_ADDRESS_BITS
@@ -26,7 +27,7 @@ _UNGRANTED = 32
 
 
 class TransferIn(wiring.Component):
-    """Fills the scratchpad, and reads the program image before.
+    """Fills the scratchpad, and reads the program image before and between.
 
     A transfer is complete when the scratchpad grants its last word.  Rows are gathered by `GatherIssue`.
 
@@ -45,8 +46,8 @@ class TransferIn(wiring.Component):
                 "write": Out(GranuleWritePort(config.shape)),
                 "axi": Out(port),
                 "bytes_moved": Out(48),  #: Since reset.
-                "loading": In(1),  #: The loader uses the DMA; no transfer may run.
-                #: ``load``, ``loaded``: the loader's command, and its words.
+                "loading": In(1),  #: The loader uses the DMA alone; no transfer may run.
+                #: ``load``, ``loaded``: the loader's commands, and their words; see `SharedReads`.
                 "load": In(stream.Signature(command_layout(MEMORY_ADDRESS_BITS))),
                 "loaded": Out(stream.Signature(8 * WORD_BYTES)),
             }
@@ -64,11 +65,14 @@ class TransferIn(wiring.Component):
             lane_width=port_bits, i_lanes=1, o_lanes=WORD_BYTES // self._config.port_bytes
         )
         connect(m, dma.axi, flipped(self.axi))
+        m.submodules.shared = shared = SharedReads()
+        connect(m, issue.command, shared.transfers)
+        connect(m, flipped(self.load), shared.load)
+        connect(m, shared.command, dma.command)
+        connect(m, shared.loaded, flipped(self.loaded))
         m.d.comb += [
-            dma.command.valid.eq(self.load.valid | issue.command.valid),
-            dma.command.payload.eq(issue.command.payload),
-            issue.command.ready.eq(dma.command.ready),
-            self.load.ready.eq(dma.command.ready),
+            shared.wanted.eq(gather.i.valid),
+            shared.loading.eq(self.loading),
             self.bytes_moved.eq(dma.bytes_useful),
             part.i.valid.eq(dma.o.valid),
             part.i.payload.eq(dma.o.payload.data),
@@ -77,16 +81,17 @@ class TransferIn(wiring.Component):
             join.i.p.data.eq(part.o.payload),
             join.i.p.keep.eq(1),
             part.o.ready.eq(join.i.ready),
+            shared.words.valid.eq(join.o.valid),
+            shared.words.payload.eq(join.o.p.data),
+            join.o.ready.eq(shared.words.ready),
         ]
-        with m.If(self.load.valid):
-            m.d.comb += dma.command.payload.eq(self.load.payload)
-        self._write(m, join.o, issue.place, gather)
+        self._write(m, shared, issue.place, gather)
         return m
 
-    def _write(self, m: Module, words: Any, places: Any, gather: Any) -> None:
-        """Send words to their places, to the gather or to the loader, and count transfers."""
+    def _write(self, m: Module, shared: SharedReads, places: Any, gather: Any) -> None:
+        """Send words to their places or to the gather, and count transfers."""
         m.submodules.lasts = lasts = Fifo(1, depth=_UNGRANTED)
-        write = self.write.write
+        write, words = self.write.write, shared.moved
         joined = Signal()
         takes = Signal()
         kind = gather.kind.payload  # there before the part's first place
@@ -95,20 +100,19 @@ class TransferIn(wiring.Component):
         granules = self._config.shape.granules
         offset = Const(0, self._config.shape.offset_bits)
         m.d.comb += [
-            joined.eq(words.valid & places.valid),  # never while loading: no transfer is issued then
+            joined.eq(words.valid & places.valid),
             takes.eq(Mux(kind.numbers, gather.numbers.ready, write.ready)),
             sent.eq(joined & write.ready & ~kind.numbers),
             write.valid.eq(joined & ~kind.numbers),
             gather.numbers.valid.eq(joined & kind.numbers),
-            gather.numbers.payload.eq(words.p.data),
+            gather.numbers.payload.eq(words.payload),
             gather.kind.ready.eq(joined & takes & places.payload.last),
             write.payload.address.eq(Cat(offset, places.payload.address)),
             write.payload.enable.eq(2**granules - 1),
-            write.payload.data.as_value().eq(words.p.data),
+            write.payload.data.as_value().eq(words.payload),
             places.ready.eq(words.valid & takes),
-            words.ready.eq((places.valid & takes) | (self.loading & self.loaded.ready)),
-            self.loaded.valid.eq(words.valid & self.loading),
-            self.loaded.payload.eq(words.p.data),
+            words.ready.eq(places.valid & takes),
+            shared.ends.eq(places.payload.last),
             lasts.i.valid.eq(sent),
             lasts.i.payload.eq(places.payload.last & kind.ends),
             lasts.o.ready.eq(self.write.written),

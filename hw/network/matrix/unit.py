@@ -79,8 +79,8 @@ class MatrixUnit(wiring.Component):
     before, without a cycle between, if its weights and pixels are there.
 
     The drain begins with a command when the results of the one before have left its lanes, and after a copy
-    (`TableCopy`) if the lanes do not have its table.  Rows of tables are written while no command with a
-    table is in the unit.
+    (`TableCopy`) if the lanes do not have its table.  Rows of a table are written before commands with it
+    come.
     """
 
     def __init__(self, shape: GranuleShape, config: MatrixConfig, placer: Placer) -> None:

@@ -13,8 +13,8 @@ from hw.scheduler.program.timing.memory import TimingModel
 
 #: Cycles from memory's start to the kernel's: accesses that every kernel needs, and those of a word.
 _HOST_CYCLES, _WORD_CYCLES = 40, 4
-#: Words of a pointer.
-_POINTER_WORDS = 2
+#: Words of a pointer, and of the sizes of the image.
+_POINTER_WORDS, _SIZE_WORDS = 2, 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ class MemoryModel:
         timing, channels, ports = board.dram_timing, board.memory.channels, 1 + config.weight_ports
         held = timing.read_buffer_granules * timing.granule_bytes + timing.fabric_read_bytes
         pointers = 2 + config.weight_ports
-        begun = _HOST_CYCLES + _WORD_CYCLES * (_POINTER_WORDS * pointers + 1)
+        begun = _HOST_CYCLES + _WORD_CYCLES * (_POINTER_WORDS * pointers + _SIZE_WORDS)
         interval = main.refresh_interval_cycles
         shared = -(-config.weight_ports // channels)
         word = main.word_cycles

@@ -8,6 +8,7 @@ for commands, and waits for weights, as sweeps of at least 20 pixels need fewer 
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,7 +56,7 @@ class Span:
 class Overlap:
     """The cycles of a launch."""
 
-    load_cycles: int  #: From start until the program is loaded.
+    load_cycles: int  #: From start until the opening of the program is loaded.
     read_cycles: int  #: From there to the first command.
     spans: tuple[Span, ...]
     drain_cycles: int  #: From the last command's end to done.
@@ -84,18 +85,20 @@ class _Launch:
         self._free = [self._begin for _ in Core]  # when the next command's first read may be
         self._read_ends = [self._begin]
         self._pace = WORD_BYTES // config.port_bytes
+        self._image = image_size(program, lanes=config.lanes)
 
     def run(self) -> Overlap:
         """Go through all commands."""
         self._reads()
-        spans = [self._span(step) for step in self._program.steps]
+        self._arrived = self._arrivals()
+        spans = [self._span(*numbered) for numbered in enumerate(self._program.steps)]
         last = max(each.end for each in spans)
         return Overlap(
             load_cycles=self._loaded,
             read_cycles=min(each.begin for each in spans) - self._loaded,
             spans=tuple(spans),
             drain_cycles=self._writes(last) - last + DRAINED_CYCLES,
-            image=image_size(self._program, lanes=self._config.lanes),
+            image=self._image,
         )
 
     def _reads(self) -> None:
@@ -106,6 +109,17 @@ class _Launch:
             end += self._pace * transfer.moved_words + _TRANSFER_CYCLES * (transfer.gathered is not None)
             self._read_ends.append(end)
 
+    def _arrivals(self) -> list[int]:
+        """Find when the records of each command are there: behind the opening and the first reads."""
+        reads = (n for n, each in enumerate(self._program.reads) if any(each.starts) or each.others)
+        cycle = self._read_ends[next(reads, len(self._program.reads))]
+        found = [self._begin] * (1 + len(self._program.steps))
+        opening = self._image.opening
+        for step, rows in zip(self._image.steps[opening:], self._image.rows[opening:], strict=True):
+            cycle += max(self._pace, 1 + rows)
+            found[step] = cycle + ROWS_CYCLES
+        return list(itertools.accumulate(found, max))
+
     def _writes(self, last: int) -> int:
         """Return when the last write is complete."""
         end = last
@@ -114,10 +128,11 @@ class _Launch:
             end = max(end, ready + _TRANSFER_CYCLES) + self._pace * transfer.words
         return end
 
-    def _span(self, step: Step) -> Span:
+    def _span(self, number: int, step: Step) -> Span:
         core, command = step.core, step.command
         start = max(
             self._free[core],
+            self._arrived[number],
             self._read_ends[step.wait_reads],
             *(self._finished[each][count] + OFFER_CYCLES for each, count in enumerate(step.waits)),
         )

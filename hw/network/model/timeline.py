@@ -120,7 +120,7 @@ def timeline(
 
 
 def load_cycles(program: NetworkProgram, config: NetworkConfig, memory: MemoryModel) -> int:
-    """Return the cycles from start until the program is loaded."""
+    """Return the cycles from start until the records before the first command are loaded."""
     return _Launch(program, config, memory).loaded
 
 
@@ -175,14 +175,14 @@ class _Launch:
         state, words = self._memory.weight_state(), WORD_BYTES // self._config.port_bytes
         state.ports[0, 2] = self._memory.first_refreshes[0]
         arrived = stream(
-            words * self._image.records,
+            words * self._image.opening,
             LOAD_CYCLES,
             self._memory.weights,
             _packet_timing(self._config),
             state._replace(ports=state.ports[:1]),
         )
         free = 0  # the loader is, for the next record
-        rows = [1] * self._image.plain + [*self._image.slots]
+        rows = self._image.rows[: self._image.opening]
         for arrives, count in zip(arrived[words - 1 :: words].tolist(), rows, strict=True):
             free = max(free, arrives + RECORD_CYCLES) + 1 + count
         return free - 1 + LOADED_CYCLES

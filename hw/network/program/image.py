@@ -1,25 +1,26 @@
 """The program image: a program as bytes in memory, loaded at launch.
 
-An image is a sequence of records, see `hw.network.program.records`.  Record 0 is the header.  A kernel takes
+An image is a sequence of records, see `hw.network.program.records`, in the order of
+`hw.network.program.arrival`.  Record 0 is the header.  A kernel takes
 only images made for its own shape: the header has all that rows depend on.
 """
 
 from __future__ import annotations
 
 import hashlib
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from amaranth.hdl import Shape, ShapeLike
 from amaranth.lib import data
 
-from hw.errors import InputError
+from hw.errors import InputError, check_range
 from hw.network.attention.fields import attention_fields
-from hw.network.commands import AttentionCommand, MatrixCommand, TapTile, VectorCommand, VectorKind
+from hw.network.commands import AttentionCommand, MatrixCommand, VectorCommand, VectorKind
 from hw.network.config import WORD_BYTES, NetworkConfig
 from hw.network.matrix.unit_command import unit_command, unit_entries, unit_weights
 from hw.network.matrix.word_gate import follow_fields
+from hw.network.program.arrival import image_order
 from hw.network.program.program import NetworkProgram, Transfer
 from hw.network.program.records import (
     HEADER,
@@ -34,19 +35,18 @@ from hw.network.program.records import (
     ram_layout,
     row_layout,
 )
+from hw.network.program.row_places import Blocks, RowPlaces, commands_of
 from hw.network.tables.layouts import table_words
-from hw.network.vector.fields import Places, scale_row, tap_row, vector_fields
+from hw.network.vector.fields import scale_row, tap_row, vector_fields
 from hw.network.vector.wide_fields import channel_slots
 
-VERSION = 4
+VERSION = 5
 #: ``"LWNI"``, little-endian.
 MAGIC = 0x494E574C
 #: Bits of the digest of a program's weights.
 DIGEST_BITS = 64
 
 Row = Mapping[str, Any]
-_Command = TypeVar("_Command", MatrixCommand, VectorCommand, AttentionCommand)
-_Tapped = TypeVar("_Tapped", MatrixCommand, VectorCommand)
 
 
 def weights_digest(program: NetworkProgram) -> int:
@@ -71,21 +71,21 @@ def limits(program: NetworkProgram, *, lanes: int = 64) -> dict[str, int]:
 
     ``lanes``: of the vector unit.
     """
-    matrix, vector = _commands(program, MatrixCommand), _commands(program, VectorCommand)
-    attention = _commands(program, AttentionCommand)
+    vector, places = commands_of(program, VectorCommand), RowPlaces(program, lanes=lanes)
+    attention = commands_of(program, AttentionCommand)
     statistics = [each.pixel + each.columns for each in vector if each.kind is VectorKind.STATS]
     return {
         "scratchpad_bytes": program.scratchpad_bytes,
         "max_steps": len(program.steps),
         "max_transfers": max(len(program.reads), len(program.writes), 1),
         "max_region_bytes": program.memory_words * WORD_BYTES,
-        "max_taps": _Blocks(program, matrix).rows,
-        "vector_taps": _Blocks(program, vector).rows,
-        "scales": _Scales(vector).rows,
+        "max_taps": places.taps.rows,
+        "vector_taps": places.windows.rows,
+        "scales": places.scales.rows,
         "tables": len(program.tables),
         "exponentials": len(program.exponentials),
         "pixels": max(statistics, default=0),
-        "channels": sum(channel_counts(program, lanes=lanes).values()),
+        "channels": sum(places.counts.values()),
         "attention_rows": int(bool(attention)),
         "attention_tokens": max((max(each.queries, each.keys) for each in attention), default=0),
     }
@@ -107,7 +107,7 @@ def check(image: bytes, config: NetworkConfig) -> None:
     """Raise `InputError` unless ``image`` is a whole image for a kernel."""
     if len(image) < RECORD_BYTES or len(image) % RECORD_BYTES:
         raise InputError("bytes of the program image", len(image), f"whole records of {RECORD_BYTES}")
-    header = HEADER.from_bits(int.from_bytes(image[:RECORD_BYTES], "little") >> TABLE_BITS & _mask(HEADER))
+    header = _header(image)
     for name, value, legal in (
         ("magic of the program image", header.magic, MAGIC),
         ("version of the program image", header.version, VERSION),
@@ -115,6 +115,7 @@ def check(image: bytes, config: NetworkConfig) -> None:
     ):
         if value != legal:
             raise InputError(name, value, f"{legal}")
+    check_range("opening records of the program image", header.opening, 1, header.records)
     for name in SHAPE_BITS:
         value, own = header[name], getattr(config, name)
         if value != own:
@@ -127,21 +128,29 @@ def encode(program: NetworkProgram, config: NetworkConfig) -> bytes:
     Raises `InputError` for a program that the kernel cannot hold, or a command beyond a unit's limits.
     """
     needs(program, config)
-    rows = _rows(program, config)
+    order = image_order(program, lanes=config.lanes)
     header = {
         "magic": MAGIC,
         "version": VERSION,
-        "records": 1 + sum(map(len, rows.values())),
+        "records": len(order.records),
+        "opening": order.opening,
         "weights_digest": weights_digest(program),
         **{name: getattr(config, name) for name in SHAPE_BITS},
     }
-    tables = {TableNumber.HEADER: [header]} | rows
+    tables = {TableNumber.HEADER: [header]} | _rows(program, config)
+    assert len(order.records) == sum(map(len, tables.values()))
     layouts = {number: row_layout(number, config) for number in tables}
     return b"".join(
-        (number | bits_of(layouts[number], row) << TABLE_BITS).to_bytes(RECORD_BYTES, "little")
-        for number, some in tables.items()
-        for row in some
+        (each.table | bits_of(layouts[each.table], tables[each.table][each.number]) << TABLE_BITS).to_bytes(
+            RECORD_BYTES, "little"
+        )
+        for each in order.records
     )
+
+
+def opening_records(image: bytes) -> int:
+    """Return the records of an image that a launch loads before its first command."""
+    return int(_header(image).opening)
 
 
 def bits_of(shape: ShapeLike, value: Any) -> int:
@@ -165,89 +174,30 @@ def bits_of(shape: ShapeLike, value: Any) -> int:
     return sum(bits_of(field.shape, each) << field.offset for field, each in fields)
 
 
-def _mask(layout: data.Layout) -> int:
-    return (1 << layout.size) - 1
-
-
-def _commands(program: NetworkProgram, kind: type[_Command]) -> list[_Command]:
-    return [step.command for step in program.steps if isinstance(step.command, kind)]
-
-
-class _Blocks(Generic[_Tapped]):
-    """Places of the commands' tap rows in a RAM: equal ranges share theirs."""
-
-    def __init__(self, program: NetworkProgram, commands: Iterable[_Tapped]) -> None:
-        self._taps = program.taps
-        self._first: dict[tuple[Any, ...], int] = {}
-        self._commands: list[_Tapped] = []
-        self.rows = 0
-        for command in commands:
-            key = self._key(command)
-            if key not in self._first:
-                self._first[key] = self.rows
-                self._commands.append(command)
-                self.rows += command.taps
-
-    def place(self, command: _Tapped) -> int:
-        """Return the first row of a command."""
-        return self._first[self._key(command)]
-
-    def _key(self, command: _Tapped) -> tuple[Any, ...]:
-        shifts = command.shifts if isinstance(command, MatrixCommand) else ()
-        return command.first_tap, command.taps, shifts
-
-    def own(self, command: _Tapped) -> tuple[TapTile, ...]:
-        """Return the tap rows of a command."""
-        return self._taps[command.first_tap :][: command.taps]
-
-    def __iter__(self) -> Iterator[_Tapped]:
-        """Iterate over the first command of each range, in order of the rows."""
-        return iter(self._commands)
-
-
-class _Scales:
-    """Places of the vector commands' scales: equal ones share theirs."""
-
-    def __init__(self, commands: Iterable[VectorCommand]) -> None:
-        self._first: dict[tuple[float, ...], int] = {}
-        self.values: list[float] = []
-        for command in commands:
-            if command.scales and command.scales not in self._first:
-                self._first[command.scales] = len(self.values)
-                self.values += command.scales
-
-    @property
-    def rows(self) -> int:
-        """Rows of the RAM."""
-        return len(self.values)
-
-    def place(self, command: VectorCommand) -> int:
-        """Return the first row of a command."""
-        return self._first.get(command.scales, 0)
+def _header(image: bytes) -> Any:
+    bits = int.from_bytes(image[:RECORD_BYTES], "little") >> TABLE_BITS
+    return HEADER.from_bits(bits & (1 << HEADER.size) - 1)
 
 
 def _rows(program: NetworkProgram, config: NetworkConfig) -> dict[TableNumber, list[Row]]:
-    """Return the rows of each table, in the order of the image."""
-    matrix, vector = _commands(program, MatrixCommand), _commands(program, VectorCommand)
-    taps, windows = _Blocks(program, matrix), _Blocks(program, vector)
-    scales, firsts = _Scales(vector), first_words(program, config)
-    shape = config.shape
+    """Return the rows of each table."""
+    matrix, vector = commands_of(program, MatrixCommand), commands_of(program, VectorCommand)
+    places, firsts = RowPlaces(program, lanes=config.lanes), first_words(program, config)
+    taps, shape = places.taps, config.shape
     entries = [
         entry["entry"] for command in taps for entry in unit_entries(command, taps.own(command), shape)
     ]
     rams: dict[TableNumber, list[Any]] = {
         TableNumber.TAPS: entries,
         TableNumber.VECTOR_TAPS: [
-            tap_row(config.vector, tile) for command in windows for tile in windows.own(command)
+            tap_row(config.vector, tile) for command in places.windows for tile in places.windows.own(command)
         ],
-        TableNumber.SCALES: [scale_row(scale) for scale in scales.values],
+        TableNumber.SCALES: [scale_row(scale) for scale in places.scales.values],
         TableNumber.TABLES: [word for table in program.tables for word in table_words(table.tobytes())],
         TableNumber.EXPONENTIALS: [int(each) for table in program.exponentials for each in table],
     }
     units = [unit_command(command, taps.own(command), shape, config.matrix) for command in matrix]
-    counts = channel_counts(program, lanes=config.lanes)
-    channels = dict(zip(counts, itertools.accumulate(counts.values(), initial=0), strict=False))
-    fields = [vector_fields(config.vector, each, _places(each, windows, scales, channels)) for each in vector]
+    fields = [vector_fields(config.vector, each, places.of(each)) for each in vector]
     return {
         TableNumber.STEPS: _steps(program),
         TableNumber.READS: _reads(program.reads),
@@ -258,9 +208,9 @@ def _rows(program: NetworkProgram, config: NetworkConfig) -> dict[TableNumber, l
         TableNumber.WALKS: [_part(each, lambda name: name in VECTOR_WALKS) for each in fields],
         TableNumber.LOOPS: [_part(each, lambda name: name not in VECTOR_WALKS) for each in fields],
         TableNumber.ATTENTION: [
-            attention_fields(config.attention, each) for each in _commands(program, AttentionCommand)
+            attention_fields(config.attention, each) for each in commands_of(program, AttentionCommand)
         ],
-        TableNumber.CHANNELS: _channels(program, config, channels),
+        TableNumber.CHANNELS: _channels(program, config, places.channels),
         **{number: _slots(number, rows, config) for number, rows in rams.items()},
     }
 
@@ -314,7 +264,7 @@ def _weights(
     command: MatrixCommand,
     program: NetworkProgram,
     config: NetworkConfig,
-    taps: _Blocks[MatrixCommand],
+    taps: Blocks[MatrixCommand],
     firsts: list[int],
 ) -> Row:
     weights = unit_weights(command, config.matrix, first=firsts[command.weights])
@@ -322,13 +272,6 @@ def _weights(
     assert weights["words"]["words"] == words
     run = {"first": taps.place(command), "count": command.taps, "two": int(command.halves)}
     return {"weights": weights, "taps": run}
-
-
-def channel_counts(program: NetworkProgram, *, lanes: int) -> dict[tuple[int, int], int]:
-    """Return the rows of channels of each LayerNorm, by its index and the bits of its results."""
-    norms = [each for each in _commands(program, VectorCommand) if each.kind is VectorKind.NORM]
-    keys = dict.fromkeys((each.norm, each.bits) for each in norms)
-    return {(norm, bits): -(-len(program.norms[norm].gains) * bits // (8 * lanes)) for norm, bits in keys}
 
 
 def _channels(
@@ -343,22 +286,6 @@ def _channels(
             place = config.lanes * row + first
             found += _slots(TableNumber.CHANNELS, used, config, first=place)
     return found
-
-
-def _places(
-    command: VectorCommand,
-    windows: _Blocks[VectorCommand],
-    scales: _Scales,
-    channels: Mapping[tuple[int, int], int],
-) -> Places:
-    softmax, index = command.kind is VectorKind.SOFTMAX, max(0, command.table)
-    return Places(
-        tap=windows.place(command),
-        scale=scales.place(command),
-        table=0 if softmax else index,
-        exponential=index if softmax else 0,
-        channel=channels.get((command.norm, command.bits), 0),
-    )
 
 
 def _part(fields: Row, chosen: Callable[[str], bool]) -> Row:

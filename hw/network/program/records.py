@@ -19,6 +19,7 @@ from hw.network.matrix.drain_command import DrainCommand
 from hw.network.matrix.feed_command import TABLE_ENTRIES, FeedCommand, TileEntry
 from hw.network.matrix.unit import UnitWeights
 from hw.network.matrix.word_gate import FollowFields
+from hw.network.tables.layouts import TABLE_WORDS
 from hw.network.vector.layouts import EXPONENTIAL_BITS, ChannelRow, ScaleRow, TapRow, VectorFields
 
 RECORD_BYTES = 64
@@ -64,6 +65,9 @@ FIRST_RAM = TableNumber.CHANNELS
 #: The RAMs that take all rows of a record in one cycle; such a record begins at a multiple of `SLOTS`.
 BLOCK_RAMS = (TableNumber.CHANNELS, TableNumber.TABLES)
 
+#: Rows of a table of 256 bytes, and of one of exponentials.
+TABLE_ROWS, EXPONENTIAL_ROWS = TABLE_WORDS, 256
+
 #: Limits of a kernel that shape its images, and their bits in the header.
 SHAPE_BITS = {
     "scratchpad_bytes": 32,
@@ -84,7 +88,9 @@ SHAPE_BITS = {
     "attention_rows": 8,
     "attention_tokens": 16,
 }
-HEADER = data.StructLayout({"magic": 32, "version": 12, "records": 32, "weights_digest": 64, **SHAPE_BITS})
+HEADER = data.StructLayout(
+    {"magic": 32, "version": 12, "records": 32, "opening": 32, "weights_digest": 64, **SHAPE_BITS}
+)
 #: Rows of a RAM: ``count`` from row ``first`` on.
 SLOTS_LAYOUT = data.StructLayout(
     {"first": INDEX_BITS, "count": range(SLOTS + 1), "slots": data.ArrayLayout(SLOT_BITS, SLOTS)}

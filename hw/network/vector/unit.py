@@ -47,7 +47,7 @@ class VectorUnit(wiring.Component):
     Behaviour
     ---------
     A step a cycle: a word in and a word out, or a word or two of a window.  ``done`` for a cycle when all
-    writes of a command are granted.  Rows of tables are written while no command uses them.
+    writes of a command are granted.  Rows of tables are written before commands that use them come.
 
     ``busy``, ``waits_read``, ``waits_write``: for counters: a command runs; a step waits for its words; it
     waits for room for its result.

@@ -20,7 +20,7 @@ class ProgramTable(wiring.Component):
     Behaviour
     ---------
     ``o`` offers the first row three cycles after ``start``, and the next row in the cycle after each
-    handshake.  Rows written before the cycle of ``start`` are sent.
+    handshake.  A row written later is offered three cycles after its write, if the rows before it are sent.
 
     Why
     ---

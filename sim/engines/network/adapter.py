@@ -18,10 +18,10 @@ from hw.network.driver.region import read_outputs, region_of, unwritten
 from hw.network.driver.tensors import element_type, model_inputs, real_outputs, stored_inputs
 from hw.network.driver.weights import weight_buffers
 from hw.network.graph.network import Network
-from hw.network.program.image import RECORD_BYTES, encode
+from hw.network.program.image import RECORD_BYTES, opening_records
 from hw.network.program.program import NetworkProgram
 from sim.engines.network.default import default_network
-from sim.engines.network.programs import program_for
+from sim.engines.network.programs import image_of, program_for
 from sim.golden.network import execute
 from sim.run.adapter import UNWRITTEN, BuildFolder, Case, Demo, EngineAdapter
 from sim.run.files import TENSOR_FILE, InputFile
@@ -128,12 +128,16 @@ class NetworkAdapter(EngineAdapter):
 
     def launch(self, job: NetworkJob, config: NetworkConfig, board: Board) -> Launch:
         """The region, read and written, the program image, and the weights of each port."""
-        image = np.frombuffer(encode(job.program, config), np.uint8)
+        encoded = image_of(job.program, config)
+        image = np.frombuffer(encoded, np.uint8)
         given = {"program": image} | {
             f"weights_{n}": data for n, data in enumerate(weight_buffers(job.program, config))
         }
         return Launch(
-            scalars={"program_records": image.size // RECORD_BYTES},
+            scalars={
+                "program_records": image.size // RECORD_BYTES,
+                "opening_records": opening_records(encoded),
+            },
             buffers=(
                 Buffer(argument="memory", data=job.region, size_bytes=job.region.size, output=True),
                 *(Buffer(argument=name, data=data, size_bytes=data.size) for name, data in given.items()),

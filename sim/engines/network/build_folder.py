@@ -39,7 +39,7 @@ from hw.network.graph.transformer.network import read_tokens
 from hw.network.program import image as images
 from hw.network.program.program import NetworkProgram
 from hw.scheduler.plan.documents import plan_to_json, read_plan
-from sim.engines.network.programs import program_for
+from sim.engines.network.programs import image_of, program_for
 from sim.engines.network.token_inputs import segments_of
 from sim.host.files import fresh_directory
 
@@ -124,7 +124,7 @@ def write_build(
         program=program,
         config=config,
         board=board,
-        image=images.encode(program, config),
+        image=image_of(program, config),
         weights=tuple(weight_buffers(program, config)),
     )
     sources = {
@@ -208,7 +208,7 @@ def read_build(directory: Path) -> Build:
         program=program,
         config=config,
         board=replace(load_board(str(directory / BOARD)), name=record.board),
-        image=images.encode(program, config),
+        image=image_of(program, config),
         weights=tuple(weight_buffers(program, config)),
     )
     for name, content in _made(made).items():

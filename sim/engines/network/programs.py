@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from hw.network.check.check import check
+from hw.network.check.image import check_image
 from hw.network.commands import Core
 from hw.network.compile.compile import Compiled
 from hw.network.config import NetworkConfig
-from hw.network.program.image import needs
+from hw.network.program.image import encode, needs
 from hw.network.program.lower import program_of
 from hw.network.program.order import order
 from hw.network.program.program import NetworkProgram
@@ -26,3 +27,10 @@ def program_for(compiled: Compiled, config: NetworkConfig) -> NetworkProgram:
     ordered = order(program, config)
     check(ordered, config)
     return ordered
+
+
+def image_of(program: NetworkProgram, config: NetworkConfig) -> bytes:
+    """Return the image of a program for a kernel, checked; raises `InputError` as `encode` does."""
+    image = encode(program, config)
+    check_image(image, config)
+    return image

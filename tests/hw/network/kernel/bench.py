@@ -15,7 +15,7 @@ from hw.network.config import WORD_BYTES, NetworkConfig
 from hw.network.driver.weights import weight_buffers
 from hw.network.kernel.arguments import CAUSES, weight_ports
 from hw.network.kernel.body import NetworkBody
-from hw.network.program.image import encode
+from hw.network.program.image import encode, opening_records
 from hw.network.program.program import NetworkProgram
 from hw.network.program.records import RECORD_BYTES
 from tests.hw.network.program import example
@@ -41,6 +41,7 @@ class Launch:
     program: NetworkProgram
     inputs: dict[str, NDArray[np.int8]]  #: Elements of each input.
     idle: int = 2  #: Cycles from the done before it.
+    opening: int = 0  #: Records before the first command; 0: the image's own.
 
 
 @dataclass
@@ -71,7 +72,7 @@ def run(
     ]
     outcomes: list[Outcome] = []
 
-    def fill(launch: Launch) -> int:
+    def fill(launch: Launch) -> tuple[int, int]:
         for memory in memories:
             memory.bytes.clear()
         main = memories[0].bytes
@@ -80,7 +81,7 @@ def run(
         main.update(enumerate(image, IMAGE))
         for memory, content in zip(memories[1:], weight_buffers(launch.program, config), strict=True):
             memory.bytes.update(enumerate(content.tolist(), WEIGHTS))
-        return len(image) // RECORD_BYTES
+        return len(image) // RECORD_BYTES, launch.opening or opening_records(image)
 
     async def host(ctx: Any) -> None:
         async def tick() -> tuple[bool, int]:
@@ -91,7 +92,9 @@ def run(
         for launch in launches:
             for _ in range(launch.idle - 1):
                 assert not (await tick())[0]
-            ctx.set(body.args.program_records, fill(launch))
+            records, opening = fill(launch)
+            ctx.set(body.args.program_records, records)
+            ctx.set(body.args.opening_records, opening)
             ctx.set(body.args.program, IMAGE)
             ctx.set(body.args.memory, BASE)
             for n in range(config.weight_ports):

@@ -1,11 +1,11 @@
-"""The loader: every record to its table, every row to its RAM, and the end after the last one."""
+"""The loader: every record to its table, every row to its RAM, and the ends of opening and image."""
 
 import itertools
 import random
 
 import pytest
 
-from hw.network.kernel.loader import ImageLoader
+from hw.network.kernel.loader import AHEAD, CHUNK, ImageLoader
 from hw.network.program.image import bits_of
 from hw.network.program.records import BLOCK_RAMS, FIRST_RAM, SLOTS_LAYOUT, TableNumber
 from tests.support.gateware.streams import STALLS, put, seeds, simulate
@@ -33,44 +33,75 @@ def launch(rng, count):
     return [word for word, _ in records], [write for _, writes in records for write in writes]
 
 
-async def load(ctx, words, address, stall, seed, found):
-    """Load one image; return the cycles from the last word to done."""
+async def load(ctx, words, opening, address, stall, seed, found):
+    """Load one image; note the cycles from the last word to done, and to complete."""
     ctx.set(DUT.address, address)
     ctx.set(DUT.records, len(words))
+    ctx.set(DUT.opening, opening)
     ctx.set(DUT.start, 1)
     await ctx.tick()
     ctx.set(DUT.start, 0)
     assert ctx.get(DUT.loading)
-    while not ctx.get(DUT.command.valid):
+    assert not ctx.get(DUT.complete)
+    await asked(ctx, address, opening, seed % 3)
+    await put(ctx, DUT.words, words[:opening], stall=stall, seed=seed)
+    late = await until(ctx, DUT.done)
+    found.append(late)
+    if opening == len(words):
+        assert ctx.get(DUT.complete)
+    await ctx.tick()
+    assert not ctx.get(DUT.loading)
+    assert not ctx.get(DUT.done)
+    for _ in range(ImageLoader.BEHIND_LATENCY - 2):
+        assert not ctx.get(DUT.command.valid)
         await ctx.tick()
+    rest, asked_for = words[opening:], 0
+    while asked_for < len(rest):
+        while asked_for < len(rest) and await until(ctx, DUT.command.valid, most=6) < 6:
+            count = min(CHUNK, len(rest) - asked_for)
+            await asked(ctx, address + 64 * (opening + asked_for), count, (seed + asked_for) % 3)
+            asked_for += count
+        # All that may be on its way is.
+        assert asked_for == min(AHEAD, len(rest))
+        assert not ctx.get(DUT.complete)
+        await put(ctx, DUT.words, rest[:asked_for], stall=stall, seed=seed)
+        rest, asked_for = rest[asked_for:], 0
+        address += 64 * min(AHEAD, len(words))
+    if opening < len(words):
+        found.append(await until(ctx, DUT.complete))
+    assert not ctx.get(DUT.command.valid)
+
+
+async def until(ctx, signal, *, most=20):
+    """Wait for a signal, at most so many cycles, and return them."""
+    late = 0
+    while not ctx.get(signal) and late < most:
+        late += 1
+        await ctx.tick()
+    return late
+
+
+async def asked(ctx, address, records, pause):
+    """Take the command for so many records."""
+    await until(ctx, DUT.command.valid)
     command = DUT.command.payload
-    assert (ctx.get(command.address), ctx.get(command.length)) == (address, 64 * len(words))
-    for _ in range(1 + seed % 3):
-        await ctx.tick()
+    for _ in range(1 + pause):
         assert ctx.get(DUT.command.valid)
+        assert (ctx.get(command.address), ctx.get(command.length)) == (address, 64 * records)
+        await ctx.tick()
     ctx.set(DUT.command.ready, 1)
     await ctx.tick()
     ctx.set(DUT.command.ready, 0)
     assert not ctx.get(DUT.command.valid)
-    await put(ctx, DUT.words, words, stall=stall, seed=seed)
-    late = 0
-    while not ctx.get(DUT.done):
-        late += 1
-        assert late < 20
-        assert ctx.get(DUT.loading)
-        await ctx.tick()
-    await ctx.tick()
-    assert not ctx.get(DUT.loading)
-    assert not ctx.get(DUT.done)
-    found.append(late)
 
 
-def play(launches, stall, seed=0):
+def play(launches, stall, seed=0, openings=None):
     writes, lates = [], []
 
     async def bench(ctx):
         for n, (words, _) in enumerate(launches):
-            await load(ctx, words, 0x1_0000_0000 + 4096 * n, stall, seed + n, lates)
+            opening = openings[n] if openings else len(words)
+            await load(ctx, words, opening, 0x1_0000_0000 + 4096 * n, stall, seed + n, lates)
 
     async def watch(ctx):
         slot, block = DUT.slot, DUT.block
@@ -101,8 +132,9 @@ def by_table(writes):
 @pytest.mark.parametrize("seed", seeds(1, 5))
 def test_records_reach_their_tables(stall, seed):
     rng = random.Random(seed)
-    launches = [launch(rng, count) for count in (1, 2, 30, 1, 12)]
-    found, _ = play(launches, stall, seed)
+    counts, openings = (1, 2, 30, 1, 12, 200, 2), (1, 1, 29, 1, 12, 3, 1)
+    launches = [launch(rng, count) for count in counts]
+    found, _ = play(launches, stall, seed, openings)
     assert by_table(found) == by_table([write for _, writes in launches for write in writes])
 
 
@@ -110,8 +142,9 @@ def test_the_end_comes_after_the_last_row():
     plain = (5 << 4 | TableNumber.STEPS, [])
     rows = bits_of(SLOTS_LAYOUT, {"first": 3, "count": 8, "slots": list(range(8))}) << 4 | TableNumber.TAPS
     block = rows >> 4 << 4 | TableNumber.TABLES
-    _, lates = play([([plain[0]], []), ([rows], []), ([block], [])], 0.0)
-    assert lates == [cycles + ImageLoader.DONE_LATENCY - 1 for cycles in (1, 8, 1)]
+    launches = [([plain[0]], []), ([rows], []), ([block], []), ([block, rows], [])]
+    _, lates = play(launches, 0.0, openings=(1, 1, 1, 1))
+    assert lates == [cycles + ImageLoader.DONE_LATENCY - 1 for cycles in (1, 8, 1, 1, 8)]
 
 
 @pytest.mark.parametrize("number", [TableNumber.READS, TableNumber.CHANNELS])
@@ -121,7 +154,7 @@ def test_a_record_takes_two_cycles(number):
     cycles = []
 
     async def bench(ctx):
-        await load(ctx, launches[0][0], 0, 0.0, 0, [])
+        await load(ctx, launches[0][0], 10, 0, 0.0, 0, [])
 
     async def watch(ctx):
         tick, cycle = ctx.tick().sample(DUT.write, DUT.block.enable), 0

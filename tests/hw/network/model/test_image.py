@@ -9,4 +9,5 @@ def test_the_size_of_an_image_is_that_of_its_bytes():
     program = example()
     size = image_size(program)
     assert size.bytes == len(encode(program, CONFIG))
-    assert sum(size.slots) >= len(program.taps) + 8 * len(program.tables)
+    assert size.records == len(size.rows) == len(size.steps) >= size.opening
+    assert sum(size.rows) - size.records >= len(program.taps) + 256 * len(program.exponentials) * 7 // 8

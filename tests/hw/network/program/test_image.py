@@ -30,6 +30,7 @@ from hw.network.program.image import (
     first_words,
     limits,
     needs,
+    opening_records,
     weights_digest,
 )
 from hw.network.program.program import Step
@@ -62,10 +63,9 @@ def split(bits, *widths):
 
 
 def rows_of(records, width):
-    """Return the rows of a RAM, which must lie side by side from row 0 on."""
+    """Return the rows of a RAM, which must lie side by side from row 0 on, in records of any order."""
     rows = []
-    for record in records:
-        first, count, *slots = split(record, 16, 4, *[61] * 8)
+    for first, count, *slots in sorted(split(record, 16, 4, *[61] * 8) for record in records):
         assert first == len(rows)
         assert not any(slots[count:])
         rows += slots[:count]
@@ -96,11 +96,12 @@ def test_the_header_names_the_kernel_and_the_weights(tables):
     image = encode(example(), CONFIG)
     (header,) = tables[TableNumber.HEADER]
     shape = (1 << 14, 32, 2, 32, 32, 60, 100, 1 << 20, 512, 64, 32, 8, 2, 512, 512, 0, 512)
-    found = split(header, 32, 12, 32, 64, 32, 16, 8, 8, 8, 16, 16, 40, 20, 16, 16, 16, 16, 16, 16, 8, 16)
+    found = split(header, 32, 12, 32, 32, 64, 32, 16, 8, 8, 8, 16, 16, 40, 20, 16, 16, 16, 16, 16, 16, 8, 16)
     assert found == [
         int.from_bytes(b"LWNI", "little"),
         VERSION,
         len(image) // RECORD,
+        opening_records(image),
         weights_digest(example()),
         *shape,
     ]
