@@ -40,8 +40,8 @@ from sim.host.progress import ProgressLine
 
 #: Of the compiler on code that runs every cycle and on the run-time library: these unless this variable says
 #: otherwise.  -Os loses a third of the speed.  Verilator's own -O3 inlines every placement of a cell; the
-#: compiler then takes minutes over one function, as partial redundancy elimination and code hoisting do, which
-#: win no speed.  Runs of some thousand cycles are over sooner with -O0.
+#: compiler then takes minutes over one function.  So do partial redundancy elimination and code hoisting,
+#: which win no speed.  Runs of some thousand cycles are over sooner with -O0.
 OPTIMIZE_VARIABLE = "LOOMWORK_OPTIMIZE"
 _OPTIMIZE = "-O2 -fno-tree-pre -fno-code-hoisting"
 _MAX_JOBS = 8
