@@ -1,6 +1,7 @@
 """A generated kernel: its Verilog, and the data of its package."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,8 @@ class Design:
     bursts_under_way: tuple[int, int]  #: Of reads and of writes at each memory port; see `hw.engine.Engine`.
     #: Of a control-only simulation: memory ports that read zeros and write nothing.
     constant_ports: tuple[str, ...] = ()
+    #: Signals that a simulation may log; see `hw.engine.Engine.signals`.
+    signals: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def config_hash(self) -> str:

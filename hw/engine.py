@@ -7,7 +7,7 @@ has arguments, start and done, and memory ports.  A new engine is a folder in ``
 """
 
 import abc
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -96,6 +96,12 @@ class Engine(abc.ABC, Generic[Config, Workload]):
         A control-only simulation reads zeros there; by default no port is named.
         """
         return ()
+
+    def signals(self, config: Config) -> Mapping[str, str]:
+        """Return signals that a simulation may log, by name: each of one bit, by its path from the kernel's
+        top module; by default none.
+        """
+        return {}
 
     @abc.abstractmethod
     def predict(self, workload: Workload, config: Config, board: Board) -> Prediction:

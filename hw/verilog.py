@@ -120,6 +120,8 @@ def generate(
         templates=engine.templates,
         bursts_under_way=engine.bursts_under_way,
         constant_ports=engine.data_ports(config, board) if control_only else (),
+        # A control-only simulation has one flat module.
+        signals={} if control_only else engine.signals(config),
     )
 
 

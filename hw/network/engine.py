@@ -12,6 +12,7 @@ from hw.lib.place import Placer
 from hw.network.config import NetworkConfig
 from hw.network.kernel.arguments import argument_table, weight_ports
 from hw.network.kernel.body import NetworkBody
+from hw.network.kernel.signals import signals
 from hw.network.program.program import NetworkProgram
 from hw.network.regions import regions
 from hw.network.resources import estimate
@@ -81,6 +82,10 @@ class NetworkEngine(Engine[NetworkConfig, NetworkProgram]):
     def data_ports(self, config: NetworkConfig, board: Board) -> tuple[str, ...]:
         """Return the ports of weights."""
         return tuple(weight_ports(config))
+
+    def signals(self, config: NetworkConfig) -> dict[str, str]:
+        """See `hw.network.kernel.signals.signals`."""
+        return signals(config)
 
     def predict(self, workload: NetworkProgram, config: NetworkConfig, board: Board) -> Prediction:
         """See `hw.network.predict.predict`."""

@@ -60,6 +60,7 @@ def bench_top(
     *,
     clock_mhz: float,
     constant: Collection[str] = (),
+    signals: Sequence[str] = (),
 ) -> tuple[str, list[str]]:
     """Return the SystemVerilog of the module `TOP` around the module ``kernel`` of some Verilog, and its
     ports; ``memories`` has the AXI ports behind each memory.  Of ports in ``constant`` all data are 0.
@@ -74,6 +75,10 @@ def bench_top(
     * ``finished`` out: ``interrupt`` or ``expired``, the one signal Python sleeps on.
 
     With the plus-argument ``progress=FILE`` a line with the cycle number is added to FILE now and then.
+
+    ``signals``: paths of signals of one bit, from the kernel's module on.  With the plus-argument
+    ``signals=FILE`` FILE gets a line for each cycle in which one has changed: the cycle, and all as a number.
+
     Raises `InputError` when the text has no such module, or its AXI ports are others.
     """
     ports = _ports(verilog, kernel)
@@ -110,6 +115,7 @@ def bench_top(
         kernel=kernel,
         links=kernel_links,
         instances="\n".join(instances),
+        signals=[f"kernel.{path}" for path in reversed(signals)],
     )
     return text, [*_OWN, *(port.name for port in control)]
 

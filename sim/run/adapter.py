@@ -105,6 +105,8 @@ class Demo:
     documents: Mapping[str, tuple[str, Callable[[Results, Path], None]]] = field(default_factory=dict)
     #: Whether launches trace every transfer at the host's memory; traces are removed at the end.
     traced: bool = False
+    #: Launches whose signals are logged, see `sim.run.signals`; logs are removed at the end.
+    logged: Sequence[str] = ()
     #: Whether results are kept until something they depend on changes: for simulations of minutes.
     kept: bool = False
 

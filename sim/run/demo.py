@@ -116,6 +116,7 @@ def _simulated(
         done = run(
             name, chosen.config, board, tensors,
             seed=0, memory_mode="model", directory=folder, traces=traces,
+            signals=folder / "signals.log" if launch in chosen.logged else None,
             waves=directory / f"{_slug(launch)}.vcd" if waves else None,
         )  # fmt: skip
         report = dataclasses.replace(done.report, label=launch)
@@ -142,8 +143,9 @@ def _simulated(
         reports=reports,
         made=made,
     )
-    for path in (path for done in results.values() for path in done.traces.values()):
-        path.unlink()
+    for done in results.values():
+        for path in (*done.traces.values(), *([done.signals] if done.signals else [])):
+            path.unlink()
     if chosen.kept:
         keep(part, part_key(name, chosen.config, board), root)
     return part

@@ -48,7 +48,14 @@ def build_kernel(design: Design, *, trace: bool = False) -> Built:
     constant = design.constant_ports
     if not trace:  # waveforms show every signal
         gates = without_data(gates, design.top_name, constant)
-    bench, visible = bench_top(gates, design.top_name, behind, clock_mhz=board.clock_mhz, constant=constant)
+    bench, visible = bench_top(
+        gates,
+        design.top_name,
+        behind,
+        clock_mhz=board.clock_mhz,
+        constant=constant,
+        signals=[*design.signals.values()],
+    )
     sources = {"kernel.v": gates, "bench.sv": bench, **model_sources()}
     return build(sources, top=TOP, visible=visible, trace=trace)
 
@@ -63,13 +70,15 @@ def simulate(
     seed: int = 0,
     waves: Path | None = None,
     traces: Mapping[str, Path] | None = None,
+    signals: Path | None = None,
     memory_board: Board | None = None,
 ) -> Simulated:
     """Build the simulator unless it is cached, and run a launch in it; see `sim.run.run.run`.
 
     ``directory`` is emptied first.  After a good run it holds the logs, after a failed one everything; an
     interrupted run removes it.  ``expected_cycles``, of all calls, is for the progress line and the
-    watchdog.  ``memory_board``: a board with other memory timing than the design's own.
+    watchdog.  ``signals``: file for the design's signals, see `sim.run.signals`.  ``memory_board``: a board
+    with other memory timing than the design's own.
 
     Raises `InputError` when launch, table and board do not match, or a folder cannot be written. Raises
     `ToolError` when the simulator cannot be built, and `SimulationError` when the kernel hangs, breaks a rule
@@ -120,7 +129,10 @@ def simulate(
                 module="sim.bench.kernel",
                 directory=directory,
                 environ={CONFIG_VARIABLE: str((directory / _MEMORY_CONFIG).absolute())},
-                arguments=(f"+progress={PROGRESS_FILE}",),
+                arguments=(
+                    f"+progress={PROGRESS_FILE}",
+                    *((f"+signals={signals.absolute()}",) if signals else ()),
+                ),
                 waves=wave_file,
                 tick=_watch(directory / PROGRESS_FILE, activity, expected_cycles),
             )

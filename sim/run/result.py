@@ -32,6 +32,7 @@ class RunResult:
     measured: Report | None = field(default=None, repr=False)
     waves: Path | None = None  #: The waveform file, when one was asked for.
     traces: Mapping[str, Path] = field(default_factory=dict)  #: Of transfers, by the memory's name.
+    signals: Path | None = None  #: The log of signals, when one was asked for; see `sim.run.signals`.
     addresses: Mapping[str, int] = field(default_factory=dict)  #: Of the launch's buffers, by argument.
 
     @property

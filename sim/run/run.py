@@ -53,6 +53,7 @@ def run(
     memory_mode: str = "model",
     waves: Path | None = None,
     traces: Mapping[str, Path] | None = None,
+    signals: Path | None = None,
     backend: str = "rtl",
     control_only: bool = False,
     target: Target | None = None,
@@ -66,6 +67,8 @@ def run(
       can write.
     * ``traces``: files for every transfer at the ports of a memory, by the memory's name; see
       `sim.memory.trace`. The host memory's trace is compared with the expected one.
+    * ``signals``: file for the changes of the signals that the engine names (`hw.engine.Engine.signals`); see
+      `sim.run.signals`.
     * ``backend``: ``"rtl"``, or ``"golden"``: the same launch on the golden model alone.
     * ``control_only``: whether gates that only compute (`hw.engine.Engine.data_cells`) are left out. Cycles,
       bytes and counters are those of the whole kernel; no outputs are compared.
@@ -91,7 +94,13 @@ def run(
 
     expected = None if control_only else in_background(lambda: adapter.golden(job, config))
     simulated = prepared.simulate(
-        launch, directory=directory, memory_mode=memory_mode, seed=seed, waves=waves, traces=traces
+        launch,
+        directory=directory,
+        memory_mode=memory_mode,
+        seed=seed,
+        waves=waves,
+        traces=traces,
+        signals=signals,
     )
     seen = measured(simulated, prepared, memory_mode=memory_mode, seed=seed)
     further: tuple[str, ...] = ()
@@ -102,7 +111,11 @@ def run(
     exact = expected.result() if expected else None
     result = prepared.judge(exact, simulated.buffers, seen, further=further)
     return dataclasses.replace(
-        result, waves=simulated.waves, traces=traces or {}, addresses=simulated.addresses
+        result,
+        waves=simulated.waves,
+        traces=traces or {},
+        signals=signals,
+        addresses=simulated.addresses,
     )
 
 
@@ -188,6 +201,7 @@ class Prepared:
         seed: int,
         waves: Path | None = None,
         traces: Mapping[str, Path] | None = None,
+        signals: Path | None = None,
     ) -> Simulated:
         """Simulate a launch of the job; see `run` and `sim.run.launch.simulate`."""
         from sim.run.launch import simulate
@@ -207,6 +221,7 @@ class Prepared:
             seed=seed,
             waves=waves,
             traces=traces,
+            signals=signals,
         )
 
     def judge(

@@ -7,7 +7,6 @@ import pytest
 
 from hw.board import load_board
 from sim.engines.attention.cases import SMALL
-from sim.engines.attention.demo import EncoderDemo
 from sim.golden import minilm
 from sim.run.run import run
 
@@ -35,12 +34,12 @@ def test_a_sentence_through_the_rtl_keeps_its_meaning(tmp_path):
     """Every head of every layer, each layer reading what the RTL made of the one before."""
     for module in (minilm.PACKAGE, "safetensors", "tokenizers"):
         pytest.importorskip(module)
-    encoder = EncoderDemo(minilm.paragraph()["text"])
-    results = {}
-    for layer, name in enumerate(encoder.names):
-        tensors = encoder.launch(layer)(results)
+    text = minilm.paragraph()["text"]
+    encoder = minilm.EncoderRun(text)
+    for _ in range(minilm.LAYERS):
+        tensors = dict(zip("qkv", encoder.qkv(), strict=True))
         result = run("attention", SMALL, BOARD, tensors, memory_mode="model", directory=tmp_path)
         assert result.bit_exact, result.mismatches
         assert result.report.errors["relative_rms_error_int8_inputs"] < 2e-4
-        results[name] = result
-    assert 0.999 <= encoder.cosine(results) < 1
+        encoder.take(np.asarray(result.outputs["o"], np.float64))
+    assert 0.999 <= float(encoder.sentence() @ minilm.embed(text)) < 1

@@ -20,6 +20,7 @@ from hw.network.kernel.command_sequencer import CommandSequencer
 from hw.network.kernel.gated_read import GatedRead
 from hw.network.kernel.loader import ImageLoader
 from hw.network.kernel.program_tables import ProgramTables
+from hw.network.kernel.signals import name_signals
 from hw.network.kernel.tap_store import TapStore
 from hw.network.kernel.transfer_in import TransferIn
 from hw.network.kernel.transfer_out import TransferOut
@@ -249,6 +250,9 @@ class NetworkBody(wiring.Component):
     ) -> None:
         """Count cycles by cause, and commands; ``others``: the other units."""
         working = [unit.busy & ~unit.waits_read & ~unit.waits_write for unit in others]
+        works = dict(zip(Core, [matrix.busy, *working], strict=False))
+        takes = {core: sequencer.commands[core].ready for core in works}
+        name_signals(m, takes=takes, ends=sequencer.ends, works=works, done=sequencer.done)
         stall = {
             "load": loader.loading,
             "write": sequencer.waits_writes,

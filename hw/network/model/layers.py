@@ -7,13 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hw.board import Board
-from hw.network.commands import MatrixCommand
+from hw.network.commands import Core, MatrixCommand
 from hw.network.config import WORD_BYTES, NetworkConfig
 from hw.network.matrix.timing import steps_of_blocks
 from hw.network.model.overlap import Overlap, Span, overlap
 from hw.network.model.timeline import Bound, StepTime, Timeline, timeline
 from hw.network.program.barriers import is_barriers
 from hw.network.program.program import NetworkProgram, Step
+
+#: The cause of all cycles of a command that overlaps with others: its own unit.
+_OWN = {Core.MATRIX: Bound.ARRAY, Core.VECTOR: Bound.VECTOR, Core.ATTENTION: Bound.ATTENTION}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +63,7 @@ def layers_of(program: NetworkProgram, played: Timeline | Overlap) -> list[Layer
 
 def _own_time(span: Span) -> StepTime:
     """Return a command that overlaps with others, from its first read to its last word."""
-    bound = Bound.ARRAY if isinstance(span.step.command, MatrixCommand) else Bound.VECTOR
-    spent = {bound: span.end - span.begin + 1}
+    spent = {_OWN[span.step.core]: span.end - span.begin + 1}
     return StepTime(step=span.step, begin=span.begin, end=span.end, spent=spent, first=0)
 
 

@@ -60,6 +60,7 @@ class Bound(enum.StrEnum):
     WEIGHTS = "weights"  #: The array waits for the next packet.
     RESIDUAL = "residual"  #: Results wait for their residual, and the array for room.
     VECTOR = "vector"  #: Steps of the vector unit.
+    ATTENTION = "attention"  #: Commands of the attention unit.
     WRITES = "writes"  #: Transfers to memory whose places the step takes over.
     READS = "reads"  #: Transfers from memory that it reads.
     PIPELINE = "pipeline"  #: Its command, its first pixel, its last result.

@@ -12,15 +12,13 @@ from hw.attention.driver.tensors import read_inputs
 from hw.attention.driver.workload import AttentionWorkload
 from hw.board import Board
 from hw.launch import Buffers, Launch, Tensor, Tensors
-from hw.registry import find_engine
 from sim.engines.attention.cases import attention_cases
-from sim.engines.attention.demo import attention_demo
 from sim.engines.attention.drawn import random_tensors
 from sim.engines.attention.job import AttentionJob, distance, make_job
 from sim.engines.attention.saturation import saturation
 from sim.golden.attention.formats import Arithmetic
 from sim.golden.attention.model import attention_job
-from sim.run.adapter import Case, Demo, EngineAdapter
+from sim.run.adapter import Case, EngineAdapter
 
 
 class AttentionAdapter(EngineAdapter):
@@ -103,10 +101,6 @@ class AttentionAdapter(EngineAdapter):
     def cases(self) -> Iterator[Case]:
         """See `sim.engines.attention.cases`."""
         return attention_cases()
-
-    def demo(self, board: Board) -> Demo:
-        """See `sim.engines.attention.demo`."""
-        return attention_demo(find_engine(self.name).default_config(board))
 
 
 ADAPTER = AttentionAdapter()

@@ -174,8 +174,8 @@ class NetworkAdapter(EngineAdapter):
         return network_cases()
 
     def demo(self, board: Board) -> Demo | None:
-        """See `sim.engines.network.demo`."""
-        from sim.engines.network.demo import network_demo
+        """See `sim.engines.network.demo.demo`."""
+        from sim.engines.network.demo.demo import network_demo
 
         return network_demo(board, MODEL)
 

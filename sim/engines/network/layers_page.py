@@ -13,7 +13,7 @@ from hw.network.config import NetworkConfig
 from hw.network.model.layers import Layer, layers_of, play
 from hw.network.model.timeline import Bound
 from hw.network.predict import memory_bytes_per_cycle, predict
-from hw.network.program.program import NetworkProgram
+from hw.network.program.program import NUMBER_BYTES, NetworkProgram
 from hw.prediction import Prediction
 from sim.report.parts import Headline, chart, write_page
 from sim.report.report import Report
@@ -24,6 +24,7 @@ from sim.report.text import percent, signed_percent, sized, times, whole
 _CAUSES = {
     Bound.ARRAY: ("array", BUSY),
     Bound.VECTOR: ("vector unit", "#5f6caf"),
+    Bound.ATTENTION: ("attention unit", "#3d5a80"),
     Bound.WEIGHTS: ("weights", "#e07b39"),
     Bound.RESIDUAL: ("residual", "#8e5572"),
     Bound.READS: ("transfers from memory", "#c8504b"),
@@ -34,6 +35,8 @@ _COLUMNS = (
     "layer", "bound by", "commands", "first cycle", "cycles", "share", "multipliers useful", "MACs",
     "weights read", "transfers", "MACs a byte",
 )  # fmt: skip
+#: Of a number of a token.
+_NUMBER_BITS = 8 * NUMBER_BYTES
 #: Characters of a long name that an axis shows: the first ones, and the last.
 _FIRST, _LAST = 18, 10
 
@@ -60,7 +63,7 @@ def render_layers(
         board=board.title,
         shape=f"{config.matrix.inputs} x {config.columns} multipliers, {config.lanes} lanes",
         commands=len(program.steps),
-        tiles=_tiles(predicted, board, measured),
+        tiles=_tiles(program, predicted, board, measured),
         cycles=chart(layer_cycles(layers), "layers", zoom=True),
         roofline=chart(layer_roofline(layers, predicted), "roofline", zoom=True),
         columns=_COLUMNS,
@@ -75,14 +78,19 @@ def render_layers(
     )
 
 
-def _tiles(predicted: Prediction, board: Board, measured: Report | None) -> list[Headline]:
+def _tiles(
+    program: NetworkProgram, predicted: Prediction, board: Board, measured: Report | None
+) -> list[Headline]:
     cycles = predicted.cycles_total
+    what, count = work_of(program)
     useful = predicted.useful_macs / predicted.mac_slots
     moved = predicted.moved_bytes / predicted.compulsory_bytes
     tiles = [
         Headline("Cycles, predicted", whole(cycles), f"{cycles / board.clock_mhz:,.1f} µs"),
         Headline(
-            "Images a second", whole(int(1e6 * board.clock_mhz / cycles)), f"at {board.clock_mhz:g} MHz"
+            f"{what.capitalize()} a second",
+            whole(int(count * 1e6 * board.clock_mhz / cycles)),
+            f"at {board.clock_mhz:g} MHz",
         ),
         Headline("Multiplier slots useful", percent(useful, places=1), "from start to done"),
         Headline(
@@ -95,6 +103,12 @@ def _tiles(predicted: Prediction, board: Board, measured: Report | None) -> list
         error = signed_percent((cycles - total) / total)
         tiles.insert(1, Headline("Cycles, measured", whole(total), f"the prediction is {error} off"))
     return tiles
+
+
+def work_of(program: NetworkProgram) -> tuple[str, int]:
+    """Return the work of one launch: its tokens, of a network on numbers of them, or one image."""
+    tokens = [home.value.elements for home in program.inputs if home.value.bits == _NUMBER_BITS]
+    return ("tokens", tokens[0]) if tokens else ("images", 1)
 
 
 def _binding(predicted: Prediction) -> str:

@@ -3,12 +3,16 @@
 from dataclasses import replace
 
 from hw.board import load_board
+from hw.network.compile.compile import compile_network
 from hw.network.config import NetworkConfig
+from hw.network.graph.transformer.network import network_of
 from hw.network.model.layers import Layer
 from hw.network.model.timeline import Bound
 from hw.network.predict import predict
-from sim.engines.network.layers_page import layer_cycles, layer_roofline
+from sim.engines.network.layers_page import layer_cycles, layer_roofline, render_layers, work_of
+from sim.engines.network.programs import program_for
 from tests.hw.network.program.example import CONFIG, example
+from tests.support.networks.sentences import small
 
 
 def layer(name, **fields):
@@ -52,3 +56,23 @@ def test_layers_that_multiply_lie_under_the_roof():
     assert (roof.x[1], roof.y[1], roof.y[2]) == (slots / slope, slots, slots)
     assert NetworkConfig().columns * 64 == 2 * slots
     assert not layer_roofline(LAYERS[2:3], predicted).data
+
+
+def test_a_transformer_has_its_attention_unit_and_tokens_a_second(tmp_path):
+    config, board = NetworkConfig(attention_rows=16), load_board("u55c")
+    made = compile_network(
+        network_of(small("norm", "gelu"), [9, 12]),
+        scratchpad_bytes=config.scratchpad_bytes,
+        columns=config.columns,
+    )
+    program = program_for(made, config)
+    assert work_of(program) == ("tokens", 21)
+    assert work_of(example()) == ("images", 1)
+    path = tmp_path / "layers.html"
+    render_layers(program, config, board, path)
+    text = path.read_text()
+    rate = int(21 * 1e6 * board.clock_mhz / predict(program, config, board).cycles_total)
+    assert f"{rate:,}" in text[text.index("Tokens a second") :][:200]
+    assert "Images a second" not in text
+    rows = [row for row in text.split("<tr>") if "<td" in row and ">attention unit<" in row]
+    assert len(rows) == 2  # a layer's attention each

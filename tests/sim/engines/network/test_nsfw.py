@@ -10,7 +10,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 from hw.network.graph.onnx_reader import read_network
-from sim.engines.network.demo import decibels
+from sim.engines.network.demo.photograph import decibels
 from sim.engines.network.nsfw import (
     CALIBRATION,
     FEATURES,
