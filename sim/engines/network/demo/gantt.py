@@ -113,15 +113,20 @@ def span_of(activity: Activity, parts: Mapping[str, Part], layer: int) -> tuple[
 
 def _transfers(activity: Activity, load_cycles: int) -> dict[str, list[_Span]]:
     """Return the transfers at memory ports; the program is read before the launch's first command."""
-    found: dict[str, list[_Span]] = {_PROGRAM: [], _TRANSFER: []}
-    rows = {_READS: activity.reads, _WEIGHTS: activity.weights, _WRITES: activity.writes}
-    for row, busy in rows.items():
+    loading = np.arange(activity.cycles) < load_cycles
+    found: dict[str, list[_Span]] = {}
+    for name, row, busy in (
+        (_PROGRAM, _READS, activity.reads & loading),
+        (_TRANSFER, _READS, activity.reads & ~loading),
+        (_TRANSFER, _WEIGHTS, activity.weights),
+        (_TRANSFER, _WRITES, activity.writes),
+    ):
         for begin, end in runs(busy):
-            name = _PROGRAM if row == _READS and begin < load_cycles else _TRANSFER
             moved = percent(float(busy[begin:end].mean()), places=0)
             when = f"{end - begin:,} cycles from {begin:,} on"
-            story = f"<b>{row}</b>, {name}<br>{when}<br>a word in {moved} of them"
-            found[name].append(_Span(row=row, begin=begin, end=end, busy=busy, story=story))
+            story = f"<b>{row}</b>: {name}<br>{when}<br>a word in {moved} of them"
+            span = _Span(row=row, begin=begin, end=end, busy=busy, story=story)
+            found.setdefault(name, []).append(span)
     return found
 
 

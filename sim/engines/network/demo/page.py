@@ -29,7 +29,7 @@ from sim.run.signals import read_signals
 #: Pairs of sentences that the page begins with, and the layer that is drawn alone.
 _FIRST, _LAYER = 8, 2
 _PAIR_COLUMNS = ("rank", "float's", "similarity", "float's", "sentences")
-_BYTE_COLUMNS = ("", "the plan", "program, numbers of tokens", "measured")
+_BYTE_COLUMNS = ("", "the plan", "program, numbers", "measured")
 
 
 def write_sentences(done: RunResult, config: NetworkConfig, board: Board, path: Path) -> None:
@@ -59,9 +59,9 @@ def write_sentences(done: RunResult, config: NetworkConfig, board: Board, path: 
         layer=_LAYER,
         layer_chart=chart(gantt(activity, parts, load_cycles=load_cycles, layer=_LAYER), "layer", zoom=True),
         shares=_shares(activity),
-        role_columns=("operator", "unit", *(f"layer {layer}" for layer in layers), "all", "at work"),
+        role_columns=("operator", "unit", *(f"layer {layer}" for layer in layers), "at work", "in its unit"),
         roles=_role_cells(activity, parts, layers),
-        operator_columns=("operator", "role", "layer", "unit", "first cycle", "cycles", "at work"),
+        operator_columns=("operator", "role", "layer", "unit", "first cycle", "at work", "in its unit"),
         operators=_operator_cells(activity, parts),
         similarities=chart(similarities(ranked), "similarities"),
         byte_columns=_BYTE_COLUMNS,
@@ -100,7 +100,7 @@ def _pair_cells(pair: Pair) -> list[object]:
 def _shares(activity: Activity) -> list[tuple[str, str]]:
     """Return how much of the launch each unit works, and how much of it several do."""
     own = [(f"{CORES[core]} at work", percent(activity.share(core), places=1)) for core in activity.working]
-    counts = ("no unit", "one unit alone", "two units at once", "three units at once")
+    counts = ("no unit at work", "one alone", "two at once", "three at once")
     together = [
         (name, percent(cycles / activity.cycles, places=1))
         for name, cycles in zip(counts, activity.at_once, strict=False)
@@ -109,21 +109,23 @@ def _shares(activity: Activity) -> list[tuple[str, str]]:
 
 
 def _role_cells(activity: Activity, parts: Mapping[str, Part], layers: Sequence[int]) -> list[list[str]]:
-    """Return a line for each role: cycles of its commands in their unit, by layer."""
+    """Return a line for each role: cycles in which its unit works, by layer, and those in its unit."""
     rows = []
     for role in Role:
         own = [each for each in activity.commands if part_of(parts, each).role is role]
         if not own:
             continue
-        cycles = [sum(each.cycles for each in own if part_of(parts, each).layer == layer) for layer in layers]
+        cycles = [
+            sum(each.working for each in own if part_of(parts, each).layer == layer) for layer in layers
+        ]
         units = ", ".join(CORES[core] for core in sorted({each.core for each in own}))
         rows.append(
             [
                 role.value,
                 units,
                 *(whole(count) if count else MISSING for count in cycles),
-                whole(sum(each.cycles for each in own)),
                 whole(sum(each.working for each in own)),
+                whole(sum(each.cycles for each in own)),
             ]
         )
     return rows
@@ -142,8 +144,8 @@ def _operator_cells(activity: Activity, parts: Mapping[str, Part]) -> list[list[
                 str(part.layer) if part.layer else MISSING,
                 CORES[each.core],
                 whole(each.begin),
-                whole(each.cycles),
                 whole(each.working),
+                whole(each.cycles),
             ]
         )
     return rows
@@ -175,7 +177,7 @@ def _byte_cells(report: Report, plan: Totals, program: NetworkProgram, image: in
     numbers = WORD_BYTES * sum(each.moved_words - each.words for each in program.reads)
     streamed = sum(port.useful_read_bytes for port in weights)
     rows: dict[str, tuple[int, ...]] = {
-        "weights, read through their ports": (plan.parameter_bytes, 0, streamed),
+        "weights read": (plan.parameter_bytes, 0, streamed),
         "tensors read": (plan.offchip_read_bytes, image + numbers, memory.useful_read_bytes),
         "tensors written": (plan.offchip_write_bytes, 0, memory.useful_write_bytes),
     }
