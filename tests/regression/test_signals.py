@@ -11,6 +11,7 @@ from hw.errors import LoomworkError
 from hw.network.commands import Core
 from hw.network.graph.transformer.writer import written
 from hw.network.kernel.signals import signals
+from hw.network.matrix.timing import steps_of_blocks
 from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.engines.network.adapter import MODEL
 from sim.engines.network.cases import SMALL
@@ -63,7 +64,9 @@ def test_commands_are_the_programs_and_work_is_as_counted(done, log):
         outside = found.working[core].sum() - sum(each.working for each in own)
         assert 0 <= outside <= (0 if core is Core.MATRIX else len(own))
         assert found.working[core].any()
-    assert found.working[Core.MATRIX].sum() == done.report.details["array_cycles"]
+    commands = [step.command for step in program.steps if step.core is Core.MATRIX]
+    array = sum(sum(steps_of_blocks(each)) * each.taps * each.column_tiles for each in commands)
+    assert found.working[Core.MATRIX].sum() == array
 
 
 def test_words_at_ports_are_the_bytes_counted(done, log):

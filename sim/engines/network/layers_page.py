@@ -24,7 +24,7 @@ from sim.report.text import percent, signed_percent, sized, times, whole
 _CAUSES = {
     Bound.ARRAY: ("array", BUSY),
     Bound.VECTOR: ("vector unit", "#5f6caf"),
-    Bound.ATTENTION: ("attention unit", "#3d5a80"),
+    Bound.ATTENTION: ("attention unit", "#7a8f3c"),
     Bound.WEIGHTS: ("weights", "#e07b39"),
     Bound.RESIDUAL: ("residual", "#8e5572"),
     Bound.READS: ("transfers from memory", "#c8504b"),
