@@ -107,6 +107,7 @@ class Demo:
     traced: bool = False
     #: Launches whose signals are logged, see `sim.run.signals`; logs are removed at the end.
     logged: Sequence[str] = ()
+    first: bool = False  #: Whether the page begins with it.
     #: Whether results are kept until something they depend on changes: for simulations of minutes.
     kept: bool = False
 

@@ -50,7 +50,7 @@ def demo(
         find_engine(name)  # an unknown name is refused before any work
     demos: dict[str, Demo] = {}
     kept: dict[str, DemoPart] = {}
-    parts = []
+    parts: list[DemoPart] = []
     with built_ahead(on) as build:
         for name in names:
             if (found := find_adapter(name).demo(on)) is not None:
@@ -68,6 +68,8 @@ def demo(
             parts.append(part)
     if not parts:
         raise InputError("engines", ", ".join(names), "such that one of them has a demo")
+    # The first ones are built and simulated while the largest is built.
+    parts.sort(key=lambda part: not demos[part.engine].first)
     page = directory / "index.html"
     write_page(
         "demo.html.j2",
@@ -75,6 +77,7 @@ def demo(
         charts=False,
         board=on.title,
         tiles=[_tile(part) for part in parts],
+        pictured=max(parts, key=lambda part: len(part.pictures)),
         parts=[(part, labels(part.reports), list(lines(part.reports, SUMMARY))) for part in parts],
     )
     console.print()
@@ -130,10 +133,11 @@ def _simulated(
             console.print(f"{launch}: {mismatch}", style="red", markup=False)
     reports = [done.report for done in results.values()]
     render(reports, directory / "report.html")
-    made = {f"{name}/report.html": "Report: cycles, bytes, predictions"}
+    made = {}
     for file, (title, write) in chosen.documents.items():
         write(results, directory / file)
         made[f"{name}/{file}"] = title
+    made[f"{name}/report.html"] = "Report: cycles, bytes, predictions"
     made |= {**saved, f"{name}/verilog": "Verilog, and what Vitis needs with it"}
     part = DemoPart(
         engine=name,

@@ -197,6 +197,24 @@ def test_refuses_an_unknown_engine_and_board(bench, tmp_path):
         demo("u54", tmp_path)
 
 
+def test_the_page_begins_with_the_part_that_says_so(bench, tmp_path, monkeypatch):
+    """It is simulated last, and has fewer pictures than the other."""
+    one = sim.run.demo.find_adapter("conv").demo(load_board("u55c"))
+    other = dataclasses.replace(one, first=True, pictures=lambda results: {})
+    monkeypatch.setattr(
+        sim.run.demo,
+        "find_adapter",
+        lambda name: SimpleNamespace(demo=lambda board: other if name == "vadd" else one),
+    )
+    adapter = find_adapter("conv")
+    monkeypatch.setitem(globals(), "find_adapter", lambda name: adapter)
+    show(tmp_path, engines=["conv", "vadd"])
+    assert [name for name, *_ in bench.launches] == ["conv", "vadd"]
+    page = (tmp_path / "index.html").read_text()
+    assert re.findall(r'<section class="card" id="(\w+)">', page) == ["vadd", "conv"]
+    assert '<a class="pictures first" href="#conv">' in page
+
+
 def test_attention_alone_is_no_part():
     assert find_adapter("attention").demo(load_board("u55c")) is None
 

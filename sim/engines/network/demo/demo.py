@@ -58,6 +58,7 @@ def network_demo(board: Board, model: str) -> Demo | None:
         pictures=lambda results: {PHOTOGRAPH: picture(PHOTOGRAPH)},
         documents=documents,
         logged=(encoder.LAUNCH,),
+        first=True,
         kept=True,
     )
 
