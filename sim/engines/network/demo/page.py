@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from html import escape
 from pathlib import Path
 
 import plotly.graph_objects as go
@@ -82,7 +83,7 @@ def _tiles(done: RunResult, board: Board, activity: Activity, ranked: Sequence[P
         Headline("Cycles, measured", whole(cycles), f"the prediction is {error} off"),
         Headline(
             "Tokens a second",
-            whole(int(sum(lengths) * rate)),
+            whole(round(sum(lengths) * rate)),
             f"{len(lengths) * rate:,.0f} sentences at {board.clock_mhz:g} MHz",
         ),
         Headline(
@@ -163,7 +164,10 @@ def similarities(ranked: Sequence[Pair]) -> go.Figure:
         name="a pair of sentences",
         marker={"color": RUNS[0], "size": 9},
         **hover(
-            [f"{pair.found:.3f}, float {pair.exact:.3f}<br>{'<br>'.join(pair.texts)}" for pair in ranked]
+            [
+                f"{pair.found:.3f}, float {pair.exact:.3f}<br>{'<br>'.join(map(escape, pair.texts))}"
+                for pair in ranked
+            ]
         ),
     )
     figure.update_xaxes(title="similarity by the float model", range=ends)
