@@ -19,8 +19,9 @@ from sim.build.simulator import SimulationError
 from sim.memory.trace import Channel, accesses, read_trace
 from sim.run import launch as launch_module
 from sim.run.launch import simulate
+from sim.run.signals import cycles_in, read_signals
 from tests.support.boards import small_board
-from tests.support.memory.mask_kernel import mask_kernel, mask_table
+from tests.support.memory.mask_kernel import SIGNALS, mask_kernel, mask_table
 
 ROOT = Path(__file__).parents[3]
 MASK = 0x01020304
@@ -122,6 +123,15 @@ def test_both_memories_are_traced_on_request(kernel, tmp_path):
         assert found["bytes"].sum() == counted[f"{kind}_bytes"]
         ends = found["address"] + found["bytes"]
         assert np.array_equal(found["address"][1:], ends[:-1])  # one buffer, in order
+
+
+def test_signals_are_logged_on_request(kernel, tmp_path):
+    done = simulate_call(kernel, call(5003), tmp_path / "run", memory_mode="jitter", signals=tmp_path / "log")
+    log = read_signals(tmp_path / "log", [*SIGNALS])
+    words = cycles_in(log.high("offered", "taken"))
+    assert len(words) * 8 == done.answer.memories["main"]["ports"][0]["write_bytes"]
+    assert len(log.pulses("offered")) > len(words)  # the memory stalls
+    assert 0 < words[0] < words[-1] < done.answer.cycles_simulated
 
 
 def test_a_buffer_of_the_kernels_own(kernel, tmp_path):

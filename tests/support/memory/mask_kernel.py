@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +20,8 @@ from hw.lib.dma.write import WriteDMA
 from hw.lib.kernel import BodySignature, Kernel
 
 NAME = "loomwork_mask"
+#: Logged in a simulation: a word is offered at the port of the sink, and taken.
+SIGNALS = {"offered": "m_axi_gmem1_WVALID", "taken": "m_axi_gmem1_WREADY"}
 
 
 def mask_table(source_port: str = "gmem0") -> ArgumentTable:
@@ -96,6 +99,7 @@ class MaskKernel:
     board: Board | None = None
     ports: tuple[SimpleNamespace, ...] = ()
     constant_ports: tuple[str, ...] = ()
+    signals: Mapping[str, str] = field(default_factory=lambda: SIGNALS)
 
     def on(self, board: Board, placement: dict[str, int]) -> MaskKernel:
         """Connect its ports to channels of a board."""
