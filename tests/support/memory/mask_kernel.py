@@ -99,7 +99,7 @@ class MaskKernel:
     board: Board | None = None
     ports: tuple[SimpleNamespace, ...] = ()
     constant_ports: tuple[str, ...] = ()
-    signals: Mapping[str, str] = field(default_factory=lambda: SIGNALS)
+    signals: Mapping[str, str] = field(default_factory=dict)
 
     def on(self, board: Board, placement: dict[str, int]) -> MaskKernel:
         """Connect its ports to channels of a board."""
@@ -111,4 +111,4 @@ def mask_kernel(table: ArgumentTable, data_width: int) -> MaskKernel:
     """Generate the kernel."""
     kernel = Kernel(NAME, table, Mask(table, data_width))
     text = verilog.convert(kernel, name=NAME, emit_src=False, strip_internal_attrs=True)
-    return MaskKernel(top_name=NAME, verilog=text, table=table)
+    return MaskKernel(top_name=NAME, verilog=text, table=table, signals=SIGNALS)
