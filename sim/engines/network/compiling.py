@@ -22,6 +22,7 @@ from hw.registry import find_engine
 from hw.scheduler.plan.options import OrderChoice
 from hw.scheduler.planner.watch import Watch
 from sim.engines.network.build_folder import Build, write_build
+from sim.engines.network.programs import check_units
 from sim.engines.network.token_inputs import check_lengths
 from sim.plans.watched import watched_work
 
@@ -93,7 +94,8 @@ def compile_on(
     scratchpad_bytes: int | None = None,
     **options: Any,
 ) -> Compiled:
-    """Compile a network for a kernel; see `compile_network`."""
+    """Compile a network for a kernel; see `compile_network` and `check_units`."""
+    check_units(network, config)
     return compile_network(
         network,
         scratchpad_bytes=config.scratchpad_bytes if scratchpad_bytes is None else scratchpad_bytes,

@@ -81,6 +81,14 @@ def test_a_build_has_the_lengths_of_its_sentences(model):
         ADAPTER.job({**given, "input_ids": IDS}, build.config)
 
 
+def test_a_kernel_without_the_attention_unit_is_refused(model):
+    assert "attention_rows must be at least 1" in refused("compile", model, "--tokens", "6", "-o", "build")
+    assert not Path("build").exists()
+    given = ADAPTER.read_files({"model": model}, NetworkConfig(), seed=0)
+    with pytest.raises(InputError, match="attention_rows"):
+        ADAPTER.job(given | {"input_ids": IDS[:1]}, NetworkConfig())
+
+
 def test_compile_needs_the_lengths(model):
     assert "--tokens" in refused("compile", model, "-o", "build")
     assert "whole numbers" in refused("compile", model, "--tokens", "6;3", "-o", "build")
