@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hw.board import Board
-from hw.network.commands import MatrixCommand
+from hw.network.commands import Core, MatrixCommand
 from hw.network.config import WORD_BYTES, NetworkConfig
 from hw.network.matrix.timing import sweep_cycles
 from hw.network.model.image import image_size
@@ -23,7 +23,8 @@ def predict(workload: NetworkProgram, config: NetworkConfig, board: Board) -> Pr
     """
     program = workload
     needs(program, config)
-    told = _barriers if is_barriers(program) else _overlap
+    attention = any(step.core is Core.ATTENTION for step in program.steps)
+    told = _barriers if is_barriers(program) and not attention else _overlap
     cycles, details = told(program, config, board)
     read, write = (
         WORD_BYTES * sum(each.moved_words for each in some) for some in (program.reads, program.writes)

@@ -97,6 +97,28 @@ class Build:
     image: bytes
     weights: tuple[Bytes, ...]  #: Of each weight port.
 
+    @classmethod
+    def of(
+        cls,
+        compiled: Compiled,
+        program: NetworkProgram,
+        config: NetworkConfig,
+        board: Board,
+        *,
+        name: str | None = None,
+    ) -> Build:
+        """Encode a program of a compiled network; ``name``: the network's without it."""
+        return cls(
+            name=name or compiled.network.name,
+            network=compiled.network,
+            compiled=compiled,
+            program=program,
+            config=config,
+            board=board,
+            image=image_of(program, config),
+            weights=tuple(weight_buffers(program, config)),
+        )
+
 
 def write_build(
     directory: Path,
@@ -116,17 +138,8 @@ def write_build(
     Raises `InputError` for a program beyond the kernel's limits, or a directory with other files.
     """
     check_replaceable(directory)
-    network, program = compiled.network, program_for(compiled, config)
-    made = Build(
-        name=network.name,
-        network=network,
-        compiled=compiled,
-        program=program,
-        config=config,
-        board=board,
-        image=image_of(program, config),
-        weights=tuple(weight_buffers(program, config)),
-    )
+    network = compiled.network
+    made = Build.of(compiled, program_for(compiled, config), config, board)
     sources = {
         MODEL: _whole_model(model),
         PLAN: plan_to_json(compiled.plan).encode(),
@@ -200,17 +213,8 @@ def read_build(directory: Path) -> Build:
     else:
         network = read_network(model, dimensions=record.dimensions, shapes=record.shapes, name=record.name)
     compiled = lower_plan(network, read_plan(directory / PLAN), columns=config.columns)
-    program = program_for(compiled, config)
-    made = Build(
-        name=record.name,
-        network=network,
-        compiled=compiled,
-        program=program,
-        config=config,
-        board=replace(load_board(str(directory / BOARD)), name=record.board),
-        image=image_of(program, config),
-        weights=tuple(weight_buffers(program, config)),
-    )
+    board = replace(load_board(str(directory / BOARD)), name=record.board)
+    made = Build.of(compiled, program_for(compiled, config), config, board, name=record.name)
     for name, content in _made(made).items():
         if _bytes(directory / name) != content:
             legal = f"that of {MODEL} and {PLAN}; `loomwork compile` makes it again"

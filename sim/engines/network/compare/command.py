@@ -14,6 +14,12 @@ def compare_network(
     models: Annotated[list[Path], typer.Argument(help="Quantized models, .onnx.")],
     board: BoardOption = "u55c",
     config: ConfigOption = None,
+    tokens: Annotated[
+        str | None, typer.Option("--tokens", help="Tokens of each sentence, 17,40, for models on tokens.")
+    ] = None,
+    measure: Annotated[
+        str, typer.Option(help="Networks whose gates are simulated, by their files' names: minilm,resnet18.")
+    ] = "",
     exact: Annotated[
         Path | None,
         typer.Option("--float", help="Float model, .onnx: the error of each tensor on the inputs beside it."),
@@ -27,8 +33,11 @@ def compare_network(
     ] = None,
     output: DirectoryOption = Path("build/compare-network"),
 ) -> None:
-    """Compare networks with running them layer by layer, with published figures, and with a float model."""
+    """Compare networks with other ways to run them, with published figures, and with a float model."""
     from sim.engines.network.compare.suite import run_compare
+    from sim.engines.network.token_inputs import parse_lengths
 
-    if not run_compare(models, board, config, output, exact=exact, tensors=tensors, reference=reference):
+    lengths = () if tokens is None else parse_lengths(tokens)
+    files = {"exact": exact, "tensors": tensors, "reference": reference}
+    if not run_compare(models, board, config, output, tokens=lengths, measure=measure, **files):
         raise typer.Exit(1)
