@@ -50,14 +50,16 @@ def attention(operator: Attention, read: list[Any], before: list[Value], after: 
 
 
 def token_mean(operator: TokenMean, read: list[Any], before: list[Value], after: Value) -> Any:
-    """Return the mean of each segment: its exact sum times a factor."""
+    """Return the mean of each segment, or its first token: its exact sum times a factor."""
     firsts = np.cumsum((0, *operator.segments[:-1]))
-    sums = np.add.reduceat(read[0].astype(np.int64), firsts, axis=1)
+    stored = read[0].astype(np.int64)
+    sums = stored[:, firsts] if operator.first else np.add.reduceat(stored, firsts, axis=1)
+    counts = [1 if operator.first else tokens for tokens in operator.segments]
     nothing = np.zeros_like(sums[:, :1])
     means = [
         wide_mean_rule(before[0], after, count=tokens).results(
             sums[:, number : number + 1], nothing, zeros=(0, 0), zero=0
         )
-        for number, tokens in enumerate(operator.segments)
+        for number, tokens in enumerate(counts)
     ]
     return np.concatenate(means, axis=1)

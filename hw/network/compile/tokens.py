@@ -145,7 +145,8 @@ class TokenLowering:
         before, after = (self._steps.values[name] for name in (operator.inputs[0], operator.output))
         (base, form), (target, made) = place, out
         firsts = itertools.accumulate(operator.segments, initial=0)
-        for number, (first, tokens) in enumerate(zip(firsts, operator.segments, strict=False)):
+        counts = [1] * len(operator.segments) if operator.first else operator.segments
+        for number, (first, tokens) in enumerate(zip(firsts, counts, strict=False)):
             rule = wide_mean_rule(before, after, count=tokens)
             rows = -(-tokens // _WINDOW_COLUMNS)
             columns = -(-tokens // rows)

@@ -233,10 +233,11 @@ class Attention(Operator):
 
 @dataclass(frozen=True, kw_only=True)
 class TokenMean(Operator):
-    """The mean of each segment's tokens."""
+    """The mean of each segment's tokens, or its first token."""
 
     kind = "token_mean"
     segments: tuple[int, ...]  #: Tokens of each segment, in order.
+    first: bool = False  #: Whether only a segment's first token counts.
 
 
 @dataclass(frozen=True, kw_only=True)

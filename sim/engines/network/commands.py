@@ -120,6 +120,9 @@ def quantize(
     mean: Annotated[
         bool, typer.Option("--mean", help="The mean of a sentence's tokens is the output.")
     ] = False,
+    first: Annotated[
+        bool, typer.Option("--first", help="The first token of a sentence is the output.")
+    ] = False,
     keep: Annotated[
         list[str] | None, typer.Option("--keep", help="Output of the model to keep; all without it.")
     ] = None,
@@ -137,6 +140,8 @@ def quantize(
     from hw.network.graph.transformer.reader import takes_tokens
 
     if takes_tokens(model):
+        if mean and first:
+            raise InputError("--first", "given", "left out: --mean is the output")
         if form != "qdq" or unsigned:
             raise InputError("--form or --unsigned", "given", "left out: the model takes tokens")
         from sim.engines.network.quantizing import quantize_sentences
@@ -148,13 +153,14 @@ def quantize(
             tokenizer=tokenizer,
             judge=judge,
             mean=mean,
+            first=first,
             outputs=keep or (),
             longest=longest,
         )
         return
-    if tokenizer or judge or mean or keep:
+    if tokenizer or judge or mean or first or keep:
         raise InputError(
-            "--tokenizer, --judge, --mean or --keep", "given", "left out: the model takes no tokens"
+            "--tokenizer, --judge, --mean, --first or --keep", "given", "left out: the model takes no tokens"
         )
     from hw.network.graph.onnx_reader import read_network
     from hw.network.graph.quantize import quantize as quantized

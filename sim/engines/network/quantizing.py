@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hw.network.graph.transformer.blocks import First
 from hw.network.graph.transformer.quantize import Measured, measure
 from hw.network.graph.transformer.ranges import Ids, Runner
 from hw.network.graph.transformer.rule import Rule
@@ -31,6 +32,7 @@ def quantize_sentences(
     tokenizer: Path | None,
     judge: Path | None,
     mean: bool,
+    first: bool,
     outputs: Sequence[str],
     longest: int,
 ) -> None:
@@ -41,7 +43,8 @@ def quantize_sentences(
     """
     sentences = read_sentences(calibration, tokenizer, longest=longest)
     judged = read_sentences(judge, tokenizer, longest=longest) if judge else sentences
-    made = measure(model, sentences, longest=longest, mean=mean, outputs=outputs, name=model.stem)
+    pooling = {"mean": mean, "first": first}
+    made = measure(model, sentences, longest=longest, outputs=outputs, name=model.stem, **pooling)
     network = made.network(Rule(), [len(sentences[0])])
     write_bytes(output, made.file(Rule()))
     print(f"{output}: {len(network.operators)} operators, {network.weight_bytes} weight bytes")
@@ -67,11 +70,14 @@ def exact_vectors(made: Measured, model: Path | bytes, judged: Sequence[Ids]) ->
     blocks = made.blocks
     output, tensor = next(iter(blocks.outputs.items()))
     last = blocks.blocks[-1]
-    added = tensor == last.output and tensor.endswith(":mean")
+    added = tensor == last.output and tensor.endswith((":mean", ":first"))
     name = last.inputs[0] if added else output
     runner = Runner(model, [name])
     rows = [runner.run(ids, [name])[name] for ids in judged]
-    return np.concatenate([each.mean(axis=0, keepdims=True) if added else each for each in rows])
+    if not added:
+        return np.concatenate(rows)
+    first = isinstance(last, First)
+    return np.stack([each[0] if first else each.mean(axis=0) for each in rows])
 
 
 def quantized_vectors(made: Measured, rule: Rule, judged: Sequence[Ids]) -> np.ndarray:

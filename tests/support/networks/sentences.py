@@ -19,6 +19,7 @@ from hw.network.graph.transformer.blocks import (
     Block,
     Blocks,
     Dense,
+    First,
     Function,
     Lookup,
     Mean,
@@ -118,10 +119,12 @@ def model(*forms: str, layers: int = 1, seed: int = 0, outputs: bool = False, si
 
 
 @functools.cache
-def small(*forms: str, **choices: Any) -> Blocks:
-    """Return a model of two layers and the mean of its tokens, quantized by a rule of these choices."""
+def small(*forms: str, first: bool = False, **choices: Any) -> Blocks:
+    """Return a model of two layers and the mean or the first of its tokens, quantized by a rule of these
+    choices.
+    """
     source = model(*forms, layers=2)
-    made = measure(source, sentences(8), longest=POSITIONS, mean=True)
+    made = measure(source, sentences(8), longest=POSITIONS, mean=not first, first=first)
     return quantized(made.blocks, made.ranges, Rule(**choices))
 
 
@@ -242,6 +245,8 @@ def _float_result(block: Block, read: list[np.ndarray], ids: np.ndarray) -> np.n
         return read[0] @ real(block.weights) + block.bias
     if isinstance(block, Function):
         return np.asarray(block.real(read[0]), np.float64)
+    if isinstance(block, First):
+        return read[0][:1]
     if isinstance(block, Mean):
         return read[0].mean(axis=0, keepdims=True)
     assert isinstance(block, Attention)

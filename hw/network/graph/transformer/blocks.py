@@ -104,6 +104,15 @@ class Mean(Block):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class First(Block):
+    """The first token."""
+
+
+#: Blocks that make one row of all tokens.
+POOLS = (Mean, First)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Blocks:
     """A model: blocks in an order in which each reads only tensors that exist."""
 
@@ -129,11 +138,12 @@ def real(parameters: Parameters) -> Floats:
     return parameters.real if isinstance(parameters, Constant) else parameters
 
 
-def pooled(blocks: Blocks) -> Blocks:
-    """Return the model with the mean of its first output's tokens as its only output."""
+def pooled(blocks: Blocks, *, first: bool = False) -> Blocks:
+    """Return the model with the mean of its first output's tokens, or their first, as its only output."""
     (output, tensor), *_ = blocks.outputs.items()
-    made = f"{output}:mean"
-    block = Mean(name=made, op="ReduceMean", inputs=(tensor,), output=made)
+    made = f"{output}:{'first' if first else 'mean'}"
+    kind, op = (First, "Gather") if first else (Mean, "ReduceMean")
+    block = kind(name=made, op=op, inputs=(tensor,), output=made)
     return replace(
         blocks,
         blocks=(*blocks.blocks, block),

@@ -11,6 +11,7 @@ from onnx import numpy_helper
 
 from hw.network.graph.refs import Array, Constant
 from hw.network.graph.transformer.blocks import (
+    POOLS,
     Attention,
     Block,
     Dense,
@@ -53,6 +54,7 @@ class Context:
         #: Of a view of a whole tensor: the tensor.
         self.roots: dict[str, str] = {}
         self.blocks: list[Block] = []
+        self._single: set[str] = set()  # tensors of one row
         self.channels: dict[str, int] = {}
         self.quantizations: dict[str, Quantization] = {}
         #: Constants that are stored as integers, with their scales.
@@ -139,6 +141,12 @@ class Context:
 
     def add(self, block: Block, channels: int) -> None:
         """Add a block that makes a tensor of so many channels."""
+        if self._single.intersection(block.inputs):
+            raise UnsupportedError(
+                f"{block.name} reads the mean or the first of the tokens, which is an output"
+            )
+        if isinstance(block, POOLS):
+            self._single.add(block.output)
         self.blocks.append(block)
         self.channels[block.output] = channels
 

@@ -85,15 +85,24 @@ def matmul(context: Context, node: onnx.NodeProto) -> Ref:
 
 
 def fused(context: Context, node: onnx.NodeProto) -> Ref:
-    """Return onnxruntime's product with a factor, of which the second operand may be transposed."""
+    """Return onnxruntime's product with a factor, of which keys may be transposed."""
     found = context.attributes(node)
     left, right = (context.ref(name) for name in node.input)
-    others = found.get("transA", 0) or found.get("transBatchA", 0) or found.get("transBatchB", 0)
-    if others or not isinstance(left, Heads) or not isinstance(right, Heads):
-        raise UnsupportedError("of other operands than queries and keys")
+    factor = float(found.get("alpha", 1.0))
+    if found.get("transA", 0) or found.get("transBatchA", 0) or found.get("transBatchB", 0):
+        raise UnsupportedError("transA, transBatchA or transBatchB")
+    if isinstance(left, Heads) and isinstance(right, Heads):
+        if found.get("transB", 0):
+            right = replace(right, order=right.order[0] + right.order[:0:-1])
+        return _of_heads(replace(left, factor=left.factor * factor), right)
     if found.get("transB", 0):
-        right = replace(right, order=right.order[0] + right.order[:0:-1])
-    return _of_heads(replace(left, factor=left.factor * found.get("alpha", 1.0)), right)
+        raise UnsupportedError("transB of other operands than queries and keys")
+    made = matmul(context, node)
+    if factor == 1:
+        return made
+    if not isinstance(made, Product):
+        raise UnsupportedError("alpha of values and probabilities")
+    return replace(made, weights=real(made.weights) * factor)
 
 
 def _of_heads(left: Ref | None, right: Ref | None) -> Ref:

@@ -20,14 +20,15 @@ from hw.network.graph.norms import norm_rows
 from hw.network.graph.plain import check_sums
 from hw.network.graph.refs import Array, Constant, quantize
 from hw.network.graph.transformer.blocks import (
+    POOLS,
     Attention,
     Block,
     Blocks,
     Dense,
+    First,
     Floats,
     Function,
     Lookup,
-    Mean,
     Norm,
     Quantization,
     Rows,
@@ -92,7 +93,7 @@ class _Builder:
 
     def take(self, block: Block) -> None:
         """Add a block's operator and its result."""
-        rows = len(self._segments) if isinstance(block, Mean) else self._tokens
+        rows = len(self._segments) if isinstance(block, POOLS) else self._tokens
         value = self._value(block.output, rows)
         self.values[value.name] = value
         if isinstance(block, Rows):
@@ -151,8 +152,8 @@ class _Builder:
                 causal=block.causal,
                 **names,
             )
-        assert isinstance(block, Mean)
-        return graph.TokenMean(segments=self._segments, **names)
+        assert isinstance(block, POOLS)
+        return graph.TokenMean(segments=self._segments, first=isinstance(block, First), **names)
 
     def _product(self, block: Dense, before: Value, after: Value, names: dict) -> Operator:
         if before.bits != 8:

@@ -37,17 +37,19 @@ def measure(
     *,
     longest: int,
     mean: bool = False,
+    first: bool = False,
     outputs: Sequence[str] = (),
     name: str = "",
 ) -> Measured:
     """Read a model, and measure its tensors on sentences.
 
-    ``longest``: most tokens of a sentence that the quantized model takes. ``mean``: the mean of the first
-    output's tokens is the only output. ``outputs``: the outputs to keep, all without it.
+    ``longest``: most tokens of a sentence that the quantized model takes. ``mean``, ``first``: the mean of
+    the first output's tokens, or their first, is the only output. ``outputs``: the outputs to keep, all
+    without it.
 
     Raises `InputError` as `read_blocks` does, and for a model that onnxruntime does not run.
     """
     blocks = read_blocks(source, tokens=longest, outputs=outputs, name=name)
-    if mean:
-        blocks = pooled(blocks)
+    if mean or first:
+        blocks = pooled(blocks, first=first)
     return Measured(blocks=blocks, ranges=measured(blocks, source, sentences))

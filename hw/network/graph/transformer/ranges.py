@@ -13,7 +13,8 @@ import onnx
 from numpy.typing import NDArray
 
 from hw.errors import InputError, check_range
-from hw.network.graph.transformer.blocks import Blocks, Floats, Lookup, Mean, Rows, real
+from hw.network.graph.transformer.blocks import POOLS, Blocks, First, Floats, Lookup, Rows, real
+from hw.network.graph.transformer.contrib import expand
 
 Ids = NDArray[np.int64]
 
@@ -45,6 +46,7 @@ class Runner:
 
         where = str(source) if isinstance(source, Path) else "model"
         model = onnx.load(source) if isinstance(source, Path) else onnx.load_model_from_string(source)
+        expand(model)
         known = {each.name for each in model.graph.output}
         for name in tensors:
             if name not in known:
@@ -100,7 +102,7 @@ def measured(blocks: Blocks, source: Path | bytes, sentences: Sequence[Ids]) -> 
             for ids in sentences:
                 check_range("number of a token", int(ids.max()), 0, rows - 1)
                 check_range("number of a token", int(ids.min()), 0, rows - 1)
-    made = [block for block in blocks.blocks if not isinstance(block, (Rows, Mean))]
+    made = [block for block in blocks.blocks if not isinstance(block, (Rows, *POOLS))]
     names = [block.output for block in made]
     runner = Runner(source, names)
     lows: dict[str, Floats] = {}
@@ -114,8 +116,10 @@ def measured(blocks: Blocks, source: Path | bytes, sentences: Sequence[Ids]) -> 
     for ids in sentences:
         tensors = runner.run(ids, names)
         for block in blocks.blocks:
-            if isinstance(block, Mean):
-                tensors[block.output] = tensors[block.inputs[0]].mean(axis=0, keepdims=True)
+            if isinstance(block, POOLS):
+                tokens = tensors[block.inputs[0]]
+                one = tokens[:1] if isinstance(block, First) else tokens.mean(axis=0, keepdims=True)
+                tensors[block.output] = one
         for name, tensor in tensors.items():
             take(name, tensor)
     for block in blocks.blocks:

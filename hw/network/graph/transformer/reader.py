@@ -17,8 +17,9 @@ from hw.errors import InputError
 from hw.network.graph.instead import advice
 from hw.network.graph.refs import Array, Constant
 from hw.network.graph.transformer import dynamic, elementwise, heads
-from hw.network.graph.transformer.blocks import Blocks, Lookup, Parameters, Quantization, real
+from hw.network.graph.transformer.blocks import Blocks, First, Lookup, Parameters, Quantization, real
 from hw.network.graph.transformer.context import Context, vector
+from hw.network.graph.transformer.contrib import expand
 from hw.network.graph.transformer.refs import Flags, Ids, Integers, Normal, Ref, Stored, Tokens
 from hw.network.graph.views import UnsupportedError
 from hw.scheduler.graph.importers.onnx_file import read_model
@@ -61,6 +62,7 @@ def read_blocks(source: Path | bytes, *, tokens: int, outputs: Sequence[str] = (
     model = read_model(source, where)
     if isinstance(source, Path):
         onnx.load_external_data_for_model(model, str(source.parent))
+    expand(model)
     length = max(tokens, _LEAST_TOKENS)
     ids = _bind(model.graph, length, where)
     _keep(model.graph, outputs, where)
@@ -78,7 +80,8 @@ def read_blocks(source: Path | bytes, *, tokens: int, outputs: Sequence[str] = (
     try:
         found = {each.name: context.value(each.name) for each in model.graph.output}
     except UnsupportedError as error:
-        raise InputError("output of the model", str(error), "a tensor of tokens or their mean") from error
+        legal = "a tensor of tokens, their mean or the first of them"
+        raise InputError("output of the model", str(error), legal) from error
     title = name or (source.stem if isinstance(source, Path) else model.graph.name)
     return Blocks(
         name=title,
@@ -174,14 +177,40 @@ def _view(context: Context, node: onnx.NodeProto) -> Ref | None:
 
 def _gather(context: Context, node: onnx.NodeProto) -> Ref:
     table, ids = node.input
+    if context.is_constant(ids) and not context.is_constant(table):
+        chosen = context.constant(ids).reshape(-1).tolist()
+        return _first(context, node, int(context.attributes(node).get("axis", 0)), chosen == [0])
     if not context.is_constant(table) or not isinstance(context.ref(ids), Ids):
         raise UnsupportedError("of anything but rows of a table by the numbers of tokens")
+    ids = context.roots.get(ids, ids)
     shape = context.shape(table)
     if context.attributes(node).get("axis", 0) != 0 or len(shape) != 2:
         raise UnsupportedError(f"of a table of shape {shape}: rows of 2 dimensions")
     if context.constant(table).dtype.kind in "iu":
         return Integers(ids=ids, table=context.constant(table))
     return _lookup(context, node, ids, context.parameters(table))
+
+
+def _slice(context: Context, node: onnx.NodeProto) -> Ref:
+    """Return the first token, the one part of a tensor that is cut out."""
+    before, after = (context.shape(name) for name in (node.input[0], node.output[0]))
+    cut = [axis for axis, (whole, part) in enumerate(zip(before, after, strict=True)) if whole != part]
+    starts = context.constant(node.input[1]).reshape(-1)
+    axes = context.constant(node.input[3]).reshape(-1) if any(node.input[3:4]) else np.arange(starts.size)
+    found = {int(axis) % len(before): int(start) for axis, start in zip(axes, starts, strict=True)}
+    first = len(cut) == 1 and found[cut[0]] == 0 and after[cut[0]] == 1
+    return _first(context, node, cut[0] if cut else 0, first)
+
+
+def _first(context: Context, node: onnx.NodeProto, axis: int, first: bool) -> Ref:
+    source, name = node.input[0], node.output[0]
+    rank = len(context.shape(source))
+    if not first or axis % rank != rank - 2 or rank not in (2, 3):
+        raise UnsupportedError("of anything but the first token")
+    value = context.value(source)
+    block = First(name=node.name or name, op=node.op_type, inputs=(value,), output=name)
+    context.add(block, context.channels[value])
+    return Tokens(value=name)
 
 
 def _lookup(context: Context, node: onnx.NodeProto, ids: str, table: Parameters) -> Ref:
@@ -243,6 +272,7 @@ def _dequantize(context: Context, node: onnx.NodeProto) -> Ref:
 
 _RULES: dict[str, Callable[[Context, onnx.NodeProto], Ref | list[Ref]]] = {
     "Gather": _gather,
+    "Slice": _slice,
     "LayerNormalization": _layer_norm,
     "QuantizeLinear": _quantize,
     "DequantizeLinear": _dequantize,

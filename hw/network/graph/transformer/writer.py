@@ -9,10 +9,12 @@ from onnx import TensorProto, helper, numpy_helper
 from hw.network.graph.quantize import IR_VERSION
 from hw.network.graph.refs import Array, Constant
 from hw.network.graph.transformer.blocks import (
+    POOLS,
     Attention,
     Block,
     Blocks,
     Dense,
+    First,
     Function,
     Lookup,
     Mean,
@@ -34,7 +36,7 @@ def written(blocks: Blocks) -> bytes:
     outputs = []
     for name, tensor in blocks.outputs.items():
         made.node("Identity", [made.real[tensor]], name)
-        one = any(block.output == tensor and isinstance(block, Mean) for block in blocks.blocks)
+        one = any(block.output == tensor and isinstance(block, POOLS) for block in blocks.blocks)
         shape = [1, blocks.channels[tensor]] if one else [1, "tokens", blocks.channels[tensor]]
         outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
     graph = helper.make_graph(
@@ -74,6 +76,10 @@ class _Writer:
     def numbers(self, *numbers: int) -> str:
         """Add whole numbers as a parameter."""
         return self.keep("numbers:" + "_".join(map(str, numbers)), np.array(numbers, np.int64))
+
+    def number(self, number: int) -> str:
+        """Add a whole number without a dimension as a parameter."""
+        return self.keep(f"number:{number}", np.array(number, np.int64))
 
     def constant(self, name: str, constant: Constant, stored: str | None = None) -> str:
         """Add a constant's integers and scales, and return its real numbers."""
@@ -128,6 +134,8 @@ class _Writer:
             return self.node("Add", inputs, name)
         if isinstance(block, Mean):
             return self.node("ReduceMean", [*inputs, self.numbers(1)], name, keepdims=0)
+        if isinstance(block, First):
+            return self.node("Gather", [*inputs, self.number(0)], name, axis=1)
         if isinstance(block, Norm):
             rows = [
                 self.keep(f"{name}:{part}", array.astype(np.float32))

@@ -9,7 +9,7 @@ import pytest
 
 from hw.errors import InputError
 from hw.network.check.check import check as check_order
-from hw.network.commands import Core
+from hw.network.commands import Core, VectorKind
 from hw.network.compile.compile import compile_network
 from hw.network.config import NetworkConfig
 from hw.network.graph.network import Gather
@@ -98,6 +98,18 @@ def test_transformers(forms):
     assert sum(step.macs for step in program.steps) == network.macs
     follows = {step.follow.core for step in order(program, CONFIG).steps if step.follow}
     assert follows == {*Core}
+
+
+def test_first_tokens_of_sentences():
+    """Each sentence's vector is a mean of one token."""
+    network = read_tokens(written(small("gelu", first=True)), (5, 1, 9))
+    program = check(compile_network(network, scratchpad_bytes=1 << 16))
+    commands = [step.command for step in program.steps]
+    means = [each for each in commands if getattr(each, "kind", None) is VectorKind.MEAN16]
+    first, *others = (each.sources[0].base for each in means)
+    pitch = means[0].sources[0].across
+    assert [each - first for each in others] == [5 * pitch, 6 * pitch]
+    assert [(each.taps, each.kernel_columns) for each in means] == [(1, 1)] * 3
 
 
 def test_transfers_of_a_step_of_several_commands():

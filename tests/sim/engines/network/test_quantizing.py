@@ -100,6 +100,7 @@ def _words(**changed):
     [
         (_words(**{"--tokenizer": None}), "--tokenizer must be the model's tokenizer.json: a.txt is text"),
         (_words(**{"--tokenizer": "copy.txt"}), "--tokenizer must be a tokenizer.json"),
+        ([*_words(), "--mean", "--first"], "--first must be left out: --mean is the output"),
         (_words(**{"--longest": 41}), "tokens of a sentence must be as many as the model has rows for"),
         (_words(**{"--keep": "token"}), "output must be one of tokens"),
         (_words(**{"--form": "qoperator"}), "--form or --unsigned must be left out: the model takes tokens"),
@@ -109,6 +110,15 @@ def _words(**changed):
 def test_what_cannot_be_quantized_is_refused_in_one_line(folder, words, message):
     assert message in refused("quantize", "net.onnx", *words)
     assert not (folder / "made.onnx").exists()
+
+
+def test_the_first_token_is_the_output():
+    said = call("quantize", "net.onnx", *_words(), "--first").stdout.splitlines()
+    (likenesses,) = (line for line in said if line.strip().startswith("all choices"))
+    assert float(likenesses.split()[2]) > 0.99
+    network = read_tokens(Path("made.onnx"), (3, 4))
+    assert network.operators[-1].first
+    assert network.values[network.outputs[0]].shape == (1, 2, 64)
 
 
 def test_numbers_beyond_the_table_are_refused():

@@ -118,7 +118,7 @@ def test_a_model_on_tokens_is_no_network_of_images():
 
 def test_an_output_that_is_not_wanted_does_not_matter():
     source = model(outputs=True)
-    with pytest.raises(InputError, match="Gather: of anything but rows of a table"):
+    with pytest.raises(InputError, match="not 'node:pooler reads the mean or the first"):
         read_blocks(source, tokens=_TOKENS)
     assert list(read_blocks(source, tokens=_TOKENS, outputs=["tokens"]).outputs) == ["tokens"]
     with pytest.raises(InputError, match="output must be one of tokens, pooler"):
@@ -129,7 +129,7 @@ def test_an_output_of_numbers_is_refused():
     proto = onnx.load_model_from_string(model())
     proto.graph.node.append(helper.make_node("Identity", ["input_ids"], ["same"]))
     proto.graph.output.append(helper.make_tensor_value_info("same", onnx.TensorProto.INT64, None))
-    with pytest.raises(InputError, match="output of the model must be a tensor of tokens or their mean"):
+    with pytest.raises(InputError, match="output of the model must be a tensor of tokens, their mean or"):
         read_blocks(proto.SerializeToString(), tokens=_TOKENS)
 
 
