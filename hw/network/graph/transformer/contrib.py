@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from hw.network.graph.refs import Array
 from hw.network.graph.views import attributes_of
 
 #: Operators whose result may have a bias beside it.
@@ -56,12 +57,11 @@ class _Expansion:
         """Return whether a product makes a tensor."""
         return self._makers.get(name) in _PRODUCTS
 
-    def keep(self, name: str, numbers: Sequence[float], kind: type) -> str:
-        """Add a constant once; one number has no dimension."""
+    def keep(self, name: str, numbers: Array) -> str:
+        """Add a constant once."""
         if name not in self._known:
             self._known.add(name)
-            array = np.array(numbers[0] if len(numbers) == 1 and kind is np.float32 else numbers, kind)
-            self._graph.initializer.append(numpy_helper.from_array(array, name))
+            self._graph.initializer.append(numpy_helper.from_array(numbers, name))
         return name
 
 
@@ -90,11 +90,11 @@ class _Nodes:
 
     def number(self, number: float) -> str:
         """Return a constant of one number."""
-        return self.expansion.keep(f"loomwork:{number!r}", [number], np.float32)
+        return self.expansion.keep(f"loomwork:{number!r}", np.array(number, np.float32))
 
     def whole(self, *numbers: int) -> str:
         """Return a constant of whole numbers."""
-        return self.expansion.keep(f"loomwork:whole:{numbers}", numbers, np.int64)
+        return self.expansion.keep(f"loomwork:whole:{numbers}", np.array(numbers, np.int64))
 
     def norm(self, source: str, gain: str, bias: str) -> None:
         """Add the LayerNorm that makes the node's first result."""
