@@ -83,8 +83,7 @@ def _part(network: Network, operators: Sequence[Operator]) -> Network:
         outputs=tuple(each.output for each in operators if each.output in needed),
         constants={name: network.constants[name] for name in read if name in network.constants},
     )
-    if not tensors:
-        return part
+    # Values between parts are the network's own integers.
     known = {each.value for each in tensors}
-    plain = tuple(each for each in model_inputs(part) if each.value not in known)
-    return replace(part, model_inputs=(*tensors, *plain))
+    stored = tuple(replace(each, real=False) for each in model_inputs(part) if each.value not in known)
+    return replace(part, model_inputs=(*tensors, *stored))

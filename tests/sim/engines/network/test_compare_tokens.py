@@ -17,6 +17,8 @@ from hw.network.graph.transformer.writer import written
 from hw.network.model.overlap import overlap
 from hw.network.program.lower import program_of
 from sim.compare.simulated import CoSimulation
+from sim.engines.network.adapter import ADAPTER, BUILD
+from sim.engines.network.build_folder import Build
 from sim.engines.network.compare import costs
 from sim.engines.network.compare.compare import BARRIERS, LAYERS, SPLIT, TURN, WHOLE
 from sim.engines.network.compare.page import COMPARISON
@@ -113,6 +115,20 @@ def test_parts_and_attentions_make_the_whole_networks_results(network):
         values |= {name: made[name] for name in part.outputs}
     (output,) = network.outputs
     assert (values[output] == whole[output]).all()
+
+
+def test_a_part_alone_is_a_launch(network):
+    """Its inputs are drawn as the network stores them: int8 and int16."""
+    for part in parts(network):
+        compiled = compile_on(part, CONFIG, BOARD)
+        build = Build.of(compiled, overlapping(program_of(compiled), CONFIG), CONFIG, BOARD)
+        job = ADAPTER.job({BUILD: np.array(build, object)}, CONFIG)
+        assert {name: array.dtype for name, array in job.inputs.items()} == {
+            name: part.values[name].kind for name in part.inputs
+        }
+        golden = ADAPTER.golden(job, CONFIG)
+        assert all(golden[name].any() for name in part.outputs)
+    assert {array.dtype.name for array in job.inputs.values()} == {"int8", "int16"}
 
 
 def test_the_links_cycles_follow_from_the_boards_file(network):
