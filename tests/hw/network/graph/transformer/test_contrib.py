@@ -142,6 +142,17 @@ def test_operands_may_be_left_out(options):
     assert_equal(fused(**options))
 
 
+def test_numbers_may_be_cast_before_their_rows():
+    """onnxruntime's embedding takes int32."""
+    proto = onnx.load_model_from_string(fused())
+    proto.graph.node.insert(0, helper.make_node("Cast", ["ids"], ["input_ids"], to=TensorProto.INT32))
+    proto.graph.input[0].name = "ids"
+    proto.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
+    blocks = read_blocks(proto.SerializeToString(), tokens=_TOKENS)
+    (lookup,) = (block for block in blocks.blocks if isinstance(block, Lookup))
+    assert (blocks.ids, lookup.inputs) == ("ids", ("ids",))
+
+
 def test_a_sum_that_is_read_besides_is_the_fused_operators_result():
     net = _Graph(5)
     x = embedded(net)
