@@ -80,6 +80,7 @@ class Heads:
             rows=min(64, default.rows * default.lanes // self.size),
             folds=1,
             query_ports=math.gcd(default.query_ports, self.size // 16),
+            result_ports=math.gcd(default.result_ports, self.size // 16),
             merge_lanes=min(default.merge_lanes, 1 << (self.size // 8).bit_length() - 1),
             output="int8",
             decode=False,

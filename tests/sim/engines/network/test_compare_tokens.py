@@ -149,8 +149,7 @@ def test_the_attention_engine_has_lanes_of_a_head_and_its_multipliers(size):
     config = heads.config(BOARD)
     assert (config.lanes, config.output) == (size, "int8")
     assert 3 / 4 * 4096 <= heads.multipliers(BOARD) <= 4096 or size == 16  # at most 64 rows
-    compulsory = 4 * 4 * 32 * size  # each operand and the results once
-    assert compulsory <= heads.predicted(BOARD)[1] <= 2 * compulsory
+    assert heads.predicted(BOARD)[1] == 4 * 4 * 32 * size  # each operand and the results once
 
 
 def test_published_layers_stand_beside_the_same_tokens(folder, tmp_path):
