@@ -29,10 +29,10 @@ from sim.engines.network.compare.ways import attentions, in_turn, overlapping, p
 from sim.engines.network.compiling import compile_on
 from sim.golden.network import execute
 from tests.support.command_line import call
-from tests.support.networks.sentences import small
+from tests.support.networks.sentences import POSITIONS, small
 
 BOARD = load_board("u55c")
-CONFIG = NetworkConfig(attention_rows=16, attention_tokens=128, tables=256)
+CONFIG = NetworkConfig(attention_rows=16, tables=256)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def folder(tmp_path_factory):
     found = tmp_path_factory.mktemp("tokens")
     for name, forms in (("small", ("heads",)), ("gpt2_medium_layer", ("causal", "before"))):
         (found / f"{name}.onnx").write_bytes(written(small(*forms)))
-    (found / "tokens.yaml").write_text("attention_rows: 16\nattention_tokens: 128\ntables: 256\n")
+    (found / "tokens.yaml").write_text("attention_rows: 16\ntables: 256\n")
     return found
 
 
@@ -216,10 +216,10 @@ def test_options_that_do_not_fit(folder, tmp_path, monkeypatch, words, message):
 def test_predictions_are_the_gates(folder, tmp_path):
     """Every way on the gates: each byte the golden model's, cycles as predicted."""
     arguments = ([folder / "small.onnx"], "u55c", folder / "tokens.yaml", tmp_path)
-    assert run_compare(*arguments, tokens=(100,))
+    assert run_compare(*arguments, tokens=(POSITIONS,))
     before = COMPARISON.rows_of(json.loads((tmp_path / "compare.json").read_text()))
     (row,) = before.values()
-    assert run_compare(*arguments, tokens=(100,), measure="small")
+    assert run_compare(*arguments, tokens=(POSITIONS,), measure="small")
     document = json.loads((tmp_path / "compare.json").read_text())
     found = {each["method"]: each for each in document["figures"]}
     for name in (WHOLE, TURN, BARRIERS):
