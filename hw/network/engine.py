@@ -47,7 +47,15 @@ class NetworkEngine(Engine[NetworkConfig, NetworkProgram]):
     summary = "whole int8 convolutional networks from ONNX, each a program for one kernel"
     config_type = NetworkConfig
     workload_type = NetworkProgram
-    data_cells = ("network_cell", "network_drain_lanes", "network_vector_granule", "network_granule_bank")
+    data_cells = (
+        "network_cell",
+        "network_drain_lanes",
+        "network_vector_granule",
+        "network_vector_root",
+        "network_granule_bank",
+        "attention_rows",
+        "attention_results",
+    )
     modelled = True
 
     def default_config(self, board: Board) -> NetworkConfig:

@@ -1,19 +1,40 @@
 """Simulations of control alone: every figure that is not of data equals that of the whole kernel."""
 
+from dataclasses import replace
 from itertools import groupby
 
+import numpy as np
 import pytest
 
 from hw.board import load_board
+from hw.network.graph.transformer.writer import written
 from hw.registry import ENGINES, find_engine
+from sim.build.design import kernel_design
 from sim.build.simulator import OPTIMIZE_VARIABLE
+from sim.engines.network.cases import SMALL
 from sim.run.adapter import SATURATED
 from sim.run.run import find_adapter, run
+from tests.support.networks.sentences import small
 
 #: The engine of which `make test` has launches: of its first configuration, the first and some random ones.
 TESTED, IN_TEST = "attention", 3
 #: Most launches of a configuration in the soak.
 IN_SOAK = 60
+#: A small network kernel with the attention unit, and sentences for it.
+TOKENS = replace(
+    SMALL,
+    scratchpad_bytes=1 << 18,
+    columns=16,
+    weight_ports=1,
+    attention_rows=2,
+    attention_tokens=32,
+    pixels=64,
+    channels=64,
+)
+SENTENCES = {
+    "input_ids": [[3, 1, 4, 1, 5, 9], [2, 6, 5, 0, 0, 0]],
+    "attention_mask": [[1] * 6, [1, 1, 1, 0, 0, 0]],
+}
 
 
 def simulators():
@@ -42,25 +63,38 @@ def figures(report):
     return cycles, report.cycles, report.traffic, details, report.prediction
 
 
+def compared(engine, config, board, tensors, folder, **options):
+    """Run a launch with and without data; hold the figures of control alone to those of the whole kernel."""
+    whole, control = (
+        run(engine, config, board, tensors, directory=folder, control_only=alone, **options)
+        for alone in (False, True)
+    )
+    assert figures(control.report) == figures(whole.report)
+    assert control.report.bit_exact is None
+    assert not any(name.startswith(SATURATED) for name in control.report.details)
+    assert not control.outputs
+    return whole
+
+
 @pytest.mark.parametrize(("engine", "cases"), list(simulators()))
 def test_counters_cycles_and_bytes_equal_the_whole_kernel(engine, cases, tmp_path, subtests, monkeypatch):
     monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")  # launches are short
     for case in cases:
         with subtests.test(case.name):
-            whole, control = (
-                run(
-                    engine,
-                    case.config,
-                    load_board(case.board),
-                    case.tensors,
-                    seed=case.seed,
-                    memory_mode=case.memory,
-                    directory=tmp_path,
-                    control_only=alone,
-                )
-                for alone in (False, True)
-            )
-            assert figures(control.report) == figures(whole.report)
-            assert control.report.bit_exact is None
-            assert not any(name.startswith(SATURATED) for name in control.report.details)
-            assert not control.outputs
+            options = {"seed": case.seed, "memory_mode": case.memory}
+            compared(engine, case.config, load_board(case.board), case.tensors, tmp_path, **options)
+
+
+def test_of_a_kernel_with_attention(tmp_path, monkeypatch):
+    """Sentences pass all of its units.  The kernel has cells of each kind that its control is without."""
+    monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")
+    (path := tmp_path / "small.onnx").write_bytes(written(small("mask", "heads")))
+    adapter = find_adapter("network")
+    tensors = adapter.read_files({"model": path}, TOKENS, seed=0)
+    tensors |= {name: np.array(each) for name, each in SENTENCES.items()}
+    board, engine = load_board("u55c"), find_engine("network")
+    assert compared("network", TOKENS, board, tensors, tmp_path).bit_exact
+    whole, control = (kernel_design(engine, TOKENS, board, control_only=alone) for alone in (False, True))
+    for kind in engine.data_cells:
+        assert f"\nmodule {kind}" in whole.verilog
+        assert f"\nmodule {kind}" not in control.verilog
