@@ -21,18 +21,20 @@ _CELL, _COLUMN, _FEED = Gates(1048, 2101, 68), Gates(223, 149, 2), Gates(1385, 2
 # A port of weights, and each bit of it.
 _WEIGHT_PORT, _WEIGHT_BIT = Gates(500, 700), Gates(2.9, 6.6)
 # A lane of the vector unit, with its share of softmax and LayerNorm; the rest of the unit.
-_LANE, _VECTOR = Gates(676, 641, 6.5), Gates(2300, 1800, 5)
+_LANE, _VECTOR = Gates(676, 680, 6.5), Gates(2300, 1800, 5)
 # Two rows of attention with their results; the rest of its unit.
-_ATTENTION_ROWS, _ATTENTION = Gates(12_530, 6_400, 206), Gates(5_400, 6_400)
+_ATTENTION_ROWS, _ATTENTION = Gates(12_530, 6_400, 206), Gates(5_850, 7_250)
 # Of the scratchpad: a bank of a slice, a response, each bank that it chooses from; a slice, a port.
 _BANK, _RESPONSE, _RESPONSE_BANK = Gates(180, 305), Gates(230, 180), Gates(33, 33)
-_SLICE, _SLICE_BANK, _PORT = Gates(565, 840), Gates(11, 3), Gates(625, 605)
+_SLICE, _SLICE_BANK, _PORT = Gates(625, 890), Gates(11, 3), Gates(625, 605)
 _READERS, _WRITERS = 6, 3
 # Bits of a pixel's statistics, and of a row of the table of reciprocal roots.
 _STATISTICS_BITS, _ROOT_BITS = 72, 36
+# Attention's ports, and what they add to a slice and to a bank, there a choice of one more writer's data.
 _ATTENTION_READERS, _ATTENTION_WRITERS = 2, 1
+_ATTENTION_SLICE, _ATTENTION_BANK = Gates(290, 320), Gates(160, 5)
 # Transfers, sequencer, loader and tables; each bit of a port of memory; each column of the array.
-_KERNEL, _MEMORY_BIT, _ARRAY_COLUMN = Gates(4200, 6000), Gates(22, 35), Gates(80, 260)
+_KERNEL, _MEMORY_BIT, _ARRAY_COLUMN = Gates(7600, 12_700), Gates(22, 35), Gates(95, 260)
 #: Rows of a block RAM, and bits of each.
 _BLOCK_SHAPES = tuple((BLOCK_WORDS << n, 72 >> n) for n in range(4))
 
@@ -46,6 +48,7 @@ def estimate(config: NetworkConfig) -> Resources:
     readers, writers = _READERS + attends * _ATTENTION_READERS, _WRITERS + attends * _ATTENTION_WRITERS
     pad = (
         slices * (_SLICE + config.banks * (_SLICE_BANK + _BANK))
+        + attends * slices * (_ATTENTION_SLICE + config.banks * _ATTENTION_BANK)
         + slices * readers * (_RESPONSE + config.banks * _RESPONSE_BANK)
         + (readers + writers) * _PORT
     )
