@@ -9,7 +9,7 @@ from hw.network.attention.config import AttentionUnitConfig
 from hw.network.attention.timing import steps as attention_steps
 from hw.network.commands import Command, MatrixCommand, VectorCommand
 from hw.network.compile.bands import Band
-from hw.network.compile.lower import Lowering
+from hw.network.compile.lower import Lowered, Lowering
 from hw.network.compile.planning import Cost
 from hw.network.compile.steps import Step, Steps
 from hw.network.matrix.config import BEAT_BITS, CELL_COLUMNS, MatrixConfig
@@ -35,14 +35,19 @@ class Units:
 
 def costs_of(steps: Steps, units: Units) -> Mapping[str, Cost]:
     """Return the cost of each step, by the value that it makes, with all values whole in the scratchpad."""
-    lowering = Lowering(steps, columns=units.columns, packs=False)
-    for step in steps.steps:
-        places = {name: [_whole(steps, name)] for name in step.inputs}
-        lowering.add(step, dict(places), _whole(steps, step.output))
-    found = lowering.lowered().commands
+    found = lower_whole(steps, columns=units.columns).commands
     return {
         step.output: _cost(step, commands, units) for step, commands in zip(steps.steps, found, strict=True)
     }
+
+
+def lower_whole(steps: Steps, *, columns: int) -> Lowered:
+    """Return the commands of all steps without a plan: each value whole at address 0, no weights packed."""
+    lowering = Lowering(steps, columns=columns, packs=False)
+    for step in steps.steps:
+        places = {name: [_whole(steps, name)] for name in step.inputs}
+        lowering.add(step, dict(places), _whole(steps, step.output))
+    return lowering.lowered()
 
 
 def _whole(steps: Steps, name: str) -> Band:

@@ -7,8 +7,10 @@ only images made for its own shape: the header has all that rows depend on.
 
 from __future__ import annotations
 
+import bisect
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from amaranth.hdl import Shape, ShapeLike
@@ -92,7 +94,10 @@ def limits(program: NetworkProgram, *, lanes: int = 64) -> dict[str, int]:
 
 
 def needs(program: NetworkProgram, config: NetworkConfig) -> None:
-    """Raise `InputError` for the first limit of a kernel that a program exceeds."""
+    """Raise `InputError` for the first limit of a kernel that a program exceeds.
+
+    The error has the name of the operator whose commands exceed the limit, where it depends on commands.
+    """
     if program.columns != config.columns:
         legal = f"{config.columns}, as of the kernel"
         raise InputError("columns of the program", program.columns, legal)
@@ -100,7 +105,37 @@ def needs(program: NetworkProgram, config: NetworkConfig) -> None:
         most = getattr(config, field)
         if value > most:
             name = f"{field.removeprefix('max_')} of the program"
-            raise InputError(name, value, f"at most {most}, the {field} of the kernel")
+            raise InputError(
+                f"{name}{_operator(program, field, most, lanes=config.lanes)}",
+                value,
+                f"at most {most}, the {field} of the kernel",
+            )
+
+
+def _operator(program: NetworkProgram, field: str, most: int, *, lanes: int) -> str:
+    """Return the words that name the operator with whose commands a program exceeds a limit."""
+
+    def beyond(count: int) -> bool:
+        return limits(_front(program, count), lanes=lanes)[field] > most
+
+    steps = program.steps
+    count = bisect.bisect_left(range(len(steps) + 1), True, key=beyond)
+    # Without any command it is the plan's, with all of them that of tables without a reader.
+    return f" at operator {steps[count - 1].operator!r}" if 0 < count <= len(steps) else ""
+
+
+def _front(program: NetworkProgram, count: int) -> NetworkProgram:
+    """Return the first commands of a program, with the tables that they use."""
+    front = replace(program, steps=program.steps[:count])
+    vector = commands_of(front, VectorCommand)
+    powers = [each.table for each in vector if each.kind is VectorKind.SOFTMAX]
+    tables = [each.table for each in vector if each.kind is VectorKind.TABLE]
+    tables += [each.table for each in commands_of(front, MatrixCommand)]
+    return replace(
+        front,
+        tables=program.tables[: max(tables, default=-1) + 1],
+        exponentials=program.exponentials[: max(powers, default=-1) + 1],
+    )
 
 
 def check(image: bytes, config: NetworkConfig) -> None:

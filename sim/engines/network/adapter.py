@@ -21,7 +21,7 @@ from hw.network.graph.network import Network
 from hw.network.program.image import RECORD_BYTES, opening_records
 from hw.network.program.program import NetworkProgram
 from sim.engines.network.default import default_network
-from sim.engines.network.programs import check_units, image_of, program_for
+from sim.engines.network.programs import image_of, program_for
 from sim.golden.network import execute
 from sim.run.adapter import UNWRITTEN, BuildFolder, Case, Demo, EngineAdapter
 from sim.run.files import TENSOR_FILE, InputFile
@@ -193,8 +193,9 @@ def network_job(
     ``scratchpad_bytes``: that the plan has, all by default. ``options``: further ones of the planner.
     """
     from hw.network.compile.compile import compile_network
+    from hw.network.program.demand import check_demand
 
-    check_units(network, config)
+    check_demand(network, config)
     compiled = compile_network(
         network,
         scratchpad_bytes=scratchpad_bytes or config.scratchpad_bytes,

@@ -18,11 +18,11 @@ from hw.network.graph.network import Network
 from hw.network.graph.onnx_reader import read_network
 from hw.network.graph.transformer.network import read_tokens
 from hw.network.graph.transformer.reader import takes_tokens
+from hw.network.program.demand import check_demand
 from hw.registry import find_engine
 from hw.scheduler.plan.options import OrderChoice
 from hw.scheduler.planner.watch import Watch
 from sim.engines.network.build_folder import Build, write_build
-from sim.engines.network.programs import check_units
 from sim.engines.network.token_inputs import check_lengths
 from sim.plans.watched import watched_work
 
@@ -46,7 +46,8 @@ def compile_for(
     ``tokens``: of each sentence, for a model on tokens.
 
     Raises `InputError` before any work for a configuration that does not fit the board, a scratchpad beyond
-    the kernel's, and a model with operators that are not supported.
+    the kernel's, and a model with operators that are not supported.  A model beyond the kernel's limits by
+    its operators alone is refused, with the operator's name, before a plan is searched.
     """
     engine, board = find_engine("network"), load_board(board_name)
     config: NetworkConfig = load_config(engine, config_file, board)
@@ -94,8 +95,11 @@ def compile_on(
     scratchpad_bytes: int | None = None,
     **options: Any,
 ) -> Compiled:
-    """Compile a network for a kernel; see `compile_network` and `check_units`."""
-    check_units(network, config)
+    """Compile a network for a kernel; see `compile_network`.
+
+    Raises `InputError` before a plan is searched where no plan makes a program within the kernel's limits.
+    """
+    check_demand(network, config)
     return compile_network(
         network,
         scratchpad_bytes=config.scratchpad_bytes if scratchpad_bytes is None else scratchpad_bytes,

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from hw.errors import InputError
 from hw.network.check.check import check
 from hw.network.check.image import check_image
 from hw.network.commands import Core
 from hw.network.compile.compile import Compiled
 from hw.network.config import NetworkConfig
-from hw.network.graph.network import Attention, Network
 from hw.network.program.image import encode, needs
 from hw.network.program.lower import program_of
 from hw.network.program.order import order
 from hw.network.program.program import NetworkProgram
-
-
-def check_units(network: Network, config: NetworkConfig) -> None:
-    """Raise `InputError` for a kernel without a unit that a network needs; planning may take minutes."""
-    if not config.attention_rows and any(isinstance(each, Attention) for each in network.operators):
-        legal = "at least 1, as the network has attention; examples/tokens.yaml has 16"
-        raise InputError("attention_rows", config.attention_rows, legal)
 
 
 def program_for(compiled: Compiled, config: NetworkConfig) -> NetworkProgram:

@@ -270,8 +270,36 @@ def test_more_taps_than_the_kernel_has_are_refused():
     steps = example().steps
     many = replace(steps[1].command, first_tap=0, taps=513)
     program = replace(example(), steps=(replace(steps[0], command=many),), taps=example().taps * 200)
-    with pytest.raises(InputError, match="taps of the program must be at most 512, the max_taps of"):
+    with pytest.raises(InputError, match="taps of the program at operator 'some' must be at most 512, the "):
         needs(program, CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("limit", "first"),
+    [
+        ({"max_steps": 7}, 7),
+        ({"vector_taps": 2}, 4),
+        ({"scales": 2}, 4),
+        ({"tables": 2}, 2),
+        ({"exponentials": 2}, 7),
+    ],
+)
+def test_the_operator_that_exceeds_a_limit_is_named(limit, first):
+    program = example()
+    *steps, last = (replace(step, operator=f"op{n}") for n, step in enumerate(program.steps))
+    last = replace(last, command=replace(last.command, table=2))
+    program = replace(program, steps=(*steps, last), exponentials=program.exponentials * 2)
+    (field,) = limit
+    name = field.removeprefix("max_")
+    with pytest.raises(InputError, match=f"^{name} of the program at operator 'op{first}' must be at most"):
+        needs(program, replace(CONFIG, **{"exponentials": 4} | limit))
+
+
+def test_limits_of_transfers_name_no_operator():
+    for limit in ({"scratchpad_bytes": 1 << 13}, {"max_transfers": 8}, {"max_region_bytes": 64}):
+        (field,) = limit
+        with pytest.raises(InputError, match=f"^{field.removeprefix('max_')} of the program must be"):
+            needs(example(), replace(CONFIG, **limit))
 
 
 def test_a_command_beyond_its_unit_is_refused():

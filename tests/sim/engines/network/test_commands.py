@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hw.network.graph.network import Convolution
+from sim.engines.network import compiling
 from sim.engines.network.build_folder import read_build
 from tests.support.command_line import call, refused
 from tests.support.networks.builder import Builder
@@ -135,17 +136,26 @@ def test_what_a_user_can_mend_is_one_line(words, message):
     ("config", "message"),
     [
         ("columns: 48", "small.yaml:1: columns must be a power of two from 16 to 64, not 48"),
-        ("max_steps: 2", "steps of the program must be at most 2, the max_steps of the kernel"),
-        (
-            "max_taps: 512\nvector_taps: 2\nmax_region_bytes: 64",
-            "region_bytes of the program must be at most",
-        ),
+        ("max_region_bytes: 64", "region_bytes of the program must be at most 64, the max_region_bytes of"),
     ],
 )
 def test_a_kernel_that_does_not_do_is_refused_before_anything_is_written(config, message):
     text("small.yaml", config)
     assert message in refused("compile", "net.onnx", "--config", "small.yaml")
     assert not Path("build").exists()
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ("max_steps: 2", "steps of the program at operator 'mean' must be at most 2, the max_steps of the"),
+        ("vector_taps: 16", "vector_taps of the program at operator 'mean' must be at most 16, the vector_"),
+    ],
+)
+def test_operators_beyond_a_kernel_are_named_before_a_plan_is_searched(config, message, monkeypatch):
+    monkeypatch.setattr(compiling, "compile_network", None)
+    text("small.yaml", config)
+    assert message in refused("compile", "net.onnx", "--config", "small.yaml")
 
 
 def test_a_kernel_that_is_too_large_for_the_board_is_refused():
