@@ -69,6 +69,10 @@ class Transfer:
     """A transfer of whole words; its list determines its direction.
 
     Transfers of a direction start, and complete, in their order.
+
+    A tensor need not end with a word.  Bytes of the last word behind its end have no specified value: those
+    of a write are the ones that lie there in the scratchpad, maybe of another tensor or an earlier launch.
+    No command and no host uses them.
     """
 
     dram_address: int  #: First word of its home or of its numbers, relative to the program's base in memory.

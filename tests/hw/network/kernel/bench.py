@@ -23,8 +23,8 @@ from tests.hw.network.program.replay import region_of, replay
 from tests.support.gateware.axi_memory import AxiMemory
 from tests.support.gateware.streams import hash_seed, simulate
 
-#: Half of the array and of the lanes, few banks.
-CONFIG = replace(example.CONFIG, max_steps=64, scales=64)
+#: Half of the array and of the lanes, few banks; limits that every random network of the tests keeps.
+CONFIG = replace(example.CONFIG, max_steps=64, scales=64, vector_taps=128)
 BASE, IMAGE, WEIGHTS = 0x1_0000_0040, 0x2_0000_0080, 0x3_0000_0000
 
 
@@ -127,11 +127,15 @@ def run(
 
 
 def check(launch: Launch, outcome: Outcome, config: NetworkConfig = CONFIG) -> None:
-    """Compare every byte that a launch wrote, and its counters."""
+    """Compare every byte that a launch wrote, and its counters.
+
+    Bytes behind a tensor in its last word are left out where nothing has written them: they come from the
+    launch before, or from power on.
+    """
     program, counters = launch.program, outcome.counters
     wanted = region_of(program, launch.inputs)
-    replay(program, wanted, config, reads_late=False, writes_late=False)
-    assert (np.flatnonzero(outcome.region != wanted).size, outcome.changed) == (0, set())
+    known = replay(program, wanted, config, reads_late=False, writes_late=False)
+    assert (np.flatnonzero((outcome.region != wanted) & known).size, outcome.changed) == (0, set())
     read = sum(each.moved_words for each in program.reads) * 64 + len(encode(program, config))
     assert counters["gmem0_read_bytes"] == read
     assert counters["gmem0_write_bytes"] == 64 * sum(each.words for each in program.writes)

@@ -11,39 +11,49 @@ from sim.golden.program import execute
 WORD = 64
 
 
-def replay(program, region, config, *, reads_late, writes_late, rng=None):
-    """Execute a program of a kernel on a region of the memory, in place.
+def replay(program, region, config, *, reads_late, writes_late, rng=None, known=None):
+    """Execute a program of a kernel on a region of the memory, in place; return which bytes are specified.
 
     A transfer that runs late runs when a command waits for it, or at the program's end.  ``rng``: cores take
     turns as it draws, not in program order, each command whole and as its waits allow.
+
+    Bytes of the scratchpad that nothing has written are of no value.  A transfer moves whole words, so bytes
+    behind its tensor may be such ones; commands must use none.  ``known``: the region's bytes that have a
+    value before, all by default.
     """
-    player = _Player(program, region, config, late={"reads": reads_late, "writes": writes_late})
+    known = np.ones(region.size, np.bool_) if known is None else known
+    player = _Player(program, region, known, config, late={"reads": reads_late, "writes": writes_late})
     for step in program.steps:
         ready = player.ready()
         assert rng is not None or step.core in ready
         player.execute(step.core if rng is None else rng.choice(ready))
     player.end()
+    return player.known_memory.repeat(16, axis=1).reshape(-1)
+
+
+def homes_mask(program):
+    """Return the mask of the region's bytes that hold an input or a constant."""
+    found = np.zeros(program.memory_words * WORD, np.bool_)
+    for home in (*program.inputs, *program.constants):
+        found[home.address : home.address + home.size_bytes] = True
+    return found
 
 
 class _Player:
-    def __init__(self, program, region, config, *, late):
+    def __init__(self, program, region, known, config, *, late):
         self.program, self.late = program, late
         self.memory = region.reshape(-1, WORD)
         self.granules = np.full((program.scratchpad_bytes // 16, 16), 85, np.int8)
+        #: Granules that have a value: of the memory by words, and of the scratchpad.
+        self.known_memory = known.reshape(-1, 4, 16).all(axis=2)
+        self.known = np.zeros(len(self.granules), np.bool_)
         self.done = {"reads": 0, "writes": 0}
         self.lists = [[step for step in program.steps if step.core is core] for core in Core]
         self.finished = [0 for _ in Core]
         self.kept = {}
+        self.accesses = [[accesses(step.command, program.taps, config) for step in own] for own in self.lists]
         #: Words that each core has written after each of its commands.
-        self.words = [
-            [
-                0,
-                *itertools.accumulate(
-                    len(accesses(step.command, program.taps, config).writes) for step in own
-                ),
-            ]
-            for own in self.lists
-        ]
+        self.words = [[0, *itertools.accumulate(len(each.writes) for each in own)] for own in self.accesses]
         self.early()
 
     def early(self):
@@ -76,10 +86,13 @@ class _Player:
                 numbers = self.memory[transfer.dram_address :].view("<i4").reshape(-1)[: rows.rows]
                 home = np.add.outer(rows.table + numbers * count, np.arange(count)).reshape(-1)
             place = slice(transfer.address, transfer.address + transfer.words)
+            known = self.known.reshape(-1, 4)
             if direction == "reads":
-                scratchpad[place] = self.memory[home]
+                scratchpad[place], known[place] = self.memory[home], self.known_memory[home]
             else:
-                self.memory[home] = scratchpad[place]
+                self.memory[home], self.known_memory[home] = scratchpad[place], known[place]
+                # Behind the tensor's end, in its last word.
+                assert known[place].reshape(-1)[:-3].all()
             self.done[direction] += 1
 
     def ready(self):
@@ -105,6 +118,10 @@ class _Player:
         step = self.lists[core][self.finished[core]]
         self.transfer("writes", step.wait_writes)
         self.transfer("reads", step.wait_reads)
+        found = self.accesses[core][self.finished[core]]
+        used = np.concatenate([each.granules.reshape(-1) for each in found.reads])
+        assert self.known[used[used >= 0]].all()
+        self.known[found.writes[found.writes >= 0]] = True
         execute(step.command, self.program, self.granules, self.kept)
         self.finished[core] += 1
         self.early()

@@ -21,7 +21,7 @@ from hw.network.program.lower import program_of
 from hw.network.program.order import order
 from hw.scheduler.plan.plan import Direction
 from sim.golden.network import execute
-from tests.hw.network.program.replay import outputs_of, region_of, replay
+from tests.hw.network.program.replay import homes_mask, outputs_of, region_of, replay
 from tests.support.networks.builder import Builder
 from tests.support.networks.quantized import quantized, random_network
 from tests.support.networks.sentences import small
@@ -60,8 +60,8 @@ def check(compiled):
     plays = [(program, *late, None) for late in itertools.product((False, True), repeat=2)]
     plays += [(ordered, seed % 2, seed > 1, random.Random(seed)) for seed in range(3)]
     for played, reads_late, writes_late, rng in plays:
-        region = region_of(played, inputs)
-        replay(played, region, CONFIG, reads_late=reads_late, writes_late=writes_late, rng=rng)
+        region, known = region_of(played, inputs), homes_mask(played)
+        replay(played, region, CONFIG, reads_late=reads_late, writes_late=writes_late, rng=rng, known=known)
         found = outputs_of(program, region)
         assert set(found) == set(network.outputs)
         for name, elements in found.items():
