@@ -17,8 +17,8 @@ def check_demand(network: Network, config: NetworkConfig) -> None:
     Commands are those of values whole in the scratchpad, without transfers.  A plan that cuts values has more
     commands and more rows of taps, and the same tables and factors.
 
-    Raises `InputError` for a kernel without a unit that the network needs, and with the limit and the operator
-    with whose commands it is exceeded.
+    Raises `InputError` for a kernel without a unit that the network needs, and with the limit, and the
+    operator with whose commands it is exceeded.
     """
     if not config.attention_rows and any(isinstance(each, Attention) for each in network.operators):
         legal = "at least 1, as the network has attention; examples/tokens.yaml has 16"
