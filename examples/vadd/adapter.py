@@ -62,6 +62,10 @@ class VaddAdapter(EngineAdapter):
         exact = job["a"].astype(np.float64) + job["b"]
         return {"wrapped": float(np.mean(integers["c"] != exact))}
 
+    def items(self, job: Tensors) -> tuple[int, str]:
+        """Return the sums."""
+        return job["a"].size, "sums"
+
     def workload(self, job: Tensors, config: VaddConfig) -> VaddWorkload:
         """Return the length alone."""
         return VaddWorkload(words=job["a"].size)

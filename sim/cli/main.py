@@ -179,6 +179,22 @@ def sim(
 
 
 @app.command(cls=InputCommand)
+def predict(
+    ctx: typer.Context,
+    engine: TargetArgument,
+    board: BoardOption = DEFAULT_BOARD,
+    config: ConfigOption = None,
+    report: Annotated[Path | None, typer.Option("--report", help="Prediction to write, .json.")] = None,
+    seed: SeedOption = 0,
+) -> None:
+    """Predict cycles, bytes and rate of a launch, and its roofline; nothing is built or simulated."""
+    from sim.cli.predict import run_predict
+
+    chosen = choose(ctx, engine, board, config, *named_files(ctx), ("--report", report))
+    run_predict(chosen.target, chosen.files, report, seed=seed)
+
+
+@app.command(cls=InputCommand)
 def launch(
     ctx: typer.Context,
     engine: TargetArgument,

@@ -167,7 +167,9 @@ class EngineAdapter(abc.ABC):
         """
 
     def control_job(self, tensors: Tensors, config: Any) -> Any:
-        """Return a job for a control-only simulation: `job` without slow work on the tensors' values."""
+        """Return a job for a prediction or a control-only simulation: `job` without slow work on the tensors'
+        values.
+        """
         return self.job(tensors, config)
 
     @abc.abstractmethod
@@ -228,6 +230,14 @@ class EngineAdapter(abc.ABC):
     def job_cycles(self, job: Any, config: Any, buffers: Buffers) -> dict[str, int]:
         """Read the cycles of each job of a launch, by name, in order; nothing where a launch is one job."""
         return {}
+
+    def job_names(self, job: Any) -> tuple[str, ...]:
+        """Return the names of the jobs of a launch, in order; nothing where predictions have no jobs."""
+        return ()
+
+    def items(self, job: Any) -> tuple[int, str]:
+        """Return how many items of a user's unit a launch has, and the unit, as of rates: frames, tokens."""
+        return 1, "launches"
 
     def label(self, job: Any, config: Any) -> str:
         """Return a title of a job for reports; may be empty."""

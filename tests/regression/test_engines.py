@@ -12,7 +12,8 @@ from hw.board import load_board
 from hw.config import config_hash
 from hw.registry import ENGINES
 from sim.build.simulator import OPTIMIZE_VARIABLE
-from sim.run.run import find_adapter, run
+from sim.run.forecast import forecast
+from sim.run.run import Target, find_adapter, run
 
 #: Cycles that any prediction may be off: many launches take some hundred, most of them memory's latency.
 SLACK = 100
@@ -51,6 +52,8 @@ def test_rtl_equals_golden_bit_for_bit_and_the_prediction(engine, cases, tmp_pat
             )
             assert result.bit_exact, result.mismatches
             prediction, cycles = result.report.prediction, result.report.cycles.cycles_total
+            target = Target.of(engine, case.config, load_board(board))
+            assert forecast(target, case.tensors).cycles.cycles_total == prediction.predicted_cycles
             assert prediction.predicted_read_error_bytes == 0
             assert prediction.predicted_write_error_bytes == 0
             if case.memory == "model":

@@ -92,6 +92,10 @@ class AttentionAdapter(EngineAdapter):
         """See `AttentionJob.workload`."""
         return job.workload
 
+    def items(self, job: AttentionJob) -> tuple[int, str]:
+        """Return the queries of all sequences; each has all heads."""
+        return sum(job.workload.queries), "queries"
+
     def tensors(
         self, workload: AttentionWorkload, config: AttentionConfig, *, seed: int
     ) -> dict[str, Tensor]:

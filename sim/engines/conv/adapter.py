@@ -15,7 +15,7 @@ from hw.launch import Buffer, Buffers, Launch, Tensor, Tensors
 from sim.engines.conv.cases import as_network, regression
 from sim.engines.conv.demo import conv_demo
 from sim.engines.conv.execute import execute
-from sim.engines.conv.job import LayerJob, NetworkJob, layer_job
+from sim.engines.conv.job import LayerJob, NetworkJob, control_layer_job, layer_job
 from sim.run.adapter import UNWRITTEN, Case, Demo, EngineAdapter
 from sim.run.files import TENSOR_FILE, InputFile
 
@@ -41,8 +41,13 @@ class ConvAdapter(EngineAdapter):
 
     def job(self, tensors: Tensors, config: ConvConfig) -> Job:
         """See `read_tensors`; a network has no other tensor than a ``seed``, 0 if left out."""
-        if NETWORK not in tensors:
-            return layer_job(tensors, config)
+        return self._network(tensors, config) if NETWORK in tensors else layer_job(tensors, config)
+
+    def control_job(self, tensors: Tensors, config: ConvConfig) -> Job:
+        """Make a job without the golden sums; see `EngineAdapter.control_job`."""
+        return self._network(tensors, config) if NETWORK in tensors else control_layer_job(tensors, config)
+
+    def _network(self, tensors: Tensors, config: ConvConfig) -> NetworkJob:
         for name in tensors:
             if name not in (NETWORK, SEED):
                 raise InputError("tensor name", name, f"{SEED}: a network has no other tensors", known=[SEED])
@@ -91,14 +96,19 @@ class ConvAdapter(EngineAdapter):
 
     def job_cycles(self, job: Job, config: ConvConfig, buffers: Buffers) -> dict[str, int]:
         """Read the log: a cycle for each job."""
-        ends = (0, *buffers["log"].view("<u8").tolist())
-        for step, (begin, end) in zip(job.program.steps, pairwise(ends), strict=True):
+        ends, names = (0, *buffers["log"].view("<u8").tolist()), self.job_names(job)
+        for name, (begin, end) in zip(names, pairwise(ends), strict=True):
             if end <= begin:
-                raise InputError(f"end of job {step.name} in the log", end, f"above {begin}, the one before")
-        return {
-            step.name: end - begin
-            for step, (begin, end) in zip(job.program.steps, pairwise(ends), strict=True)
-        }
+                raise InputError(f"end of job {name} in the log", end, f"above {begin}, the one before")
+        return {name: end - begin for name, (begin, end) in zip(names, pairwise(ends), strict=True)}
+
+    def job_names(self, job: Job) -> tuple[str, ...]:
+        """Return the names of the steps."""
+        return tuple(step.name for step in job.program.steps)
+
+    def items(self, job: Job) -> tuple[int, str]:
+        """Return a frame: the layer or the table is computed once."""
+        return 1, "frames"
 
     def workload(self, job: Job, config: ConvConfig) -> ConvWorkload:
         """Return the jobs."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from hw.conv.config import ConvConfig
 from hw.conv.driver.formats import quantized_map
 from hw.conv.driver.program import ConvProgram
-from hw.conv.driver.tensors import RESULT, joined_sums, read_tensors
+from hw.conv.driver.tensors import RESULT, QuantizedLayer, joined_sums, read_tensors
 from hw.launch import Tensor, Tensors
 from sim.engines.conv.execute import sums
 
@@ -48,9 +49,14 @@ class LayerJob:
     #: ``y_scale``, ``y_zero``: ``y_float = (y - y_zero) * y_scale``.
     y_scale: float
     y_zero: int
-    #: float64 ``[Cout, oH, oW]``: real values of the sums: the layer of the quantized map, weights and
-    #: offsets without rounding.
-    exact: NDArray[np.float64]
+    given: QuantizedLayer
+
+    @cached_property
+    def exact(self) -> NDArray[np.float64]:
+        """Real values of the sums, float64 ``[Cout, oH, oW]``: the layer of the quantized map, weights and
+        offsets without rounding.
+        """
+        return _exact(self.given)
 
     def integers(self, maps: Mapping[str, Int8]) -> dict[str, Tensor]:
         """Return ``y`` int8, and ``acc`` int64 if it was asked for."""
@@ -81,14 +87,27 @@ def layer_job(tensors: Tensors, config: ConvConfig) -> LayerJob:
     Raises `InputError`, as `read_tensors`.
     """
     given = read_tensors(tensors, config)
-    total = sums(given.layer, given.x, config, given.route)
-    exact = total * given.sum_unit.reshape(-1, 1, 1)
-    y_scale, y_zero = given.result_scale or quantized_map(exact)[1:]
+    return _layer_job(given, *(given.result_scale or quantized_map(_exact(given))[1:]))
+
+
+def control_layer_job(tensors: Tensors, config: ConvConfig) -> LayerJob:
+    """Read a layer as `layer_job` does, but for the scale of its result: cycles do not depend on it."""
+    given = read_tensors(tensors, config)
+    return _layer_job(given, *(given.result_scale or (float(given.sum_unit.max()), 0)))
+
+
+def _layer_job(given: QuantizedLayer, y_scale: float, y_zero: int) -> LayerJob:
     return LayerJob(
         program=given.program(y_scale, y_zero),
         bytes=given.sum_bytes,
         sum_bits=given.sum_bits,
         y_scale=y_scale,
         y_zero=y_zero,
-        exact=exact,
+        given=given,
     )
+
+
+def _exact(given: QuantizedLayer) -> NDArray[np.float64]:
+    total = sums(given.layer, given.x, given.config, given.route)
+    real: NDArray[np.float64] = total * given.sum_unit.reshape(-1, 1, 1)
+    return real

@@ -18,6 +18,7 @@ from hw.network.driver.region import read_outputs, region_of, unwritten
 from hw.network.driver.tensors import element_type, model_inputs, real_outputs, stored_inputs
 from hw.network.driver.weights import weight_buffers
 from hw.network.graph.network import Network
+from hw.network.graph.refs import FLAT_CHW, FLAT_HWC, NCHW, NHWC
 from hw.network.program.image import RECORD_BYTES, opening_records
 from hw.network.program.program import NetworkProgram
 from sim.engines.network.default import default_network
@@ -162,6 +163,15 @@ class NetworkAdapter(EngineAdapter):
     def workload(self, job: NetworkJob, config: NetworkConfig) -> NetworkProgram:
         """Return the program; cycles and bytes depend on no tensor's values."""
         return job.program
+
+    def items(self, job: NetworkJob) -> tuple[int, str]:
+        """Return the tokens of all sentences; one image of a network on images, else one inference."""
+        from sim.engines.network.token_inputs import segments_of
+
+        if segments := segments_of(job.network):
+            return sum(segments), "tokens"
+        orders = {tensor.order for tensor in model_inputs(job.network)}
+        return 1, "images" if orders & {NCHW, NHWC, FLAT_CHW, FLAT_HWC} else "inferences"
 
     def label(self, job: NetworkJob, config: NetworkConfig) -> str:
         """Return the network's name."""

@@ -156,6 +156,10 @@ class OramAdapter(EngineAdapter):
             finish=job.finish,
         )
 
+    def items(self, job: OramJob) -> tuple[int, str]:
+        """Return the operations."""
+        return len(job.operations), "operations"
+
     def label(self, job: OramJob, config: OramConfig) -> str:
         """Return the numbers of operations and keys."""
         return f"{len(job.operations):,} operations, 2^{config.log_n} keys of {config.value_bytes} bytes"

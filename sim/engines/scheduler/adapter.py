@@ -90,6 +90,10 @@ class SchedulerAdapter(EngineAdapter):
         """Return the program; cycles and bytes depend on no tensor's values."""
         return SchedulerWorkload(program=job.program)
 
+    def items(self, job: SchedulerJob) -> tuple[int, str]:
+        """Return an inference: the plan is executed once."""
+        return 1, "inferences"
+
     def label(self, job: SchedulerJob, config: SchedulerConfig) -> str:
         """Return the network's name and the scratchpad it uses."""
         used = job.program.scratchpad_words * config.word_bytes

@@ -11,6 +11,8 @@ from hw.network.graph.onnx_reader import read_network
 from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.engines.network.cases import SMALL
 from sim.golden.network import execute
+from sim.report.forecast import load as load_forecast
+from sim.report.report import load as load_report
 from tests.support.command_line import call, refused
 from tests.support.networks.builder import Builder
 from tests.support.networks.quantized import quantized
@@ -38,6 +40,12 @@ def short(monkeypatch):
 def test_a_build_runs_and_its_answer_is_the_models(build, tmp_path):
     given, found = build.parent / "in.npz", tmp_path / "out.npz"
     call("sim", build, "--input", given, "--output", found, "--report", tmp_path / "r.json")
+    call("predict", build, "--input", given, "--report", tmp_path / "p.json")
+    predicted, measured = load_forecast(tmp_path / "p.json"), load_report(tmp_path / "r.json")
+    assert predicted.cycles.cycles_total == measured.prediction.predicted_cycles
+    assert predicted.traffic.useful_bytes == measured.traffic.useful_bytes
+    assert predicted.config_hash == measured.config_hash
+    assert predicted.roofline.memory_bound_cycles == measured.roofline.memory_bound_cycles
     network = read_network(build / "model.onnx")
     image = np.load(given)["image"]
     value = network.values[network.inputs[0]]
@@ -63,7 +71,8 @@ def test_a_build_goes_to_a_card(build, tmp_path):
 
 def test_what_a_build_says_is_not_asked_again(build, tmp_path):
     for option, value in (("--board", "u55c"), ("--config", build.parent / "small.yaml")):
-        assert refused("sim", build, option, value).startswith(f"{option} must be left out")
+        for command in ("sim", "predict"):
+            assert refused(command, build, option, value).startswith(f"{option} must be left out")
     assert "--model" in refused("sim", build, "--model", build / "model.onnx")
     assert "--plan must be left out" in refused("sim", build, "--plan", build / "plan.json")
     assert refused("sim", tmp_path).startswith("engine must be an engine's name, or a folder of")
