@@ -12,12 +12,14 @@ from hw.board import Board
 from hw.errors import InputError
 from hw.launch import Buffer, Launch, Tensor, Tensors
 from sim.run.adapter import Case, EngineAdapter
+from sim.run.files import tensor_file
 
 
 class VaddAdapter(EngineAdapter):
     """See `sim.run.adapter.EngineAdapter`; a job is the tensors ``a`` and ``b``, int32 of one length."""
 
     name = "vadd"
+    input_files = (tensor_file({"a, b": "[n]: the summands, int32"}),)
 
     def job(self, tensors: Tensors, config: VaddConfig) -> Tensors:
         """Check the summands."""

@@ -19,10 +19,12 @@ class InputCommand(typer.core.TyperCommand):
 
     #: Attributes of `sim.run.adapter.EngineAdapter` that declare the options.
     declared: tuple[str, ...] = ("input_files",)
+    #: Options that the command needs at the end of its example lines.
+    example_end = ""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Choose the options before the arguments are parsed."""
-        ctx.obj = {"parameters": self._parameters(args)}
+        ctx.obj = {"parameters": self._parameters(args), "engines": _engines_of(args)}
         return list(super().parse_args(ctx, args))
 
     def get_params(self, ctx: Any) -> Parameters:
@@ -30,6 +32,28 @@ class InputCommand(typer.core.TyperCommand):
         chosen = (ctx.obj or {}).get("parameters")
         own = self._parameters(()) if chosen is None else chosen
         return [*super().get_params(ctx), *own]
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the tensors and columns of the engine named in the arguments, and example lines."""
+        from sim.run.run import find_adapter
+
+        engines = (ctx.obj or {}).get("engines", ())
+        if len(engines) != 1:
+            command = ctx.command_path
+            formatter.write(
+                f"\n{command} ENGINE --help lists the engine's tensors and columns, with examples.\n"
+            )
+            return
+        adapter = find_adapter(engines[0])
+        for kind in adapter.input_files:
+            if kind.content:
+                noun = "Columns" if kind.suffix == ".csv" else "Tensors"
+                with formatter.section(f"{noun} of --{kind.option}"):
+                    formatter.write_dl(list(kind.content.items()))
+        with formatter.section("Examples"):
+            for words in adapter.examples:
+                # Not folded: a line to be copied.
+                formatter.write(f"  {ctx.command_path} {engines[0]} {words}{self.example_end}\n")
 
     def invoke(self, ctx: Any) -> Any:
         """Part the engine's options from the others, which are the function's parameters."""
@@ -43,9 +67,7 @@ class InputCommand(typer.core.TyperCommand):
         An option that only another engine has is added, so that it is refused by the reason.
         """
         engines = known_engines()
-        named = [arg for arg in args if arg in engines]
-        named = named or [name for arg in args if (name := engine_of(arg)) in engines]
-        found = self._options(named or engines)
+        found = self._options(_engines_of(args) or engines)
         known = {*found, "help", *(text[2:] for parameter in self.params for text in parameter.opts)}
         asked = {arg.partition("=")[0][2:] for arg in args if arg.startswith("--")}
         if asked - known:
@@ -67,6 +89,19 @@ class RunCommand(InputCommand):
     """The same, with an option for each further output file."""
 
     declared = ("input_files", "output_files")
+
+
+class LaunchCommand(InputCommand):
+    """The same, of a command that needs a folder to write."""
+
+    example_end = " --output card"
+
+
+def _engines_of(args: Iterable[str]) -> list[str]:
+    """Return the engines named among arguments, by their names or else by build folders."""
+    engines, words = known_engines(), list(args)
+    named = [word for word in words if word in engines]
+    return named or [name for word in words if (name := engine_of(word)) in engines]
 
 
 def files_of(ctx: typer.Context) -> Mapping[str, Path]:

@@ -19,7 +19,7 @@ from hw.errors import InputError, LoomworkError, nearest
 from hw.registry import ENGINES, known_engines, simulation_side
 from sim.cli.builds import choose
 from sim.cli.cache import app as cache
-from sim.cli.engine_files import InputCommand, RunCommand, named_files
+from sim.cli.engine_files import InputCommand, LaunchCommand, RunCommand, named_files
 from sim.cli.lists import boards, engines, schema
 from sim.cli.options import (
     DEFAULT_BOARD,
@@ -40,7 +40,18 @@ from sim.cli.options import (
 )
 from sim.cli.report import report
 from sim.cli.sweep import sweep
-from sim.host.options import BoardOption, ConfigOption, DirectoryOption, SeedOption
+from sim.host.options import (
+    EXPLORE,
+    HARDWARE,
+    LISTS,
+    MAINTENANCE,
+    PANELS,
+    SIMULATE,
+    BoardOption,
+    ConfigOption,
+    DirectoryOption,
+    SeedOption,
+)
 from sim.host.process import Terminated
 
 
@@ -52,6 +63,15 @@ def _ended(reason: str, status: int = EXIT_USER) -> typer.Exit:
 
 class _CommandGroup(typer.core.TyperGroup):
     """Turns errors of the user into one line and an exit status, and Ctrl-C or SIGTERM into a clean end."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands under the titles of their panels."""
+        for panel in PANELS:
+            commands = (self.get_command(ctx, name) for name in self.list_commands(ctx))
+            found = [each for each in commands if each and each.rich_help_panel == panel]
+            limit = formatter.width - 6 - max(len(each.name) for each in found)
+            with formatter.section(panel):
+                formatter.write_dl([(each.name, each.get_short_help_str(limit)) for each in found])
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -106,7 +126,7 @@ def options(
     """Generate FPGA accelerators and prove them bit for bit by co-simulation."""
 
 
-@app.command()
+@app.command(rich_help_panel=HARDWARE)
 def verilog(
     board: BoardOption = DEFAULT_BOARD,
     engine: EngineOption = DEFAULT_ENGINE,
@@ -138,7 +158,7 @@ def verilog(
         exit_unless(not said)
 
 
-@app.command(cls=RunCommand)
+@app.command(cls=RunCommand, rich_help_panel=SIMULATE)
 def sim(
     ctx: typer.Context,
     engine: TargetArgument,
@@ -178,7 +198,7 @@ def sim(
     )
 
 
-@app.command(cls=InputCommand)
+@app.command(cls=InputCommand, rich_help_panel=SIMULATE)
 def predict(
     ctx: typer.Context,
     engine: TargetArgument,
@@ -194,7 +214,7 @@ def predict(
     run_predict(chosen.target, chosen.files, report, seed=seed)
 
 
-@app.command(cls=InputCommand)
+@app.command(cls=LaunchCommand, rich_help_panel=HARDWARE)
 def launch(
     ctx: typer.Context,
     engine: TargetArgument,
@@ -210,7 +230,7 @@ def launch(
     write(chosen.target, chosen.board_file, chosen.files, output, seed=seed)
 
 
-@app.command()
+@app.command(rich_help_panel=HARDWARE)
 def replay(
     launch: LaunchArgument,
     memory: MemoryOption = "model",
@@ -223,7 +243,7 @@ def replay(
     run_replay(launch, memory_mode=memory, seed=seed, waves=waves)
 
 
-@app.command()
+@app.command(rich_help_panel=HARDWARE)
 def verify(launch: LaunchArgument, output: ResultsOption = None, report: ReportOption = None) -> None:
     """Compare the results of a launch folder, of a card or a replay, with its golden results bit for bit."""
     from sim.cli.launch import run_verify
@@ -231,15 +251,12 @@ def verify(launch: LaunchArgument, output: ResultsOption = None, report: ReportO
     exit_unless(run_verify(launch, output_path=output, report_path=report))
 
 
-app.command()(report)
+app.command(rich_help_panel=SIMULATE)(report)
+for listing in (boards, engines, schema):
+    app.command(rich_help_panel=LISTS)(listing)
 
 
-app.command()(boards)
-app.command()(engines)
-app.command()(schema)
-
-
-@app.command()
+@app.command(rich_help_panel=HARDWARE)
 def resources(
     names: Annotated[
         list[str] | None,
@@ -273,7 +290,7 @@ def resources(
     run_resources(chosen, on, [(name, config) for name, _, _, config in found], output)
 
 
-@app.command()
+@app.command(rich_help_panel=HARDWARE)
 def timing(
     engine: EngineArgument,
     board: BoardOption = DEFAULT_BOARD,
@@ -292,7 +309,7 @@ def timing(
     run_timing(*setup(engine, board, config, ("--output", output)), worst, route, output)
 
 
-@app.command()
+@app.command(rich_help_panel=MAINTENANCE)
 def doctor() -> None:
     """Check the machine: each tool, and how to repair a missing one."""
     from sim.build.doctor import examine, print_findings
@@ -302,7 +319,7 @@ def doctor() -> None:
     exit_unless(all(finding.ok for finding in findings if finding.required))
 
 
-@app.command()
+@app.command(rich_help_panel=SIMULATE)
 def demo(
     board: BoardOption = DEFAULT_BOARD,
     output: DirectoryOption = Path("build/demo"),
@@ -319,7 +336,7 @@ def demo(
     exit_unless(run_demo(board, output, waves=waves))
 
 
-@app.command()
+@app.command(rich_help_panel=MAINTENANCE)
 def calibrate() -> None:
     """Measure the memory models against published figures."""
     from sim.calibration.calibrate import calibrate as run_calibrate
@@ -327,10 +344,10 @@ def calibrate() -> None:
     exit_unless(run_calibrate())
 
 
-app.command()(sweep)
-app.add_typer(cache, name="cache")
+app.command(rich_help_panel=EXPLORE)(sweep)
+app.add_typer(cache, name="cache", rich_help_panel=MAINTENANCE)
 compare = typer.Typer(no_args_is_help=True, help="Compare with other work, like with like.")
-app.add_typer(compare, name="compare")
+app.add_typer(compare, name="compare", rich_help_panel=EXPLORE)
 # Engines add commands: `register` of the module `commands` of their simulation side.
 for name in ENGINES:
     if importlib.util.find_spec(f"{simulation_side(name)}.commands"):

@@ -5,6 +5,16 @@ from typing import Annotated
 
 import typer
 
+#: Titles under which `loomwork --help` lists the commands, in order.
+SIMULATE, PLAN, EXPLORE, HARDWARE, LISTS, MAINTENANCE = PANELS = (
+    "Simulate and predict",
+    "Plan and compile networks",
+    "Explore and compare",
+    "Hardware",
+    "Boards, engines, configurations",
+    "Maintenance",
+)
+
 BoardOption = Annotated[str, typer.Option("--board", help="Board name, or a path to a board's .yaml file.")]
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", help="YAML file of the engine; the board's default without it.")

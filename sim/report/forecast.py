@@ -44,7 +44,7 @@ class ForecastTraffic:
     write_bytes: Annotated[dict[str, Count], doc("Bytes that the engine writes, by stream.")]
     useful_bytes: Annotated[Count, doc("Bytes of all streams.")]
     useful_over_compulsory_ratio: Annotated[Ratio, doc("Useful bytes over compulsory bytes; 1 is the least.")]
-    ports: Annotated[
+    port_channels: Annotated[
         dict[str, Count], doc("Memory channel of each port; the streams are spread over the ports.")
     ]
 

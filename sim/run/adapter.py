@@ -131,6 +131,8 @@ class EngineAdapter(abc.ABC):
     #: Files that a launch can be made of. A new kind of file is declared here and nowhere else.
     input_files: tuple[InputFile, ...] = (TENSOR_FILE,)
     output_files: tuple[OutputFile, ...] = ()  #: Files written after a run, beside results and report.
+    #: Options of example lines in ``--help``: one a line.
+    examples: tuple[str, ...] = ("--input in.npz",)
 
     def read_files(self, files: Mapping[str, Path], config: Any, *, seed: int) -> dict[str, Tensor]:
         """Read a user's files, by their options, into tensors as `job` takes them; ``seed`` is the run's.

@@ -1,7 +1,7 @@
 """The kinds of file that an engine reads and writes, and the options of commands that name them."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,9 @@ class InputFile:
     #: Reads a file, given the configuration and the run's seed; raises `InputError` when it cannot be used.
     read: Callable[[Path, Any, int], Tensors]
     folder: bool = False  #: Whether it is a folder with files.
+    #: Names in the file, of tensors or columns, and the meaning of each, for ``--help``.  Neighbours with one
+    #: meaning share an entry, with commas between.
+    content: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def copy_name(self) -> str:
@@ -44,3 +47,8 @@ TENSOR_FILE = InputFile(
     help="Tensors, .npz; an engine may do without.",
     read=lambda path, config, seed: load_tensors(path),
 )
+
+
+def tensor_file(content: Mapping[str, str]) -> InputFile:
+    """Return `TENSOR_FILE` with the tensors of an engine; see `InputFile.content`."""
+    return replace(TENSOR_FILE, content=content)

@@ -45,7 +45,7 @@ def forecast(target: Target, tensors: Tensors) -> Forecast:
             "write_bytes": dict(found.write_bytes),
             "useful_bytes": found.moved_bytes,
             "useful_over_compulsory_ratio": 0.0,  # asks `completed` for it
-            "ports": dict(target.placement),
+            "port_channels": dict(target.placement),
         },
         "roofline": {
             "compute_bound_cycles": found.compute_bound_cycles,

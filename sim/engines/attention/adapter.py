@@ -19,6 +19,7 @@ from sim.engines.attention.saturation import saturation
 from sim.golden.attention.formats import Arithmetic
 from sim.golden.attention.model import attention_job
 from sim.run.adapter import Case, EngineAdapter
+from sim.run.files import tensor_file
 
 
 class AttentionAdapter(EngineAdapter):
@@ -28,6 +29,28 @@ class AttentionAdapter(EngineAdapter):
     """
 
     name = "attention"
+    input_files = (
+        tensor_file(
+            {
+                "q, k, v": "[H, Nq, dqk], [Hkv, Nk, dqk], [Hkv, Nk, dv]; int8, or floating point",
+                "q_scale, k_scale, v_scale": "Real value of a step, or one a head; needed for int8.",
+                "per_channel": "0 or 1: whether floating point is equalized channel by channel.",
+                "softmax_scale": "Factor of the logits, or one a head; 1/sqrt(dqk) without.",
+                "causal": "0 or 1: hide keys after a query's position.",
+                "window": "Newest keys that a query sees; 0 for all.",
+                "bitmap": "bool [query blocks, key tiles], or for each head: the tiles seen.",
+                "bitmap_queries, bitmap_keys": "Queries and keys of a bit.",
+                "query_lengths, key_lengths": "Tokens of packed sequences.",
+                "sequence_lengths": "The same where both are equal.",
+                "block_table, page_keys": "Pages of keys and values, [sequences, pages]; keys of a page.",
+                "logit_cap, alibi_slopes": "Cap of the logits; a slope a head.",
+                "output_fraction": "int16 results: fraction bits, or one a head.",
+                "output_scale": "int8 results: real value of a step, or one a head.",
+                "pack": "Query heads of a group in one query tile.",
+            }
+        ),
+    )
+    examples = ("--config examples/attention.yaml --input examples/in.npz",)
 
     def job(self, tensors: Tensors, config: AttentionConfig) -> AttentionJob:
         """Check, quantize and divide; see `EngineAdapter.job`."""

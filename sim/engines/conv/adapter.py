@@ -17,7 +17,7 @@ from sim.engines.conv.demo import conv_demo
 from sim.engines.conv.execute import execute
 from sim.engines.conv.job import LayerJob, NetworkJob, control_layer_job, layer_job
 from sim.run.adapter import UNWRITTEN, Case, Demo, EngineAdapter
-from sim.run.files import TENSOR_FILE, InputFile
+from sim.run.files import InputFile, tensor_file
 
 #: Name of the array with the seed of a network's weights, offsets and first map.
 SEED = "seed"
@@ -30,13 +30,41 @@ class ConvAdapter(EngineAdapter):
 
     name = "conv"
     input_files = (
-        TENSOR_FILE,
+        tensor_file(
+            {
+                "x": "[C, H, W]: the map; int8, or floating point",
+                "w": "[Cout, C / group, kH, kW]; int8, or floating point",
+                "offset": "[2 offset_group kH kW, oH, oW], or [oH, oW]: pixels, or int16 in 2^-F",
+                "mask": "[offset_group kH kW, oH, oW]: 0 to 1, or uint8 in 1/256",
+                "bias": "[Cout]: real, or whole numbers in units of w (x - x_zero)",
+                "group, offset_group": "As ONNX has them.",
+                "pads, strides, dilations": "As ONNX has them; one number stands for all.",
+                "bound": "Whole pixels that clamp offsets.",
+                "x_scale, x_zero, w_scale": "Real values of steps, and zero point, of int8.",
+                "y_scale, y_zero": "Those of the result; they follow from the sums without.",
+                "accumulators": "0 leaves out the sums, acc, and their time.",
+            }
+        ),
         InputFile(
             option="network",
             suffix=".csv",
             help="Table of a network's layers, .csv (conv).",
             read=lambda path, config, seed: {NETWORK: as_network(read_table(path))},
+            content={
+                "name": "Used once.",
+                "kind": "conv, pw (pointwise), dw (depthwise) or ddw (deformable depthwise)",
+                "H, W": "Rows and columns of the map; W may be left out.",
+                "Cin, Cout, g": "Channels of map and result, groups.",
+                "K, s, d": "Kernel, stride, dilation: a number, or 3x1; d may be left out.",
+                "p": "Pads: a number, 1x0, or above x left x below x right; may be left out.",
+                "OH, OW": "Rows and columns of the result, checked; OW may be left out.",
+                "macs, wts, bytes_in, bytes_out": "Checked where they are given.",
+            },
         ),
+    )
+    examples = (
+        "--config examples/conv.yaml --input examples/layer.npz",
+        "--config examples/conv.yaml --network examples/layers.csv",
     )
 
     def job(self, tensors: Tensors, config: ConvConfig) -> Job:

@@ -25,7 +25,7 @@ from sim.engines.network.default import default_network
 from sim.engines.network.programs import image_of, program_for
 from sim.golden.network import execute
 from sim.run.adapter import UNWRITTEN, BuildFolder, Case, Demo, EngineAdapter
-from sim.run.files import TENSOR_FILE, InputFile
+from sim.run.files import InputFile, tensor_file
 
 if TYPE_CHECKING:
     from sim.engines.network.build_folder import Build
@@ -76,7 +76,13 @@ class NetworkAdapter(EngineAdapter):
 
     name = "network"
     input_files = (
-        TENSOR_FILE,
+        tensor_file(
+            {
+                "NAME": "An input of the model, by its name, in its shape and type; random without any.",
+                "input_ids, attention_mask": "[sentences, tokens]: of a model on tokens",
+                "seed": "Alone: of random inputs; 0 without.",
+            }
+        ),
         InputFile(
             option="model",
             suffix=".onnx",
@@ -91,6 +97,7 @@ class NetworkAdapter(EngineAdapter):
             folder=True,
         ),
     )
+    examples = ("--model model.onnx --input in.npz",)
 
     def find_build(self, path: Path) -> BuildFolder | None:
         """Read the record of a build folder; see `EngineAdapter.find_build`."""

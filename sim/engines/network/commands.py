@@ -10,14 +10,14 @@ import typer
 
 from hw.errors import InputError
 from sim.host.files import write_bytes
-from sim.host.options import BoardOption, ConfigOption
+from sim.host.options import PLAN, BoardOption, ConfigOption
 from sim.host.paths import check_directory, check_distinct, check_readable, check_writable
 
 
 def register(app: typer.Typer, compare: typer.Typer) -> None:
     """Add the network engine's commands."""
-    app.command()(quantize)
-    app.command("compile")(compile_model)
+    app.command(rich_help_panel=PLAN)(quantize)
+    app.command("compile", rich_help_panel=PLAN)(compile_model)
     from sim.engines.network.compare.command import compare_network
 
     compare.command("network")(compare_network)

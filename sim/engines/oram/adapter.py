@@ -23,7 +23,7 @@ from sim.engines.oram.operations import read_operations, write_labels, write_res
 from sim.engines.oram.state import golden_state, state_of
 from sim.memory.trace import read_trace
 from sim.run.adapter import Case, Demo, EngineAdapter, FaultyLaunch
-from sim.run.files import TENSOR_FILE, InputFile, OutputFile
+from sim.run.files import InputFile, OutputFile, tensor_file
 
 #: Cycles from the read of an unwritten command to the next; all are written when a launch begins.
 _POLL_CYCLES = 64
@@ -59,14 +59,35 @@ class OramAdapter(EngineAdapter):
 
     name = "oram"
     input_files = (
-        TENSOR_FILE,
-        InputFile(option="ops", suffix=".csv", help="Operations on the map, .csv (oram).", read=_operations),
+        tensor_file(
+            {
+                "codes, keys": "[n]: numbers of operations, and their keys",
+                "values": "[n, V]: bytes of each value",
+                "seed": "Of the session's keys; 0 without.",
+                "rejected": "[n]: 1 for commands that are tampered with",
+                "state, finish": "1: compare pages and records too; 1: erase HBM at the end.",
+                "tampers": "[m, 6]: tampering of the host with pages",
+            }
+        ),
+        InputFile(
+            option="ops",
+            suffix=".csv",
+            help="Operations on the map, .csv (oram).",
+            read=_operations,
+            content={
+                "op": "nop, get, put, delete or load",
+                "key": "A whole number.",
+                "value": "A whole number, 34 or 0x22, of put and load; its lowest byte is the first.",
+            },
+        ),
     )
     output_files = (
         OutputFile(
             option="labels", help="Labels that operations reveal, .csv (oram).", needs="ops", write=_labels
         ),
     )
+
+    examples = ("--config examples/oram.yaml --ops examples/ops.csv",)
 
     def tensors(self, workload: OramWorkload, config: OramConfig, *, seed: int) -> Tensors:
         """Draw a workload's operations: keys are put, then looked up and put again at random."""

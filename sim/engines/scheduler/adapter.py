@@ -14,7 +14,7 @@ from hw.scheduler.driver.workload import SchedulerWorkload
 from sim.golden.scheduler import execute, to_bytes, to_words
 from sim.plans.commands import PLAN, checked_plan
 from sim.run.adapter import UNWRITTEN, Case, EngineAdapter
-from sim.run.files import TENSOR_FILE, InputFile
+from sim.run.files import InputFile, tensor_file
 
 #: Name of the array that seeds the random sources.
 SEED = "seed"
@@ -38,7 +38,12 @@ class SchedulerAdapter(EngineAdapter):
 
     name = "scheduler"
     input_files = (
-        TENSOR_FILE,
+        tensor_file(
+            {
+                "NAME": "A source of the plan, by its name: as many bytes as the tensor; random without.",
+                "seed": "Of random sources; 0 without.",
+            }
+        ),
         InputFile(
             option="plan",
             suffix=".json",
@@ -46,6 +51,8 @@ class SchedulerAdapter(EngineAdapter):
             read=lambda path, config, seed: {PLAN: np.array(checked_plan(path), object)},
         ),
     )
+
+    examples = ("--plan plan.json",)
 
     def job(self, tensors: Tensors, config: SchedulerConfig) -> SchedulerJob:
         """Lower the plan, check the sources and draw those that are missing; see `EngineAdapter.job`."""

@@ -15,7 +15,7 @@ import typer
 from hw.errors import InputError
 from hw.scheduler.plan.options import CRITERIA, ON_BOARD, OrderChoice, When
 from sim.host.files import write_bytes, write_text
-from sim.host.options import DirectoryOption
+from sim.host.options import PLAN, DirectoryOption
 from sim.host.paths import check_distinct, check_readable, check_writable
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ _LISTED = 10
 def register(app: typer.Typer, compare: typer.Typer) -> None:
     """Add the planner's commands."""
     for command in (plan, check, lower, graph, networks, ablate):
-        app.command()(command)
+        app.command(rich_help_panel=PLAN)(command)
     compare.command("plan")(compare_plan)
 
 
