@@ -51,7 +51,8 @@ class InputCommand(typer.core.TyperCommand):
                 with formatter.section(f"{noun} of --{kind.option}"):
                     formatter.write_dl(list(kind.content.items()))
         with formatter.section("Examples"):
-            for words in adapter.examples:
+            first = [f"--{kind.option} in{kind.suffix}" for kind in adapter.input_files[:1]]
+            for words in adapter.examples or first:
                 # Not folded: a line to be copied.
                 formatter.write(f"  {ctx.command_path} {engines[0]} {words}{self.example_end}\n")
 

@@ -67,11 +67,11 @@ class _CommandGroup(typer.core.TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands under the titles of their panels."""
         for panel in PANELS:
-            commands = (self.get_command(ctx, name) for name in self.list_commands(ctx))
-            found = [each for each in commands if each and each.rich_help_panel == panel]
-            limit = formatter.width - 6 - max(len(each.name) for each in found)
+            commands = ((name, self.commands[name]) for name in self.list_commands(ctx))
+            found = [each for each in commands if getattr(each[1], "rich_help_panel", None) == panel]
+            limit = formatter.width - 6 - max(len(name) for name, _ in found)
             with formatter.section(panel):
-                formatter.write_dl([(each.name, each.get_short_help_str(limit)) for each in found])
+                formatter.write_dl([(name, command.get_short_help_str(limit)) for name, command in found])
 
     def invoke(self, ctx: Any) -> Any:
         try:

@@ -131,8 +131,8 @@ class EngineAdapter(abc.ABC):
     #: Files that a launch can be made of. A new kind of file is declared here and nowhere else.
     input_files: tuple[InputFile, ...] = (TENSOR_FILE,)
     output_files: tuple[OutputFile, ...] = ()  #: Files written after a run, beside results and report.
-    #: Options of example lines in ``--help``: one a line.
-    examples: tuple[str, ...] = ("--input in.npz",)
+    #: Options of example lines in ``--help``; without any, the first input file.
+    examples: tuple[str, ...] = ()
 
     def read_files(self, files: Mapping[str, Path], config: Any, *, seed: int) -> dict[str, Tensor]:
         """Read a user's files, by their options, into tensors as `job` takes them; ``seed`` is the run's.
@@ -144,7 +144,7 @@ class EngineAdapter(abc.ABC):
             kind = self.input_file(option, str(path))
             if kind.folder and not path.is_dir():
                 raise InputError(f"--{option}", str(path), "a folder that exists")
-            if not kind.folder:
+            if not kind.folder and not (kind.or_folder and path.is_dir()):
                 check_readable(f"--{option}", path)
             tensors |= kind.read(path, config, seed)
         return tensors

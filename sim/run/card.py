@@ -51,7 +51,8 @@ def write_launch(
     manifest = _manifest(prepared, launch, seed=seed, inputs=tuple(given))
     golden = io.BytesIO()
     np.savez(golden, allow_pickle=False, **adapter.golden(prepared.job, config))
-    files = {_copy_name(adapter, name): path for name, path in given.items()}
+    kinds = {name: adapter.input_file(name, str(path)) for name, path in given.items()}
+    files = {kinds[name].copy_name: kinds[name].kept(path) for name, path in given.items()}
     folder.write_launch(directory, manifest, launch, {**files, folder.BOARD: board_file}, golden.getvalue())
     return manifest
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hw.launch import Tensors
-from sim.run.tensors import load_tensors
+from sim.run.tensors import as_archive, load_tensors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +21,9 @@ class InputFile:
     #: Reads a file, given the configuration and the run's seed; raises `InputError` when it cannot be used.
     read: Callable[[Path, Any, int], Tensors]
     folder: bool = False  #: Whether it is a folder with files.
+    or_folder: bool = False  #: Whether a folder may stand in the place of the file.
+    #: Returns what a launch folder keeps: a file or folder, or the content of a file.
+    kept: Callable[[Path], Path | bytes] = lambda path: path
     #: Names in the file, of tensors or columns, and the meaning of each, for ``--help``.  Neighbours with one
     #: meaning share an entry, with commas between.
     content: Mapping[str, str] = field(default_factory=dict)
@@ -44,8 +47,10 @@ class OutputFile:
 TENSOR_FILE = InputFile(
     option="input",
     suffix=".npz",
-    help="Tensors, .npz; an engine may do without.",
+    help="Tensors: .npz, .safetensors, or a folder with NAME.npy of each; an engine may do without.",
     read=lambda path, config, seed: load_tensors(path),
+    or_folder=True,
+    kept=as_archive,
 )
 
 

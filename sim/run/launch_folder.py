@@ -181,11 +181,11 @@ RECORDS: TypeAdapter[RunRecord] = TypeAdapter(RunRecord)
 
 
 def write_launch(
-    directory: Path, manifest: Manifest, launch: Launch, files: Mapping[str, Path], golden: bytes
+    directory: Path, manifest: Manifest, launch: Launch, files: Mapping[str, Path | bytes], golden: bytes
 ) -> None:
     """Write a launch folder, whole or not at all.
 
-    ``files``: files to copy, by their path in the folder.
+    ``files``: files to copy, or contents of files, by their path in the folder.
 
     Raises `InputError` when the directory has other content than an earlier launch, or cannot be written.
     """
@@ -193,7 +193,9 @@ def write_launch(
     with fresh_directory(_FIELD, directory) as fresh:
         for name, source in files.items():
             (fresh / name).parent.mkdir(exist_ok=True)
-            if source.is_dir():
+            if isinstance(source, bytes):
+                (fresh / name).write_bytes(source)
+            elif source.is_dir():
                 shutil.copytree(source, fresh / name)
             else:
                 shutil.copyfile(source, fresh / name)

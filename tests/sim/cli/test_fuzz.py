@@ -31,6 +31,7 @@ WRITTEN = ["file/below", "loop.json", "/dev/null/x"]
 #: What commands need besides the error; an argument that is to be wrong takes the place of the first.
 RIGHT = {
     "sim": ["attention", "--backend", "golden", "--output", "out.npz"],
+    "predict": ["attention"],
     "launch": ["attention", "--output", "card"],
     "report": ["right.report"],
     "schema": ["attention"],

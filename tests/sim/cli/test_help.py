@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import typer
 
-from examples.vadd.adapter import VaddAdapter
 from hw.attention.driver.tensors import NAMES as ATTENTION
 from hw.conv.driver.table import COLUMNS, DERIVED, OPTIONAL
 from hw.conv.driver.tensors import ATTRIBUTES, TENSORS
@@ -21,6 +20,8 @@ from tests.support.command_line import call
 from tests.support.vadd import register_vadd
 
 ROOT = Path(__file__).parents[3]
+#: Of an engine that names none.
+EXAMPLE = "--input in.npz"
 #: Names by engine and option.
 NAMES = {
     ("attention", "input"): ATTENTION,
@@ -78,9 +79,9 @@ def test_an_engine_of_a_project_describes_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shown = call("launch", "vadd", "--help").stdout
     assert "[n]: the summands, int32" in shown
-    assert f" launch vadd {VaddAdapter.examples[0]} --output card" in shown
+    assert f" launch vadd {EXAMPLE} --output card" in shown
     np.savez("in.npz", **{name: np.arange(3, dtype=np.int32) for name in "ab"})
-    assert "sums a second" in call("predict", "vadd", *shlex.split(VaddAdapter.examples[0])).stdout
+    assert "sums a second" in call("predict", "vadd", *shlex.split(EXAMPLE)).stdout
 
 
 def test_without_an_engine_help_says_where_to_look():

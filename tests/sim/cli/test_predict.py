@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from safetensors.numpy import save_file
 
 from hw.board import load_board
 from hw.config import config_dict, load_config
@@ -17,6 +18,7 @@ from hw.network.graph.transformer.writer import written
 from hw.registry import ENGINES, find_engine
 from sim.report.forecast import load, save
 from sim.run.run import Target
+from sim.run.tensors import load_tensors
 from tests.support.command_line import call, refused
 from tests.support.networks.sentences import small
 
@@ -176,3 +178,25 @@ def test_a_prediction_that_contradicts_itself_is_refused():
         with pytest.raises(InputError, match="prediction file must be a prediction of format"):
             load(Path("wrong.json"))
     assert replace(found, label="mine").label == "mine"
+
+
+def test_tensors_may_come_as_safetensors_or_npy():
+    """One launch in three forms; a launch folder keeps an archive, of which `verify` makes the job."""
+    with np.load(EXAMPLES / "in.npz") as archive:
+        given = {name: np.asarray(archive[name]) for name in archive.files}
+    Path("in").mkdir()
+    for name, tensor in given.items():
+        np.save(f"in/{name}.npy", tensor)
+    save_file(given, "in.safetensors")
+    config = ("--config", EXAMPLES / "attention.yaml")
+    found = []
+    for path in (EXAMPLES / "in.npz", "in.safetensors", "in"):
+        call("predict", "attention", *config, "--input", path, "--report", "p.json")
+        call("launch", "attention", *config, "--input", path, "-o", "card")
+        found.append((Path("p.json").read_bytes(), Path("card/golden.npz").read_bytes()))
+        assert load_tensors(Path("card/inputs/input.npz")).keys() == given.keys()
+        assert refused("verify", "card").startswith("launch folder must be run before")
+    assert found[0] == found[1] == found[2]
+    assert refused("predict", "attention", "--input", "in/q.npy").startswith(
+        "input file must be an .npz archive of tensors, a .safetensors file, or a folder with NAME.npy"
+    )
