@@ -1,13 +1,14 @@
 # Everything runs in .venv, which the first command makes from constraints.txt.
 #   make demo                     the main job on real input, ending in a report page
 #   make test                     lint, types, unit tests, proofs, co-simulation
+#   make tb                       a package's own test bench, in Icarus Verilog; SIM=verilator WAVES=1
 #   make soak                     tests that are too long for CI; a second run resumes the first
 #   make verilog BOARD=u55c       Verilog and everything Vitis needs, in build/verilog
 #   make metrics                  golden figures of all engines, in tests/data/metrics.json
 #   make docs                     the documentation as a site, in build/docs
 
 # A misspelt variable is refused: it would make another package than was asked for.
-VARIABLES := PYTHON BOARD ENGINE CONFIG WORKERS ONLY SINCE FRESH LOOMWORK_OPTIMIZE
+VARIABLES := PYTHON BOARD ENGINE CONFIG WORKERS ONLY SINCE FRESH SIM WAVES LOOMWORK_OPTIMIZE
 $(foreach name,$(.VARIABLES),$(if $(filter command line,$(origin $(name))),$(if $(filter $(VARIABLES),$(name)),,\
   $(error there is no variable $(name); there are $(VARIABLES)))))
 
@@ -16,6 +17,8 @@ BOARD      ?= u55c
 ENGINE     ?= attention
 CONFIG     ?=
 WORKERS    ?= 2
+SIM        ?= icarus
+WAVES      ?= 0
 
 BIN        := .venv/bin
 READY      := .venv/ready
@@ -24,7 +27,7 @@ PYTEST     := $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 # Hundreds of processes load the same modules: they are compiled once, whatever the user's shell says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test pytest lint regression soak metrics verilog docs calibrate doctor clean
+.PHONY: demo test pytest lint regression soak metrics verilog tb docs calibrate doctor clean
 .DELETE_ON_ERROR:
 
 # Simulators that each run for a minute at most: compiling them at -O2 would take longer than it saves.
@@ -61,6 +64,13 @@ metrics: $(READY)
 
 verilog: $(READY)
 	$(BIN)/loomwork verilog --board $(BOARD) --engine $(ENGINE) $(if $(CONFIG),--config $(CONFIG))
+
+# As docs/cocotb.md does it by hand: package, launch folder, and the package's own Makefile.
+tb: EXAMPLE := attention --board $(BOARD) --config examples/attention.yaml
+tb: $(READY)
+	$(BIN)/loomwork verilog --engine $(EXAMPLE) -o build/tb/attention
+	$(BIN)/loomwork launch $(EXAMPLE) --input examples/in.npz -o build/tb/card
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(MAKE) -C build/tb/attention/tb SIM=$(SIM) WAVES=$(WAVES) LAUNCH=../../card
 
 # What builds the site is installed when somebody wants it; any warning fails it.
 docs: $(READY) docs/constraints.txt

@@ -13,6 +13,8 @@ from hw.package.context import c_comment, context, python_literal, tcl_word
 META = "meta.json"
 
 TEMPLATES = Path(__file__).parent / "templates"
+#: Copied as it is: the same for every kernel.
+_TESTBENCH = Path(__file__).parent / "tb" / "testbench.py"
 
 #: Template of each file, by family; ``{kernel}`` stands for the kernel's name.
 _FILES = {
@@ -23,6 +25,7 @@ _FILES = {
         "connectivity.cfg": "connectivity.cfg.j2",
         "Makefile": "Makefile.j2",
         "host.py": "host_xrt.py.j2",
+        "tb/Makefile": "Makefile_tb.j2",
     },
     "zynq": {
         "{kernel}.h": "header.h.j2",
@@ -30,6 +33,7 @@ _FILES = {
         "block_design.tcl": "block_design.tcl.j2",
         "Makefile": "Makefile_zynq.j2",
         "host.py": "host_pynq.py.j2",
+        "tb/Makefile": "Makefile_tb.j2",
     },
 }
 #: Further file of a kernel on several dies.
@@ -51,9 +55,11 @@ def render(design: Design) -> dict[str, str]:
     variables = context(design)
     files = {f"{design.top_name}.v": design.verilog}
     files |= {path.name: path.read_text(encoding="utf-8") for path in models_of(design.verilog)}
+    variables["sources"] = list(files)
     templates = _FILES[design.board.family] | (_REGIONS if variables["regions"] else {})
     for name, template in {**templates, **{path.stem: path.name for path in own}}.items():
         files[name.format(kernel=design.top_name)] = environment.get_template(template).render(variables)
+    files["tb/testbench.py"] = _TESTBENCH.read_text(encoding="utf-8")
     meta = {**design.meta, "files": [*files, META]}
     files[META] = json.dumps(meta, indent=2, ensure_ascii=False) + "\n"
     return files

@@ -33,6 +33,7 @@ def write_package(design: Design, directory: Path | str) -> tuple[Path, ...]:
             fresh = Path(beside) / "package"
             fresh.mkdir()
             for name, text in files.items():
+                (fresh / name).parent.mkdir(exist_ok=True)
                 (fresh / name).write_text(text, encoding="utf-8")
             if directory.exists():
                 _replace(directory, fresh, files, earlier)
@@ -46,6 +47,7 @@ def write_package(design: Design, directory: Path | str) -> tuple[Path, ...]:
 def _replace(directory: Path, fresh: Path, files: dict[str, str], earlier: set[str]) -> None:
     """Rename fresh files over earlier ones; ``meta.json`` is last, as it lists the others."""
     for name in files:
+        (directory / name).parent.mkdir(exist_ok=True)
         os.replace(fresh / name, directory / name)
     for name in earlier - set(files):
         (directory / name).unlink(missing_ok=True)
@@ -59,4 +61,4 @@ def _earlier_files(directory: Path) -> set[str]:
     except (OSError, ValueError, KeyError, TypeError):
         return set()
     # Names outside the directory are ignored.
-    return {name for name in names if Path(name).name == name}
+    return {name for name in names if not Path(name).is_absolute() and ".." not in Path(name).parts}

@@ -9,7 +9,7 @@ from sim.host.paths import check_directory, check_distinct, check_writable
 from sim.report.page import render
 from sim.report.report import save
 from sim.run.card import replay, verify, write_launch
-from sim.run.launch_folder import BOARD, GOLDEN, MANIFEST, PAGE, REPORT, RESULTS, read_manifest
+from sim.run.launch_folder import BOARD, EXPECTED, GOLDEN, MANIFEST, PAGE, REPORT, RESULTS, read_manifest
 from sim.run.run import Target, find_adapter
 
 
@@ -42,7 +42,9 @@ def run_verify(directory: Path, *, output_path: Path | None, report_path: Path |
     """
     kept = [directory / name for name in (MANIFEST, GOLDEN, BOARD, REPORT, PAGE)]
     kept += [
-        path for folder in ("inputs", "buffers", RESULTS) for path in sorted((directory / folder).glob("*"))
+        path
+        for folder in ("inputs", "buffers", EXPECTED, RESULTS)
+        for path in sorted((directory / folder).glob("*"))
     ]
     written_paths = (("--output", output_path), ("--report", report_path))
     check_distinct(*(("the launch folder's own", path) for path in kept), *written_paths)

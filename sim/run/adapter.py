@@ -186,6 +186,14 @@ class EngineAdapter(abc.ABC):
     def outputs(self, job: Any, config: Any, buffers: Buffers) -> dict[str, Tensor]:
         """Turn the bytes the kernel wrote, by argument name, into integer tensors."""
 
+    def stored(self, job: Any, config: Any, buffers: Buffers) -> dict[str, Tensor]:
+        """Return the compared outputs as they lie in memory: each byte is one of a buffer, of any value."""
+        return self.outputs(job, config, buffers)
+
+    def stored_golden(self, job: Any, config: Any, golden: Tensors) -> Tensors:
+        """Return the golden integers in the form of `stored`."""
+        return golden
+
     def unverified(self, job: Any, config: Any, buffers: Buffers) -> tuple[str, ...]:
         """Return a line for each output that the kernel did not seal, which `outputs` leaves out."""
         return ()

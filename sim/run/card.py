@@ -15,12 +15,13 @@ from hw.board.form import read_board
 from hw.config import config_dict, config_hash
 from hw.edge import Document, validate
 from hw.errors import InputError
-from hw.launch import Launch
+from hw.launch import Launch, Tensors
 from hw.lib.arguments import ArgumentKind, Register
 from hw.registry import find_engine
 from hw.verilog import kernel_name
 from sim.run import launch_folder as folder
 from sim.run.adapter import EngineAdapter
+from sim.run.expected import Expected, expected_bytes
 from sim.run.launch_folder import Manifest, RunRecord
 from sim.run.memories import memory_of_port, uncounted_traffic
 from sim.run.result import RunResult
@@ -48,12 +49,15 @@ def write_launch(
     adapter, config = target.adapter, target.config
     prepared = target.prepare(adapter.read_files(given, config, seed=seed))
     launch = adapter.launch(prepared.job, config, target.board)
-    manifest = _manifest(prepared, launch, seed=seed, inputs=tuple(given))
+    integers = adapter.golden(prepared.job, config)
+    expected = _expected(prepared, launch, integers)
+    manifest = _manifest(prepared, launch, expected, seed=seed, inputs=tuple(given))
     golden = io.BytesIO()
-    np.savez(golden, allow_pickle=False, **adapter.golden(prepared.job, config))
+    np.savez(golden, allow_pickle=False, **integers)
     kinds = {name: adapter.input_file(name, str(path)) for name, path in given.items()}
     files = {kinds[name].copy_name: kinds[name].kept(path) for name, path in given.items()}
-    folder.write_launch(directory, manifest, launch, {**files, folder.BOARD: board_file}, golden.getvalue())
+    files[folder.BOARD] = board_file
+    folder.write_launch(directory, manifest, launch, files, golden.getvalue(), expected)
     return manifest
 
 
@@ -106,7 +110,7 @@ def verify(directory: Path) -> RunResult:
     if compare(load_tensors(directory / folder.GOLDEN), golden):
         path = directory / folder.GOLDEN
         raise InputError("golden results", str(path), "what the golden model makes of the folder's inputs")
-    _check_call(directory, manifest, prepared)
+    _check_call(directory, manifest, prepared, golden)
     stopped = known is not None and prepared.faults(known.counters)
     further = () if known is None or stopped else tuple(_impossible(prepared, known, record))
     try:
@@ -135,13 +139,31 @@ def _impossible(prepared: Prepared, known: Measured, record: RunRecord) -> Itera
         yield f"The counters tell of {cycles:,} cycles, more than {legal}"
 
 
-def _manifest(prepared: Prepared, launch: Launch, *, seed: int, inputs: tuple[Any, ...]) -> Manifest:
+def _expected(prepared: Prepared, launch: Launch, golden: Tensors) -> dict[str, Expected]:
+    """Return the bytes of the output buffers that the golden results determine."""
+    adapter, job, config = prepared.target.adapter, prepared.job, prepared.target.config
+    return expected_bytes(
+        launch,
+        lambda buffers: adapter.stored(job, config, buffers),
+        adapter.stored_golden(job, config, golden),
+    )
+
+
+def _manifest(
+    prepared: Prepared,
+    launch: Launch,
+    after: Mapping[str, Expected],
+    *,
+    seed: int,
+    inputs: tuple[Any, ...],
+) -> Manifest:
     """Return the manifest of a job's call."""
     target = prepared.target
     engine, config, board = target.engine, target.config, target.board
     return Manifest.of(
         launch,
         {register.argument.name: _place(register, board) for register in target.table.registers},
+        after,
         engine=engine.name,
         kernel=kernel_name(engine),
         board=board.name,
@@ -152,11 +174,12 @@ def _manifest(prepared: Prepared, launch: Launch, *, seed: int, inputs: tuple[An
     )
 
 
-def _check_call(directory: Path, manifest: Manifest, prepared: Prepared) -> None:
-    """Raise `InputError` where a folder's arguments or buffers do not follow from its inputs."""
+def _check_call(directory: Path, manifest: Manifest, prepared: Prepared, golden: Tensors) -> None:
+    """Raise `InputError` where arguments, buffers or expected bytes do not follow from a folder's inputs."""
     target = prepared.target
     made = target.adapter.launch(prepared.job, target.config, target.board)
-    expected = _manifest(prepared, made, seed=manifest.seed, inputs=manifest.inputs)
+    after = _expected(prepared, made, golden)
+    expected = _manifest(prepared, made, after, seed=manifest.seed, inputs=manifest.inputs)
     for found, argument in zip_longest(manifest.arguments, expected.arguments):
         if found != argument:
             name = found.name if found else argument.name
@@ -167,6 +190,14 @@ def _check_call(directory: Path, manifest: Manifest, prepared: Prepared) -> None
         if found is not None and buffer.data is not None and not np.array_equal(found, buffer.data):
             path = directory / "buffers" / f"{buffer.argument}.bin"
             raise InputError("buffer", str(path), _AS_INPUTS)
+    for name, found in folder.read_expected(directory, manifest).items():
+        for suffix, ours, theirs in (
+            ("bin", found.content, after[name].content),
+            ("mask", found.mask, after[name].mask),
+        ):
+            if not np.array_equal(ours, theirs):
+                path = directory / folder.EXPECTED / f"{name}.{suffix}"
+                raise InputError("expected bytes", str(path), _AS_INPUTS)
 
 
 def _place(register: Register, board: Board) -> dict[str, Any]:

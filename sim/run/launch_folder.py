@@ -6,6 +6,8 @@ file                    holds
 ``launch.json``         the call: `Manifest`
 ``buffers/NAME.bin``    bytes of the buffer behind pointer NAME, where the manifest says ``given``
 ``golden.npz``          the golden model's integers
+``expected/NAME.bin``   bytes of the output buffer behind NAME after the call, where it has ``expected_bytes``
+``expected/NAME.mask``  255 for each byte of it that is known, 0 for the others
 ``inputs/``             the user's files
 ``board.yaml``          the board's file
 ``results/run.json``    counters and tools of the run: `RunRecord`; written last
@@ -37,14 +39,16 @@ from hw.launch import Buffer, Launch
 from sim.host.files import fresh_directory, refused, write_text
 from sim.report.sections import Count, Hardware, doc
 from sim.run.adapter import FaultyLaunch
+from sim.run.expected import Expected
 
 LAUNCH_FORMAT: Literal["loomwork-launch-1"] = "loomwork-launch-1"
 RUN_FORMAT: Literal["loomwork-run-1"] = "loomwork-run-1"
 MANIFEST, GOLDEN, BOARD, RESULTS, RUN = "launch.json", "golden.npz", "board.yaml", "results", "run.json"
+EXPECTED = "expected"
 SCHEMA = Path(__file__).with_name("launch.schema.json")
 #: Files that `loomwork verify` writes.
 REPORT, PAGE = "report.json", "report.html"
-_OWN = {MANIFEST, GOLDEN, BOARD, RESULTS, REPORT, PAGE, "inputs", "buffers"}
+_OWN = {MANIFEST, GOLDEN, BOARD, RESULTS, REPORT, PAGE, EXPECTED, "inputs", "buffers"}
 _FIELD = "launch folder"
 _STRICT = ConfigDict(extra="forbid", strict=True)
 
@@ -88,6 +92,9 @@ class Pointer:
     ]
     output: Annotated[bool, doc("Whether its bytes after the call go to `results`.")]
     links: Annotated[tuple[BufferLink, ...], doc("Addresses of other buffers within it.")] = ()
+    expected_bytes: Annotated[
+        Count, doc("Number of its bytes after the call that `expected` has, under a mask; 0: no files.")
+    ] = 0
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
@@ -122,7 +129,13 @@ class Manifest:
         return (entry for entry in self.arguments if isinstance(entry, Pointer) and entry.size_bytes)
 
     @classmethod
-    def of(cls, launch: Launch, arguments: Mapping[str, Any], **given: Any) -> Manifest:
+    def of(
+        cls,
+        launch: Launch,
+        arguments: Mapping[str, Any],
+        expected: Mapping[str, Expected],
+        **given: Any,
+    ) -> Manifest:
         """Describe a launch; ``arguments`` has offset, port and memory of each, ``given`` the other fields.
 
         Raises `InputError` for a launch that one host call cannot do.
@@ -146,6 +159,7 @@ class Manifest:
                     given=buffer.data is not None,
                     output=buffer.output,
                     links=tuple(BufferLink(offset=at, argument=other) for at, other in buffer.links),
+                    expected_bytes=expected[name].known_bytes if name in expected else 0,
                 )
             )
         return cls(arguments=tuple(entries), **given)
@@ -181,11 +195,17 @@ RECORDS: TypeAdapter[RunRecord] = TypeAdapter(RunRecord)
 
 
 def write_launch(
-    directory: Path, manifest: Manifest, launch: Launch, files: Mapping[str, Path | bytes], golden: bytes
+    directory: Path,
+    manifest: Manifest,
+    launch: Launch,
+    files: Mapping[str, Path | bytes],
+    golden: bytes,
+    expected: Mapping[str, Expected],
 ) -> None:
     """Write a launch folder, whole or not at all.
 
-    ``files``: files to copy, or contents of files, by their path in the folder.
+    ``files``: files to copy, or contents of files, by their path in the folder.  ``expected``: output buffers
+    after the call.
 
     Raises `InputError` when the directory has other content than an earlier launch, or cannot be written.
     """
@@ -204,6 +224,10 @@ def write_launch(
             if buffer.data is not None:
                 buffer.data.tofile(fresh / "buffers" / f"{buffer.argument}.bin")
         (fresh / GOLDEN).write_bytes(golden)
+        (fresh / EXPECTED).mkdir()
+        for name, after in expected.items():
+            after.content.tofile(fresh / EXPECTED / f"{name}.bin")
+            after.mask.tofile(fresh / EXPECTED / f"{name}.mask")
         _dump(fresh / MANIFEST, MANIFESTS, manifest)
 
 
@@ -251,6 +275,22 @@ def read_launch(directory: Path) -> Launch:
             entry.name for entry in manifest.arguments if isinstance(entry, Pointer) and not entry.size_bytes
         ),
     )
+
+
+def read_expected(directory: Path, manifest: Manifest) -> dict[str, Expected]:
+    """Read the known bytes of the output buffers after the call.
+
+    Raises `InputError` when a file is missing or has the wrong size.
+    """
+    folder = directory / EXPECTED
+    return {
+        entry.name: Expected(
+            content=_bytes(folder / f"{entry.name}.bin", entry),
+            mask=_bytes(folder / f"{entry.name}.mask", entry),
+        )
+        for entry in manifest.pointers
+        if entry.expected_bytes
+    }
 
 
 def write_results(directory: Path, buffers: Mapping[str, Bytes], record: RunRecord) -> None:

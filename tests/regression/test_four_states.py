@@ -5,12 +5,7 @@ What memories hold at first is X, or drawn at random: zeros would hide who reads
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,8 +26,8 @@ from sim.run.run import Target, compare
 from tests.support.engines import small_engines
 from tests.support.networks.builder import Builder
 from tests.support.networks.quantized import quantized
+from tests.support.testbench import make_bench, need_icarus
 
-ROOT = Path(__file__).resolve().parents[2]
 BOARD = "u55c"
 
 #: Of each engine the configuration of the regression, whose design is there anyway.
@@ -127,8 +122,9 @@ RUNS = {
     "conv_narrow": ("conv", CONV, "network", lambda path: path.write_text(NETWORK + UNITS_BEHIND)),
 }
 SUFFIXES = {"input": ".npz", "network": ".csv", "plan": ".json", "ops": ".csv", "model": ".onnx"}
-#: In `make test`: a short launch of attention, convolution and scheduler; the others take Icarus longer.
-QUICK = {(name, "x") for name in SMALL if name not in ("oram", "network")}
+#: In `make test`: a short launch of convolution and scheduler, beside the one of attention in
+#: `test_cocotb`; the others take Icarus longer.
+QUICK = {(name, "x") for name in ("conv", "scheduler")}
 
 
 def with_contents(verilog):
@@ -157,8 +153,7 @@ def points():
 
 @pytest.mark.parametrize(("name", "contents"), list(points()))
 def test_what_was_never_written_reaches_no_result(name, contents, tmp_path):
-    if not shutil.which("iverilog"):
-        pytest.skip("iverilog is not on this machine: there is no simulator with four states")
+    need_icarus()
     engine, config, option, write = RUNS[name]
     board, package, folder = load_board(BOARD), tmp_path / "package", tmp_path / "card"
     config = config or SMALL[engine]
@@ -172,7 +167,8 @@ def test_what_was_never_written_reaches_no_result(name, contents, tmp_path):
         text = with_contents(sources[0].read_text())
         assert text.count("$urandom") > 4
         sources[0].write_text(text)
-    icarus(sources, package, folder, tmp_path)
+    run = make_bench(package, folder, "SIM=icarus")
+    assert run.returncode == 0, (run.stdout + run.stderr)[-4000:]
     results = {
         entry.name: np.fromfile(folder / "results" / f"{entry.name}.bin", np.uint8)
         for entry in manifest.pointers
@@ -181,25 +177,3 @@ def test_what_was_never_written_reaches_no_result(name, contents, tmp_path):
     adapter = target.adapter
     job = target.prepare(adapter.read_files({option: path}, config, seed=0)).job
     assert compare(adapter.outputs(job, config, results), adapter.golden(job, config)) == ()
-
-
-def icarus(sources, package, folder, directory):
-    """Carry out a launch folder with the testbench of packages, in a process of its own."""
-    script = (
-        "from cocotb_tools.runner import get_results, get_runner; import sys; icarus = get_runner('icarus'); "
-        "top, *sources = sys.argv[1:]; "
-        "icarus.build(sources=sources, hdl_toplevel=top, build_args=['-g2012'], timescale=('1ns', '1ps')); "
-        "count, failed = get_results(icarus.test(hdl_toplevel=top, test_module='testbench')); "
-        "sys.exit(failed or count != 1)"
-    )
-    environ = os.environ | {
-        "PYTHONPATH": str(ROOT / "hw" / "package" / "tb"),
-        "PYTHONWARNINGS": "ignore",
-        "LOOMWORK_PACKAGE": str(package),
-        "LOOMWORK_LAUNCH": str(folder),
-    }
-    command = [sys.executable, "-c", script, sources[0].stem, *map(str, sources)]
-    run = subprocess.run(
-        command, cwd=directory, env=environ, capture_output=True, text=True, check=False, timeout=600
-    )
-    assert run.returncode == 0, (run.stdout + run.stderr)[-4000:]

@@ -1,9 +1,10 @@
-"""Runs a launch folder on a package's kernel, in any simulator of cocotb.
+"""Runs a launch folder on the kernel of the package around it, in any simulator of cocotb.
 
-Variables of the environment name the package (``LOOMWORK_PACKAGE``), the launch folder (``LOOMWORK_LAUNCH``)
-and the cycle limit (``LOOMWORK_CYCLES``, 100,000 by default).  Every port has a memory of cocotbext-axi.
-Results go to ``results`` of the launch folder, in the format of a card's host script, for ``loomwork
-verify``. A bit that is neither 0 nor 1 fails the test, in any register and any written byte.
+Variables of the environment name the launch folder (``LOOMWORK_LAUNCH``) and the cycle limit
+(``LOOMWORK_CYCLES``).  Every port has a memory of cocotbext-axi.  The test fails where an output buffer
+differs from ``expected`` of the launch folder, and for a bit that is neither 0 nor 1 in any register and any
+written byte.  Results go to ``results`` of the launch folder, in the format of a card's host script, for
+``loomwork verify``.
 
 Needs cocotb and cocotbext-axi, and nothing of Loomwork.
 """
@@ -33,13 +34,15 @@ _MEMORY_BYTES = 1 << 32
 _PAGE_BYTES = 4096
 #: Value of every byte of an output buffer before the call.
 _UNWRITTEN = 0xC3
+_PACKAGE = Path(__file__).resolve().parents[1]
 
 
 @cocotb.test()
 async def carry_out(dut: Any) -> None:
-    """Place the buffers, call the kernel once, and save its results."""
+    """Place the buffers, call the kernel once, save its results, and compare them."""
     folder = Path(os.environ["LOOMWORK_LAUNCH"])
-    meta = json.loads((Path(os.environ["LOOMWORK_PACKAGE"]) / "meta.json").read_text())
+    assert (folder / "launch.json").is_file(), f"{folder} is no folder of loomwork launch; set LAUNCH"
+    meta = json.loads((_PACKAGE / "meta.json").read_text())
     launch = json.loads((folder / "launch.json").read_text())
     assert launch["config_hash"] == meta["config_hash"], "the launch is one of another configuration"
     memory = mmap.mmap(-1, _MEMORY_BYTES)
@@ -68,9 +71,9 @@ async def carry_out(dut: Any) -> None:
     assert await registers.read_dword(_CONTROL) & _IDLE, "the kernel is not idle after reset"
     began = time.monotonic()
     await registers.write_dword(_CONTROL, _START)
-    patience = int(os.environ.get("LOOMWORK_CYCLES", "100000"))
+    limit = patience = int(os.environ["LOOMWORK_CYCLES"])
     while not await registers.read_dword(_CONTROL) & _DONE:
-        assert patience > 0, "the kernel is not done"
+        assert patience > 0, f"the kernel is not done after {limit} cycles; CYCLES of make is the limit"
         patience -= _POLL_CYCLES
         await ClockCycles(dut.ap_clk, _POLL_CYCLES)
     seconds = time.monotonic() - began
@@ -89,6 +92,8 @@ async def carry_out(dut: Any) -> None:
         if entry["kind"] == "pointer" and entry["output"]
     }
     _save(folder / "results", launch["config_hash"], results, counters, seconds)
+    assert not counters.get("status"), f"the kernel stopped with status {counters['status']}"
+    _compare(folder / "expected", launch["arguments"], results)
 
 
 def _attach(dut: Any, interface: str, memory: mmap.mmap, unknown: list[str]) -> None:
@@ -146,3 +151,25 @@ def _save(
     hardware = {"device": cocotb.SIM_NAME, "driver": "cocotb", "host_wall_seconds": seconds}
     record = {"format": "loomwork-run-1", "config_hash": config_hash, "counters": counters}
     (folder / "run.json").write_text(json.dumps(record | {"hardware": hardware}, indent=2))
+
+
+def _compare(folder: Path, arguments: list[dict[str, Any]], results: dict[str, bytes]) -> None:
+    """Compare every byte of the output buffers that the golden results determine."""
+    differences, total = [], 0
+    for entry in arguments:
+        count = entry.get("expected_bytes", 0)
+        if not count:
+            continue
+        name, total = entry["name"], total + count
+        mask = (folder / f"{name}.mask").read_bytes()
+        expected, found = (folder / f"{name}.bin").read_bytes(), results[name]
+        assert len(mask) == len(expected) == len(found), f"the sizes of {name} in {folder} are wrong"
+        assert mask.count(255) == count, f"{name}.mask in {folder} has not {count} bytes of 255"
+        wrong = [at for at, known in enumerate(mask) if known and expected[at] != found[at]]
+        cocotb.log.info("%s: %d of %d bytes compared, %d differ", name, count, len(found), len(wrong))
+        if wrong:
+            at = wrong[0]
+            values = f"{found[at]:#04x}, expected {expected[at]:#04x}"
+            differences.append(f"{name}: {len(wrong)} bytes, the first at {at:#x}: {values}")
+    assert total, f"nothing to compare in {folder}: make the launch again"
+    assert not differences, "results differ from the golden model's: " + "; ".join(differences)

@@ -110,9 +110,22 @@ class ConvAdapter(EngineAdapter):
 
     def outputs(self, job: Job, config: ConvConfig, buffers: Buffers) -> dict[str, Tensor]:
         """Read the maps that were written, and the memory outside them."""
+        maps = self.stored(job, config, buffers)
+        unwritten = maps.pop(UNWRITTEN)
+        return {**job.integers(maps), UNWRITTEN: unwritten}
+
+    def stored(self, job: Job, config: ConvConfig, buffers: Buffers) -> dict[str, Tensor]:
+        """Read the same with the bytes of sums apart."""
         arenas = [buffers[f"maps{port}"] for port in range(config.ports)]
-        maps = {step.result: job.program.read(step.result, arenas) for step in job.program.steps}
-        return {**job.integers(maps), UNWRITTEN: job.program.unwritten(arenas)}
+        maps: dict[str, Tensor] = {
+            step.result: job.program.read(step.result, arenas) for step in job.program.steps
+        }
+        return {**maps, UNWRITTEN: job.program.unwritten(arenas)}
+
+    def stored_golden(self, job: Job, config: ConvConfig, golden: Tensors) -> Tensors:
+        """Split the sums into bytes."""
+        integers = {name: tensor for name, tensor in golden.items() if name != UNWRITTEN}
+        return {**job.maps(integers), UNWRITTEN: golden[UNWRITTEN]}
 
     def results(self, job: Job, config: ConvConfig, integers: Tensors) -> dict[str, Tensor]:
         """See `LayerJob.results`."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hw.conv.config import ConvConfig
 from hw.conv.driver.formats import quantized_map
 from hw.conv.driver.program import ConvProgram
-from hw.conv.driver.tensors import RESULT, QuantizedLayer, joined_sums, read_tensors
+from hw.conv.driver.tensors import RESULT, SUMS, QuantizedLayer, joined_sums, read_tensors
 from hw.launch import Tensor, Tensors
 from sim.engines.conv.execute import sums
 
@@ -28,6 +28,10 @@ class NetworkJob:
     def integers(self, maps: Mapping[str, Int8]) -> dict[str, Tensor]:
         """Return the maps unchanged."""
         return dict(maps)
+
+    def maps(self, integers: Tensors) -> dict[str, Tensor]:
+        """Return the maps of `integers`."""
+        return dict(integers)
 
     def results(self, integers: Tensors) -> dict[str, Tensor]:
         """Return the maps unchanged."""
@@ -63,6 +67,13 @@ class LayerJob:
         found: dict[str, Tensor] = {RESULT: maps[RESULT]}
         if self.bytes:
             found[TOTAL] = joined_sums(maps, self.bytes)
+        return found
+
+    def maps(self, integers: Tensors) -> dict[str, Tensor]:
+        """Return the maps of `integers`: ``y``, and one for each byte of the sums."""
+        found = {RESULT: integers[RESULT]}
+        for n in range(self.bytes):
+            found[f"{SUMS}{n}"] = (integers[TOTAL] >> (8 * n) & 255).astype(np.uint8).view(np.int8)
         return found
 
     def results(self, integers: Tensors) -> dict[str, Tensor]:

@@ -10,7 +10,7 @@ from hw.board import Board
 from hw.launch import Buffers, Launch, Tensor, Tensors
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code
-from hw.oram.driver.buffers import RESPONSES, launch_buffers
+from hw.oram.driver.buffers import PAGES, RESPONSES, launch_buffers
 from hw.oram.driver.operations import OperationResults
 from hw.oram.driver.sealing import open_responses, seal_responses
 from hw.oram.driver.workload import OramWorkload
@@ -129,6 +129,15 @@ class OramAdapter(EngineAdapter):
         records = buffers[RESPONSES].reshape(-1, config.command_bytes)
         results = open_responses(config, job.secrets.session, records).results
         return _integers(results, records) | (state_of(job, buffers) if job.state else {})
+
+    def stored(self, job: OramJob, config: OramConfig, buffers: Buffers) -> dict[str, Tensor]:
+        """Read the sealed responses, and the pages where they are read back; the board's memory is not."""
+        records = {RESPONSES: buffers[RESPONSES]}
+        return records | ({PAGES: buffers[PAGES]} if job.state else {})
+
+    def stored_golden(self, job: OramJob, config: OramConfig, golden: Tensors) -> Tensors:
+        """Return the sealed ones of the golden map."""
+        return {name: golden[name].reshape(-1) for name in (RESPONSES, PAGES) if name in golden}
 
     def unverified(self, job: OramJob, config: OramConfig, buffers: Buffers) -> tuple[str, ...]:
         """Report the first response with a wrong tag, number or confirmation."""

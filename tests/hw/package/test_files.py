@@ -35,6 +35,11 @@ def names(directory):
     return sorted(path.name for path in directory.iterdir())
 
 
+def files_of(directory):
+    """Return the files of a folder and of those within it."""
+    return sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file())
+
+
 # Header
 
 
@@ -175,18 +180,23 @@ def test_makefile_refuses_another_target(design, tmp_path):
 
 
 def test_files_of_each_family(design, zynq, tmp_path):
-    common = {f"{TOP}.v", f"{TOP}.h", "host.py", "meta.json"}
+    common = {f"{TOP}.v", f"{TOP}.h", "host.py", "meta.json", "tb/Makefile", "tb/testbench.py"}
     vitis = {"package_kernel.tcl", "gen_xo.tcl", "connectivity.cfg", "Makefile"}
     paths = write_package(design, tmp_path / "a")
-    assert {path.name for path in paths} == set(names(tmp_path / "a")) == common | vitis
+    found = {str(path.relative_to(tmp_path / "a")) for path in paths}
+    assert found == set(files_of(tmp_path / "a")) == common | vitis
     write_package(zynq, str(tmp_path / "new" / "b"))
-    assert set(names(tmp_path / "new" / "b")) == common | {"package_ip.tcl", "block_design.tcl", "Makefile"}
+    assert set(files_of(tmp_path / "new" / "b")) == common | {
+        "package_ip.tcl",
+        "block_design.tcl",
+        "Makefile",
+    }
 
 
 def test_meta_lists_the_files_and_ends_the_package(design, tmp_path):
     write_package(design, tmp_path / "p")
     meta = json.loads((tmp_path / "p" / "meta.json").read_text())
-    assert sorted(meta.pop("files")) == names(tmp_path / "p")
+    assert sorted(meta.pop("files")) == files_of(tmp_path / "p")
     assert meta == json.loads(json.dumps(design.meta))
 
 
@@ -196,7 +206,8 @@ def test_all_of_it_is_readable_by_others(design, tmp_path):
     plain.mkdir()
     assert (tmp_path / "p").stat().st_mode == plain.stat().st_mode
     (plain / "file").write_text("")
-    modes = {path.stat().st_mode for path in (tmp_path / "p").iterdir()}
+    assert (tmp_path / "p" / "tb").stat().st_mode == plain.stat().st_mode
+    modes = {(tmp_path / "p" / name).stat().st_mode for name in files_of(tmp_path / "p")}
     assert modes == {(plain / "file").stat().st_mode}
 
 
@@ -206,9 +217,10 @@ def test_a_second_package_replaces_the_first_and_nothing_else(design, zynq, tmp_
     (directory / "build").mkdir()
     (directory / "build" / "days_of_work.xclbin").write_text("")
     (directory / "notes.txt").write_text("mine")
+    (directory / "tb" / "test_mine.py").write_text("")
     write_package(zynq, directory)
-    expected = {"build", "notes.txt", *render(zynq)}
-    assert set(names(directory)) == expected
+    expected = {"build/days_of_work.xclbin", "notes.txt", "tb/test_mine.py", *render(zynq)}
+    assert set(files_of(directory)) == expected
     assert (directory / "meta.json").read_text() == render(zynq)["meta.json"]
     assert names(tmp_path) == ["p"]
 
@@ -252,7 +264,7 @@ def test_what_cannot_be_written_is_one_error(design, tmp_path):
 def test_an_interrupted_write_leaves_the_earlier_package(design, tmp_path, monkeypatch):
     directory = tmp_path / "p"
     write_package(design, directory)
-    before = {path.name: path.read_text() for path in directory.iterdir()}
+    before = {name: (directory / name).read_text() for name in files_of(directory)}
     written = []
 
     def full(path, text, **_):
@@ -263,7 +275,7 @@ def test_an_interrupted_write_leaves_the_earlier_package(design, tmp_path, monke
     monkeypatch.setattr(Path, "write_text", full)
     with pytest.raises(InputError, match="No space left on device"):
         write_package(design, directory)
-    assert {path.name: path.read_text() for path in directory.iterdir()} == before
+    assert {name: (directory / name).read_text() for name in files_of(directory)} == before
     assert names(tmp_path) == ["p"]
 
 

@@ -21,7 +21,7 @@ from hw.registry import ENGINES
 from sim.report.report import load
 from sim.run.adapter import FaultyLaunch, Tamper
 from sim.run.card import replay, verify, write_launch
-from sim.run.launch_folder import SCHEMA, Manifest, read_launch, read_manifest, schema_text
+from sim.run.launch_folder import SCHEMA, Manifest, read_expected, read_launch, read_manifest, schema_text
 from sim.run.run import Target, find_adapter
 from tests.hw.package.support import FAKES, build_xrt
 from tests.support.command_line import call, refused
@@ -86,6 +86,12 @@ def test_a_replay_is_verified_bit_for_bit_and_reported(replayed):
     assert (done.report.measured_on, done.report.simulated.memory_mode) == ("simulation", "fast")
     assert done.report.prediction.predicted_read_error_bytes == 0
     assert done.report.prediction.predicted_write_error_bytes == 0
+    manifest, compared = read_manifest(folder), 0
+    for name, expected in read_expected(folder, manifest).items():
+        found = np.fromfile(folder / "results" / f"{name}.bin", np.uint8)
+        assert np.array_equal(found & expected.mask, expected.content)
+        compared += expected.known_bytes
+    assert compared == sum(entry.expected_bytes for entry in manifest.pointers) > 0
     for name in ("launch.json", "results/run.json"):
         jsonschema.validate(json.loads((folder / name).read_text()), json.loads(SCHEMA.read_text()))
 
@@ -253,7 +259,7 @@ def test_a_wrong_bit_is_found(folder):
     "name",
     [
         *("launch.json", "golden.npz", "inputs/input.npz", "board.yaml", "report.json"),
-        *("results/o0.bin", "results/run.json", "buffers/q0.bin"),
+        *("expected/o0.bin", "results/o0.bin", "results/run.json", "buffers/q0.bin"),
     ],
 )
 def test_a_verdict_replaces_nothing_it_rests_on(folder, name):
@@ -286,6 +292,32 @@ def test_a_call_of_other_inputs_has_no_verdict(folder):
     change(folder / "launch.json", arguments=arguments)
     name = scalar["name"]
     assert refused("verify", "card") == f"argument of card/launch.json must be {legal}, not '{name}'"
+
+
+@pytest.mark.parametrize("suffix", ["bin", "mask"])
+def test_expected_bytes_of_other_results_have_no_verdict(folder, suffix):
+    golden_results(folder)
+    path = folder / "expected" / f"o0.{suffix}"
+    content = np.fromfile(path, np.uint8)
+    content[0] ^= 1
+    content.tofile(path)
+    legal = "as the folder's inputs make it; make the launch again"
+    assert refused("verify", "card") == f"expected bytes must be {legal}, not 'card/expected/o0.{suffix}'"
+    path.unlink()
+    assert refused("verify", "card").startswith("buffer file must be readable")
+
+
+def test_expected_bytes_are_those_of_the_golden_model(folder):
+    golden_results(folder)
+    outputs = [entry for entry in read_manifest(folder).pointers if entry.output]
+    total = sum(entry.expected_bytes for entry in outputs)
+    assert total == np.load(folder / "golden.npz")["o"].nbytes
+    for entry in outputs:
+        content, mask = (
+            np.fromfile(folder / "expected" / f"{entry.name}.{s}", np.uint8) for s in ("bin", "mask")
+        )
+        assert np.array_equal(content, np.fromfile(folder / "results" / f"{entry.name}.bin", np.uint8))
+        assert np.array_equal(mask, np.where(np.arange(mask.size) < entry.expected_bytes, 255, 0))
 
 
 def test_a_second_launch_replaces_the_first_with_its_results(folder):
@@ -344,9 +376,9 @@ def test_what_no_host_does_is_no_launch():
     buffer = Buffer(argument="a", data=None, size_bytes=8)
     tampered = FaultyLaunch(scalars={}, buffers=(buffer,), tampers=(Tamper("a", 0, 0, 0, 0, 1, 1),))
     with pytest.raises(InputError, match=r"^tampers must be left out: a launch folder is one call"):
-        Manifest.of(tampered, {})
+        Manifest.of(tampered, {}, {})
     with pytest.raises(InputError, match=r"^further calls must be left out"):
-        Manifest.of(Launch(scalars={}, buffers=(buffer,), then=({},)), {})
+        Manifest.of(Launch(scalars={}, buffers=(buffer,), then=({},)), {}, {})
 
 
 def test_the_committed_schema_is_that_of_the_format():
