@@ -140,6 +140,8 @@ def test_the_commands_run_in_a_fresh_clone(tmp_path, subtests):
     for command in commands():
         if command.startswith("export "):
             exported.append(command)
+        elif command.startswith("make tb") and not shutil.which("iverilog"):
+            continue
         elif not command.startswith(LONG):
             with subtests.test(command):
                 script = "\n".join([*exported, command])

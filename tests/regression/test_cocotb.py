@@ -71,7 +71,7 @@ def test_a_fault_of_the_kernel_fails(folder, tmp_path, fault):
     module, old, new = FAULTS[fault]
     source = package / "loomwork_attention.v"
     text = source.read_text()
-    (found,) = re.findall(rf"^module {module} \(.*?^endmodule", text, re.MULTILINE | re.DOTALL)
+    (found,) = re.findall(rf"^module {module} ?\(.*?^endmodule", text, re.MULTILINE | re.DOTALL)
     faulty, times = re.subn(old, new, found)
     assert times
     source.write_text(text.replace(found, faulty))

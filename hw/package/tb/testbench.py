@@ -119,9 +119,10 @@ def _attach(dut: Any, interface: str, memory: mmap.mmap, unknown: list[str]) -> 
 
 
 def _place(folder: Path, arguments: list[dict[str, Any]], memory: mmap.mmap) -> dict[str, int]:
-    """Lay out the buffers, fill those with data, and return all addresses; none is 0."""
-    addresses, end = {}, _PAGE_BYTES
-    pointers = [entry for entry in arguments if entry["kind"] == "pointer"]
+    """Lay out the buffers, fill those with data, and return all addresses: 0 for no buffer, and only then."""
+    addresses = {entry["name"]: 0 for entry in arguments if entry["kind"] == "pointer"}
+    pointers = [entry for entry in arguments if entry["kind"] == "pointer" and entry["size_bytes"]]
+    end = _PAGE_BYTES
     for entry in pointers:
         addresses[entry["name"]] = end
         end += -(-entry["size_bytes"] // _PAGE_BYTES) * _PAGE_BYTES + _PAGE_BYTES
