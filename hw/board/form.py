@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar, get_type_hints
 from pydantic import BaseModel, TypeAdapter, create_model
 
 from hw.board.board import TIMING_OF_KIND, Board, ClockBudget, Family, Kind, Memory, MemoryTiming, Protocol
+from hw.board.rates import check_rates
 from hw.board.resources import Resources
 from hw.board.units import Beats, Bits, Bytes, BytesPerSecond, Megahertz, Picoseconds
 from hw.edge import Document, Location, dotted, read_document, validate
@@ -124,6 +125,7 @@ def read_board(path: Path) -> Board:
         timing = _timing(part.part("timing"), memory.kind)
         with _Placed(part):
             memories.append(Memory(name=name, **_values(memory) | {"timing": timing}))
+            check_rates(memories[-1], form.family)
     for name in ("device", "user"):
         with _Placed(document.part(name)):
             resources[name] = Resources(**_values(getattr(form, name)))
