@@ -9,9 +9,13 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from sim.run.card import verify
+from hw.board.files import find_board, load_board
+from sim.run.card import verify, write_launch
+from sim.run.run import Target
+from tests.support.engines import small_engines
 from tests.support.testbench import environment, make_bench, need_icarus, verilator_path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,6 +72,8 @@ def test_the_page_s_run_passes_and_is_verified(folder):
 )
 def test_a_fault_of_the_kernel_fails(folder, tmp_path, fault):
     package, card = copied(folder, tmp_path)
+    if fault == QUICK:
+        tiny_launch(card, tmp_path / "in.npz")
     module, old, new = FAULTS[fault]
     source = package / "loomwork_attention.v"
     text = source.read_text()
@@ -81,6 +87,18 @@ def test_a_fault_of_the_kernel_fails(folder, tmp_path, fault):
     assert not verify(card).bit_exact
 
 
+def tiny_launch(card, path):
+    """Replace a launch folder by one of two queries of the same kernel."""
+    rng = np.random.default_rng(0)
+    np.savez(
+        path, **{name: rng.normal(size=(1, count, 16)) for name, count in (("q", 2), ("k", 8), ("v", 8))}
+    )
+    (config,) = (config for name, _, config in small_engines() if name == "attention")
+    target = Target.of("attention", config, load_board("u55c"))
+    write_launch(target, find_board("u55c"), {"input": path}, card, seed=0)
+
+
+@pytest.mark.soak
 def test_a_launch_of_another_kernel_is_refused(folder, tmp_path):
     package, card = copied(folder, tmp_path)
     text = (card / "launch.json").read_text()
