@@ -21,6 +21,10 @@ MemoryTiming = HbmTiming | DdrTiming | HostTiming
 
 #: Longest burst each protocol can express, in beats.
 LONGEST_BURST: dict[str, int] = {"axi3": 16, "axi4": 256}
+#: Most channels of a memory, twice those of two HBM stacks; the compiled memory models have no more.
+MOST_CHANNELS = 64
+#: Most dies of a device: no UltraScale+ device has more.
+MOST_SLRS = 4
 #: Class of a memory's timing parameters, by its kind.
 TIMING_OF_KIND: dict[str, type[MemoryTiming]] = {
     "hbm2": HbmTiming,
@@ -59,8 +63,8 @@ class Memory:
             raise InputError("name", self.name, "a name of letters, digits and underscores")
         check_one_of("kind", self.kind, TIMING_OF_KIND)
         check_one_of("protocol", self.protocol, LONGEST_BURST)
-        check_whole("channels", self.channels, 1)
-        check_power_of_two("channels", self.channels)
+        check_whole("channels", self.channels, 1, MOST_CHANNELS)
+        check_power_of_two("channels", self.channels, 1, MOST_CHANNELS)
         if self.port_data_width not in (32, 64, 128, 256, 512, 1024):
             raise InputError("port_data_width", self.port_data_width, "a power of two from 32 to 1024 bit")
         check_whole("slr", self.slr, 0)
@@ -143,7 +147,7 @@ class Board:
             raise InputError(
                 f"user.{over}", getattr(self.user, over), f"at most the device's {getattr(self.device, over)}"
             )
-        check_whole("slrs", self.slrs, 1)
+        check_whole("slrs", self.slrs, 1, MOST_SLRS)
         _positive("clock_mhz", self.clock_mhz)
         if self.clock_mhz > 1000:
             raise InputError("clock_mhz", self.clock_mhz, "at most 1000, faster than any UltraScale+ fabric")

@@ -197,7 +197,8 @@ def _check_sources(document: Document) -> None:
     used = set()
     for location, name in _sources(document.data, ()):
         if name not in table:
-            place = location[:-1] if location[-2] == name else (*location, "source")
+            grouped = len(location) > 1 and location[-2] == name
+            place = location[:-1] if grouped else (*location, "source")
             raise document.error(place, "a key of sources: " + ", ".join(table), value=name)
         used.add(name)
     for name in table:

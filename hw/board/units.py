@@ -21,6 +21,8 @@ BITS = {"bit": 1}
 BEATS = {"beats": 1}
 
 _QUANTITY = re.compile(r"([+-]?[0-9]+(?:\.[0-9]+)?) *([A-Za-z/]*)")
+#: Largest quantity in the unit of the program, a pebibyte: products of such numbers stay exact.
+_MOST = 1 << 50
 
 
 def quantity(text: Any, units: Mapping[str, int | Fraction], *, whole: bool) -> int | float:
@@ -28,8 +30,8 @@ def quantity(text: Any, units: Mapping[str, int | Fraction], *, whole: bool) -> 
 
     ``units``: the legal units with their factors. ``whole``: whether the result must be a whole number.
 
-    Raises `PydanticCustomError` when the unit is missing or unknown, or the number not above 0 or not whole;
-    pydantic adds the place.
+    Raises `PydanticCustomError` when the unit is missing or unknown, or the number not above 0, not whole or
+    above 2^50; pydantic adds the place.
     """
     legal = "a number above 0 with one of the units " + ", ".join(units)
     if whole:
@@ -40,6 +42,9 @@ def quantity(text: Any, units: Mapping[str, int | Fraction], *, whole: bool) -> 
     value = Fraction(match[1]) * units[match[2]]
     if value <= 0 or (whole and value.denominator != 1):
         raise PydanticCustomError("quantity", "Input should be {legal}", {"legal": legal})
+    if value > _MOST:
+        unit = next(name for name, factor in units.items() if factor == 1)
+        raise PydanticCustomError("quantity", "Input should be {legal}", {"legal": f"at most 2^50 {unit}"})
     return int(value) if whole else float(value)
 
 

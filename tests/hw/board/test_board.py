@@ -223,8 +223,13 @@ RATES = "one of the units B/s, kB/s, MB/s, GB/s, KiB/s, MiB/s, GiB/s"
             "port_width must be a power of two from 32 to 1024 bit, not '250 bit'",
         ),
         ("16 beats, source: pg276", "17 beats, source: pg276", "memories.hbm.burst must be at most 16"),
-        ("{value: 32,", "{value: 24,", "memories.hbm.channels must be a power of two, not 24"),
-        ("{value: 32,", "{value: 0,", "memories.hbm.channels must be a whole number of at least 1, not 0"),
+        ("{value: 32,", "{value: 24,", "memories.hbm.channels must be a power of two from 1 to 64, not 24"),
+        ("{value: 32,", "{value: 0,", "memories.hbm.channels must be a whole number from 1 to 64, not 0"),
+        ("{value: 32,", "{value: 128,", "memories.hbm.channels must be a whole number from 1 to 64, not 128"),
+        ("slrs:     {value: 3", "slrs:     {value: 5", "slrs must be a whole number from 1 to 4, not 5"),
+        ("256 MiB", "2000000 GiB", "channel_size.value must be at most 2^50 B, not '2000000 GiB'"),
+        ("460.8 GB/s", f"1{'0' * 320} GB/s", "peak.value must be at most 2^50 B/s, not '1000"),
+        ("source: ug1702", "source: ug1703", "clock.source must be a key of sources: board_store,"),
         ("{value: 32,", "{value: '32',", "memories.hbm.channels.value must be a whole number, not '32'"),
         ("value: 1303680", "value: -1", "device.lut must be a whole number of at least 0, not -1"),
         ("value: 1303680", "value: 1303680.5", "device.lut.value must be a whole number, not 1303680.5"),
@@ -301,7 +306,7 @@ def test_rules_hold_for_boards_made_without_a_file():
         dataclasses.replace(board, memories=())
     with pytest.raises(InputError, match=r"memories\.1\.name must be different from the names of other"):
         dataclasses.replace(board, memories=(small_memory(), small_memory()))
-    with pytest.raises(InputError, match="slrs must be a whole number of at least 1, not 0"):
+    with pytest.raises(InputError, match="slrs must be a whole number from 1 to 4, not 0"):
         dataclasses.replace(board, slrs=0)
     with pytest.raises(InputError, match="timing must be HbmTiming for hbm2, not 'DdrTiming'"):
         dataclasses.replace(small_memory(), kind="hbm2")
