@@ -1,5 +1,7 @@
 """The attention engine, for the generator."""
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import replace
 
 from hw.attention.config import MOST_DECODE_STREAMS, AttentionConfig
@@ -16,14 +18,17 @@ from hw.engine import Engine
 from hw.lib.arguments import ArgumentTable
 from hw.lib.place import Placer
 
-#: Rows tried for a board, largest first; the first that fits is the default.
+#: Rows times streams tried for a board, largest first; the first that fits is the default.
 _DEFAULT_ROWS = (32, 24, 16, 12, 8, 6, 4, 2, 1)
 #: With enough channels two streams: as many multipliers in half the rows, so passes have half the queries and
 #: half the length.  Hence ports of queries and results, and merges, are wider.  A tile has T keys in each
 #: stream, 64 in all.
 _TWO_STREAMS = AttentionConfig(streams=2, tile_keys=32, merge_lanes=4, query_ports=2, result_ports=4)
-#: Entries of the caches tried: 16,384 keys of 64 elements in UltraRAM, else those of some block RAMs.
-_ULTRA_KEYS, _BLOCK_KEYS = 16384, 1024
+_ONE_STREAM = AttentionConfig(ports_per_stream=1)
+#: Shapes for devices without room for a row of 64 lanes: heads of up to 128 and of up to 64 elements.
+_NARROW = tuple(replace(_ONE_STREAM, lanes=lanes, folds=4) for lanes in (32, 16))
+#: Entries of the caches tried for each number of rows, in all streams: keys in UltraRAM, in block RAM, none.
+_CACHED_KEYS = (16384, 8192, 4096, 1024, 512, 256, 0)
 
 
 class AttentionEngine(Engine[AttentionConfig, AttentionWorkload]):
@@ -37,21 +42,14 @@ class AttentionEngine(Engine[AttentionConfig, AttentionWorkload]):
     modelled = True
 
     def default_config(self, board: Board) -> AttentionConfig:
-        """Return the largest engine of 64 lanes that leaves a fifth of the board free.
+        """Return the largest engine that leaves a fifth of the board free, of 64 lanes if one does.
 
-        It has up to 32 rows times streams, and caches if they fit.  With enough channels there are two
-        streams, with ports for a key and a value a cycle, two ports of queries and four of results.
-        Otherwise one stream shares the channel. Jobs may decode with a channel for a key and one for a value
-        of 16 streams.
+        It has up to 32 rows times streams, and the largest caches that fit beside them.  With enough channels
+        there are two streams, with ports for a key and a value a cycle, two ports of queries and four of
+        results. Otherwise one stream shares the channel. Jobs may decode with a channel for a key and one for
+        a value of 16 streams.
         """
-        channels = board.memory.channels
-        config = _TWO_STREAMS if channels > 1 else AttentionConfig(ports_per_stream=1)
-        slices = max(1, config.part_bits // board.memory.port_data_width) if channels > 1 else 1
-        cached = (_ULTRA_KEYS if board.user.uram else _BLOCK_KEYS) // config.streams
-        decode = channels >= 2 * MOST_DECODE_STREAMS
-        config = replace(config, decode=decode, ports_per_stream=slices, cached_keys=cached)
-        rows = (max(1, rows // config.streams) for rows in _DEFAULT_ROWS)
-        return self.first_fit((replace(config, rows=count) for count in rows), board)
+        return self.first_fit(_shapes(board), board)
 
     def arguments(self, config: AttentionConfig, board: Board) -> ArgumentTable:
         """See `hw.attention.kernel.arguments.argument_table`."""
@@ -76,3 +74,16 @@ class AttentionEngine(Engine[AttentionConfig, AttentionWorkload]):
 
     regions = staticmethod(regions)
     predict = staticmethod(predict)
+
+
+def _shapes(board: Board) -> Iterator[AttentionConfig]:
+    """Yield the shapes tried, largest first: all rows of a width, then those of fewer lanes."""
+    channels = board.memory.channels
+    wide = [_ONE_STREAM]
+    if channels > 1:
+        slices = max(1, _TWO_STREAMS.part_bits // board.memory.port_data_width)
+        decode = channels >= 2 * MOST_DECODE_STREAMS
+        wide.insert(0, replace(_TWO_STREAMS, decode=decode, ports_per_stream=slices))
+    for shapes in (wide, *([shape] for shape in _NARROW)):
+        for rows, shape, keys in itertools.product(_DEFAULT_ROWS, shapes, _CACHED_KEYS):
+            yield replace(shape, rows=max(1, rows // shape.streams), cached_keys=keys // shape.streams)

@@ -1,6 +1,9 @@
 """The convolution engine, as the generator sees it."""
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Literal
 
 from hw.board import Board
 from hw.board.resources import Resources
@@ -16,37 +19,53 @@ from hw.engine import Engine
 from hw.lib.arguments import ArgumentTable
 from hw.lib.place import Placer
 
-#: Shapes tried for a board, largest first; the first that fits is the default.
-_DEFAULTS = (
-    ConvConfig(),
-    ConvConfig(
-        lanes=32,
-        taps=1,
-        inputs=32,
-        outputs=32,
-        block_words=1024,
-        bypass_words=512,
-        bank_words=4096,
-        tap_words=512,
-    ),
-    ConvConfig(
-        lanes=16,
-        ports=1,
-        taps=1,
-        strip=False,
-        mask=False,
-        gather_words=0,
-        memory="block",
-        bank_words=1024,
-        inputs=16,
-        outputs=16,
-        offset_entries=512,
-        tap_words=256,
-        block_pixels=64,
-        block_words=1024,
-        bypass_words=256,
-    ),
+_LARGE = ConvConfig()
+_MIDDLE = ConvConfig(
+    lanes=32,
+    taps=1,
+    inputs=32,
+    outputs=32,
+    block_words=1024,
+    bypass_words=512,
+    bank_words=4096,
+    tap_words=512,
 )
+_SMALL = ConvConfig(
+    lanes=16,
+    ports=1,
+    taps=1,
+    strip=False,
+    mask=False,
+    gather_words=0,
+    memory="block",
+    bank_words=4096,
+    inputs=16,
+    outputs=16,
+    offset_entries=1024,
+    tap_words=1024,
+    block_pixels=64,
+    block_words=2048,
+    bypass_words=256,
+)
+#: As many products in the pointwise array, but one tap a cycle and fewer RAMs.
+_LEAN = replace(_LARGE, taps=1, strip=False, mask=False, gather_words=0)
+#: Shapes tried for a board, by multipliers, most first; the first that fits is the default.
+_DEFAULTS = (
+    _LARGE,
+    _LEAN,
+    replace(_LARGE, outputs=32),
+    replace(_LEAN, outputs=32),
+    replace(_LARGE, outputs=16),
+    _MIDDLE,
+    replace(_MIDDLE, outputs=16),
+    replace(_MIDDLE, outputs=16, strip=False, mask=False),
+    _SMALL,
+    replace(_SMALL, outputs=8),
+    replace(_SMALL, lanes=8, inputs=8, outputs=8, dot_words=0),
+)
+#: Fewest words of a bank of the line buffer, of each half of the buffers beside the pointwise array, and of
+#: the buffer of the other map.
+_LEAST_WORDS = {"bank_words": 1024, "block_words": 512, "bypass_words": 256}
 
 
 class ConvEngine(Engine[ConvConfig, ConvWorkload]):
@@ -59,13 +78,12 @@ class ConvEngine(Engine[ConvConfig, ConvWorkload]):
     data_cells = ("conv_lane_cell", "conv_point_cell")
 
     def default_config(self, board: Board) -> ConvConfig:
-        """Return the largest of three shapes that leaves a fifth of the board free.
+        """Return the shape of most multipliers that leaves a fifth of the board free.
 
-        At most a quarter of the memory's channels have ports of maps.
+        Its buffers are the largest that fit, in UltraRAM or in block RAM.  At most a quarter of the memory's
+        channels have ports of maps.
         """
-        most = max(1, board.memory.channels // 4)
-        shapes = (replace(shape, ports=min(shape.ports, most)) for shape in _DEFAULTS)
-        return self.first_fit(shapes, board)
+        return self.first_fit(_shapes(board), board)
 
     def arguments(self, config: ConvConfig, board: Board) -> ArgumentTable:
         """See `hw.conv.kernel.arguments.argument_table`."""
@@ -85,3 +103,19 @@ class ConvEngine(Engine[ConvConfig, ConvWorkload]):
 
     regions = staticmethod(regions)
     predict = staticmethod(predict)
+
+
+def _shapes(board: Board) -> Iterator[ConvConfig]:
+    """Yield the shapes tried, each with its own kind of RAM first and with buffers halved up to three times.
+
+    Halves are no smaller than `_LEAST_WORDS`.
+    """
+    most = max(1, board.memory.channels // 4)
+    for shape in _DEFAULTS:
+        other: Literal["ultra", "block"] = "block" if shape.memory == "ultra" else "ultra"
+        for memory, halvings in itertools.product((shape.memory, other), range(4)):
+            words = {
+                name: max(min(least, getattr(shape, name)), getattr(shape, name) >> halvings)
+                for name, least in _LEAST_WORDS.items()
+            }
+            yield replace(shape, ports=min(shape.ports, most), memory=memory, **words)

@@ -1,5 +1,7 @@
 """The network engine, as the generator sees it."""
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import replace
 
 from hw.board import Board
@@ -18,14 +20,14 @@ from hw.network.regions import regions
 from hw.network.resources import estimate
 from hw.prediction import Prediction
 
-#: Shapes tried for a board, largest first; the first that fits is the default.
+#: Shapes tried for a board, largest first, each with scratchpads down to `_LEAST_BYTES`; the first that fits
+#: is the default.
 _DEFAULTS = (
     NetworkConfig(),
     NetworkConfig(scratchpad_bytes=2 << 20, banks=8, columns=32, weight_ports=4, lanes=32),
     NetworkConfig(
-        scratchpad_bytes=1 << 18,
+        scratchpad_bytes=1 << 20,
         banks=4,
-        memory="block",
         columns=16,
         weight_ports=1,
         lanes=16,
@@ -38,6 +40,10 @@ _DEFAULTS = (
         exponentials=2,
     ),
 )
+#: Widths of a memory port that its words may have.
+_PORT_BITS = (128, 256, 512)
+#: Smallest scratchpad tried.
+_LEAST_BYTES = 1 << 18
 
 
 class NetworkEngine(Engine[NetworkConfig, NetworkProgram]):
@@ -59,9 +65,11 @@ class NetworkEngine(Engine[NetworkConfig, NetworkProgram]):
     modelled = True
 
     def default_config(self, board: Board) -> NetworkConfig:
-        """Return the largest of three shapes that leaves a fifth of the board free."""
-        width = board.memory.port_data_width // 8
-        return self.first_fit((replace(shape, port_bytes=width) for shape in _DEFAULTS), board)
+        """Return the largest shape that leaves a fifth of the board free: most columns, then most bytes.
+
+        Raises `InputError` when a word of the board's memory port is not one of 16 to 64 bytes.
+        """
+        return self.first_fit(_shapes(board), board)
 
     def arguments(self, config: NetworkConfig, board: Board) -> ArgumentTable:
         """See `hw.network.kernel.arguments.argument_table`."""
@@ -101,3 +109,21 @@ class NetworkEngine(Engine[NetworkConfig, NetworkProgram]):
         from hw.network.predict import predict
 
         return predict(workload, config, board)
+
+
+def _shapes(board: Board) -> Iterator[NetworkConfig]:
+    """Yield the shapes tried, largest first."""
+    bits = board.memory.port_data_width
+    if bits not in _PORT_BITS:
+        legal = f"one of {', '.join(map(str, _PORT_BITS))} bit for the network engine"
+        raise InputError(f"port_width of {board.name}'s memory", bits, legal)
+    for shape in _DEFAULTS:
+        # Wide ports are fewer: together they have at most the bits of a packet's word.
+        ports = min(shape.weight_ports, shape.matrix.packet_bits // bits)
+        sizes = [shape.scratchpad_bytes >> n for n in range(5)]
+        for memory, size in itertools.product(
+            ("ultra", "block"), (each for each in sizes if each >= _LEAST_BYTES)
+        ):
+            yield replace(
+                shape, port_bytes=bits // 8, weight_ports=ports, memory=memory, scratchpad_bytes=size
+            )

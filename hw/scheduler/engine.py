@@ -1,6 +1,9 @@
 """The scheduler engine's implementation of `hw.engine.Engine`."""
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any, Literal
 
 from hw.board import Board
 from hw.board.resources import Resources
@@ -13,10 +16,13 @@ from hw.scheduler.driver.workload import SchedulerWorkload
 from hw.scheduler.kernel.arguments import argument_table
 from hw.scheduler.kernel.body import SchedulerBody
 from hw.scheduler.predict import predict
+from hw.scheduler.program.image import DRAM_BITS, WORDS_BITS
 from hw.scheduler.resources import estimate
 
-#: Scratchpad of the default configuration, on devices with at least twice as much RAM of its kind.
-_SCRATCHPAD_BYTES = 2 << 20
+#: Scratchpads tried for the default configuration, down to the least useful: 2 MiB to 16 KiB.
+_SCRATCHPAD_BYTES = tuple(1 << bits for bits in range(21, 13, -1))
+#: For devices with little RAM or logic: short programs, and one core.
+_SMALL: dict[str, Any] = {"max_steps": 256, "max_operands": 512, "max_transfers": 512, "banks": 4, "cores": 1}
 
 
 class SchedulerEngine(Engine[SchedulerConfig, SchedulerWorkload]):
@@ -28,16 +34,15 @@ class SchedulerEngine(Engine[SchedulerConfig, SchedulerWorkload]):
     workload_type = SchedulerWorkload
 
     def default_config(self, board: Board) -> SchedulerConfig:
-        """Return a shape with 2 MiB of scratchpad or, on a small board, half of its RAM."""
-        config = SchedulerConfig(
-            scratchpad_bytes=_SCRATCHPAD_BYTES,
-            word_bytes=board.memory.port_data_width // 8,
-            memory="ultra" if board.user.uram else "block",
-        )
+        """Return a shape with 2 MiB of scratchpad or, on a small board, half of its RAM.
+
+        It leaves a fifth of the board's logic free.  A board with too little for two cores gets one, with
+        short programs.
+        """
         half = replace(board.user, uram=board.user.uram // 2, bram36=board.user.bram36 // 2)
-        while estimate(config).first_over(half) in ("uram", "bram36"):
-            config = replace(config, scratchpad_bytes=config.scratchpad_bytes // 2)
-        return config
+        shapes = list(_shapes(board))
+        fitting = [shape for shape in shapes if estimate(shape).first_over(half) is None]
+        return self.first_fit(fitting or shapes[-1:], board)
 
     def arguments(self, config: SchedulerConfig, board: Board) -> ArgumentTable:
         """See `hw.scheduler.kernel.arguments.argument_table`."""
@@ -60,3 +65,17 @@ class SchedulerEngine(Engine[SchedulerConfig, SchedulerWorkload]):
         return {"gmem0": 0}
 
     predict = staticmethod(predict)
+
+
+def _shapes(board: Board) -> Iterator[SchedulerConfig]:
+    """Yield the shapes tried, largest first; the memory's port limits bytes of transfers."""
+    word = board.memory.port_data_width // 8
+    default = SchedulerConfig()
+    limits = {
+        "word_bytes": word,
+        "max_operator_bytes": min(default.max_operator_bytes, word * (2**WORDS_BITS - 1)),
+        "max_region_bytes": min(default.max_region_bytes, word << DRAM_BITS),
+    }
+    memories: tuple[Literal["ultra", "block"], ...] = ("ultra", "block") if board.user.uram else ("block",)
+    for options, memory, size in itertools.product(({}, _SMALL), memories, _SCRATCHPAD_BYTES):
+        yield SchedulerConfig(**{**limits, **options, "memory": memory, "scratchpad_bytes": size})

@@ -13,6 +13,7 @@ from hw.conv.driver import workload
 from hw.conv.driver.network import build
 from hw.conv.driver.route import plan_route
 from hw.conv.driver.table import NETWORK, read_table, square
+from hw.conv.engine import ConvEngine
 from hw.conv.model.predict import predict
 from hw.errors import InputError
 from sim.engines.conv.adapter import ADAPTER, as_network
@@ -61,6 +62,24 @@ def test_networks_are_predicted_in_a_moment(name):
         predict(workload, config, board)
         seconds.append(process_time() - start)
     assert min(seconds) < 0.25, seconds
+
+
+@pytest.mark.parametrize("name", ["a", "c"])
+def test_codenet_runs_on_the_default_of_its_own_board(name):
+    """Offsets of up to six pixels, and pixels of up to 1,024 channels, on an Ultra96-V2."""
+    board = load_board("ultra96v2")
+    config = ConvEngine().default_config(board)
+    rows = read_table(Path(f"sim/engines/conv/tables/codenet_{name}.csv"))
+    prediction = predict(build(rows, config).workload, config, board)
+    assert sum(prediction.cycles.values()) > max(prediction.job_cycles) > 0
+
+
+def test_a_pixel_of_more_channels_than_parameter_rows_is_refused():
+    """Configuration d of CoDeNet has pixels of 2,153 channels, 135 words of 16; there are 64 rows."""
+    config = ConvEngine().default_config(load_board("ultra96v2"))
+    rows = read_table(Path("sim/engines/conv/tables/codenet_d.csv"))
+    with pytest.raises(InputError, match=r"channels .+ must be at most 1024, not 2153"):
+        build(rows, config)
 
 
 def predicted(rows):
