@@ -10,6 +10,7 @@ from hw.board.resources import Resources
 from hw.engine import Engine
 from hw.errors import InputError
 from hw.lib.arguments import ArgumentTable
+from hw.lib.memory import RamStyle
 from hw.lib.place import Placer
 from hw.network.config import NetworkConfig
 from hw.network.kernel.arguments import argument_table, weight_ports
@@ -44,6 +45,8 @@ _DEFAULTS = (
 _PORT_BITS = (128, 256, 512)
 #: Smallest scratchpad tried.
 _LEAST_BYTES = 1 << 18
+#: Kinds of its RAM, in the order tried.
+_MEMORIES: tuple[RamStyle, ...] = ("ultra", "block")
 
 
 class NetworkEngine(Engine[NetworkConfig, NetworkProgram]):
@@ -121,9 +124,7 @@ def _shapes(board: Board) -> Iterator[NetworkConfig]:
         # Wide ports are fewer: together they have at most the bits of a packet's word.
         ports = min(shape.weight_ports, shape.matrix.packet_bits // bits)
         sizes = [shape.scratchpad_bytes >> n for n in range(5)]
-        for memory, size in itertools.product(
-            ("ultra", "block"), (each for each in sizes if each >= _LEAST_BYTES)
-        ):
+        for memory, size in itertools.product(_MEMORIES, (each for each in sizes if each >= _LEAST_BYTES)):
             yield replace(
                 shape, port_bytes=bits // 8, weight_ports=ports, memory=memory, scratchpad_bytes=size
             )
