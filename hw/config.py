@@ -40,11 +40,11 @@ def config_dict(config: Any) -> dict[str, Any]:
 def config_hash(engine_name: str, config: Any, board: Board) -> str:
     """Return 12 hexadecimal digits of an engine, its configuration and all numbers of the board.
 
-    Equal digits mean equal gates and an equal simulated memory.  The clock budget does not count: it judges
-    gates and makes none.
+    Equal digits mean equal gates and an equal simulated memory.  The clock budget and Vivado's name of
+    the board do not count: they make no gates.
     """
     numbers = dataclasses.asdict(board)
-    del numbers["budget"]
+    del numbers["budget"], numbers["board_part"]
     whole = {"engine": engine_name, "config": config_dict(config), "board": numbers}
     text = json.dumps(whole, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:12]

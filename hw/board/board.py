@@ -6,6 +6,7 @@ tests.
 """
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,6 +26,7 @@ LONGEST_BURST: dict[str, int] = {"axi3": 16, "axi4": 256}
 MOST_CHANNELS = 64
 #: Most dies of a device: no UltraScale+ device has more.
 MOST_SLRS = 4
+_BOARD_PART = re.compile(r"[\w.-]+:[\w.-]+(:[\w.-]+:[\w.-]+)?", re.ASCII)
 #: Class of a memory's timing parameters, by its kind.
 TIMING_OF_KIND: dict[str, type[MemoryTiming]] = {
     "hbm2": HbmTiming,
@@ -127,6 +129,9 @@ class Board:
     #: ``"alveo"``: kernels are linked by Vitis to ``platform``; ``"zynq"``: packaged as IP for Vivado.
     family: Family
     platform: str | None  #: Vitis platform, or None on Zynq.
+    #: Vivado's name of a Zynq board: ``vendor:board``, or with part and version, ``vendor:board:part0:1.4``.
+    #: None if it is ``name``, of any vendor.
+    board_part: str | None = None
     #: ``device``, ``user``: resources of the device, and the user's share of them.
     device: Resources
     user: Resources
@@ -142,6 +147,7 @@ class Board:
         check_one_of("family", self.family, ("alveo", "zynq"))
         if (self.family == "alveo") != (self.platform is not None):
             raise InputError("platform", self.platform, "given for an alveo board and only for one")
+        self._check_board_part()
         over = self.user.first_over(self.device)
         if over is not None:
             raise InputError(
@@ -166,6 +172,21 @@ class Board:
             raise InputError("memories", names, "a list that begins with a memory of the board")
         if sum(memory.kind == "host" for memory in self.memories) > 1:
             raise InputError("memories", names, "a list with at most one of kind host")
+
+    def _check_board_part(self) -> None:
+        if self.board_part is None:
+            return
+        if self.family != "zynq":
+            raise InputError("board_part", self.board_part, "given for a zynq board only")
+        if not _BOARD_PART.fullmatch(self.board_part):
+            legal = "vendor:board or vendor:board:part:version, each of letters, digits and any of . _ -"
+            raise InputError("board_part", self.board_part, legal)
+
+    @property
+    def board_part_pattern(self) -> str:
+        """The pattern that matches Vivado's name of the board, in any version unless it is given."""
+        name = self.board_part or f"*:{self.name}"
+        return name if name.count(":") == 3 else f"{name}:*"
 
     @property
     def path_budget_ps(self) -> float:

@@ -62,6 +62,7 @@ class _BoardForm(BaseModel):
     family: Family
     part: _SourcedValue[str]
     platform: _SourcedValue[str] | None = None
+    board_part: _SourcedValue[str] | None = None
     slrs: _SourcedValue[int]
     clock: _SourcedValue[Megahertz]
     budget: _BudgetForm

@@ -123,8 +123,9 @@ def _shapes(board: Board) -> Iterator[NetworkConfig]:
     for shape in _DEFAULTS:
         # Wide ports are fewer: together they have at most the bits of a packet's word.
         ports = min(shape.weight_ports, shape.matrix.packet_bits // bits)
-        sizes = [shape.scratchpad_bytes >> n for n in range(5)]
-        for memory, size in itertools.product(_MEMORIES, (each for each in sizes if each >= _LEAST_BYTES)):
+        halved = (shape.scratchpad_bytes >> n for n in range(shape.scratchpad_bytes.bit_length()))
+        sizes = [size for size in halved if size >= _LEAST_BYTES]
+        for memory, size in itertools.product(_MEMORIES, sizes):
             yield replace(
                 shape, port_bytes=bits // 8, weight_ports=ports, memory=memory, scratchpad_bytes=size
             )

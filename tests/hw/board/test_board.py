@@ -21,6 +21,9 @@ DEVICES = {
     "u50": (871_680, 1_743_360, 1344, 640, 5952),
     "zcu104": (230_400, 460_800, 312, 96, 1728),
     "ultra96v2": (70_560, 141_120, 216, 0, 360),
+    "aupzu3": (70_560, 141_120, 216, 0, 360),
+    "kv260": (117_120, 234_240, 144, 64, 1248),
+    "u250": (1_728_000, 3_456_000, 2688, 1280, 12288),
 }
 # User region, by SLR; a row is LUT in thousands, BRAM36, URAM, DSP.
 REGIONS = {
@@ -29,6 +32,9 @@ REGIONS = {
     "u50": [(374.4, 564, 304, 2592), (368.16, 564, 304, 2760)],
     "zcu104": [(230.4, 312, 96, 1728)],
     "ultra96v2": [(70.56, 216, 0, 360)],
+    "aupzu3": [(70.56, 216, 0, 360)],
+    "kv260": [(117.12, 144, 64, 1248)],
+    "u250": 4 * [(375, 576, 320, 2880)],
 }
 PARTS = {
     "u55c": "xcu55c-fsvh2892-2L-e",
@@ -36,6 +42,9 @@ PARTS = {
     "u50": "xcu50-fsvh2104-2L-e",
     "zcu104": "xczu7ev-ffvc1156-2-e",
     "ultra96v2": "xczu3eg-sbva484-1-i",
+    "aupzu3": "xczu3eg-sfvc784-2-e",
+    "kv260": "xck26-sfvc784-2LV-c",
+    "u250": "xcu250-figd2104-2L-e",
 }
 # Data pins x transfers a second, over all channels.
 PINS = {
@@ -45,6 +54,9 @@ PINS = {
     ("u280", "ddr"): 2 * 64 * 2400e6,
     ("zcu104", "ps_ddr"): 64 * 2134e6,
     ("ultra96v2", "ps_ddr"): 32 * 1066e6,
+    ("aupzu3", "ps_ddr"): 32 * 2400e6,
+    ("kv260", "ps_ddr"): 64 * 2400e6,
+    ("u250", "ddr"): 4 * 64 * 2400e6,
 }
 CAPACITY_GIB = {
     ("u55c", "hbm"): 16,
@@ -53,6 +65,9 @@ CAPACITY_GIB = {
     ("u280", "ddr"): 32,
     ("zcu104", "ps_ddr"): 2,
     ("ultra96v2", "ps_ddr"): 2,
+    ("aupzu3", "ps_ddr"): 8,
+    ("kv260", "ps_ddr"): 4,
+    ("u250", "ddr"): 64,
 }
 
 
@@ -115,7 +130,7 @@ def test_the_timed_pins_move_the_peak(name, memory):
     assert bytes_per_second * found.channels == pytest.approx(found.peak_bytes_per_second)
 
 
-@pytest.mark.parametrize("name", ["zcu104", "ultra96v2"])
+@pytest.mark.parametrize("name", ["zcu104", "ultra96v2", "aupzu3", "kv260"])
 def test_zynq_kernels_use_the_processor_memory_through_128_bit_ports(name):
     board = load_board(name)
     assert (board.memory.name, board.memory.port_data_width) == ("ps_ddr", 128)
@@ -145,7 +160,8 @@ def test_an_unknown_board_is_refused_with_the_known_ones():
     with pytest.raises(
         InputError,
         match=re.escape(
-            "board must be one of u280, u50, u55c, ultra96v2, zcu104, or a path to a .yaml file, not 'u99'"
+            "board must be one of aupzu3, kv260, u250, u280, u50, u55c, ultra96v2, zcu104, or a path to a"
+            " .yaml file, not 'u99'"
         ),
     ):
         load_board("u99")
@@ -184,7 +200,7 @@ RATES = "one of the units B/s, kB/s, MB/s, GB/s, KiB/s, MiB/s, GiB/s"
         (
             "slrs: ",
             "slr: ",
-            "key must be one of title, family, part, platform, slrs, clock, budget, device, user,",
+            "key must be one of title, family, part, platform, board_part, slrs, clock, budget,",
         ),
         ("  lut:  ", "  lutt:  ", "key must be one of lut, ff, dsp, bram36, uram, not 'device.lutt'"),
         ("protocol: axi3", "protocoll: axi3", "not 'memories.hbm.protocoll'"),
@@ -253,6 +269,11 @@ RATES = "one of the units B/s, kB/s, MB/s, GB/s, KiB/s, MiB/s, GiB/s"
             "sources.unused must be the source of something in the file",
         ),
         ("title: AMD", "title: '' #", "title must be given, not ''"),
+        (
+            "slrs: ",
+            "board_part: {value: 'xilinx.com:au280', source: parts}\nslrs: ",
+            "board_part must be given for a zynq board only, not 'xilinx.com:au280'",
+        ),
     ],
 )
 def test_a_wrong_board_file_is_refused_with_file_and_line(tmp_path, old, new, message):
@@ -289,6 +310,28 @@ def test_a_wrong_timing_parameter_is_refused_with_file_and_line(tmp_path, old, n
     assert message in str(caught.value)
     line += new.count("\n")
     assert str(caught.value).startswith(f"{path}:{line}: ")
+
+
+@pytest.mark.parametrize("name", ["au", "a:b:c", "a:b]; exec", ":b", "a:b:c:d:e"])
+def test_a_board_part_that_vivado_cannot_know_is_refused(tmp_path, name):
+    new = f"board_part: {{value: '{name}', source: parts}}\nslrs: "
+    path, line = edited(tmp_path, ("slrs: ", new), name="zcu104")
+    with pytest.raises(
+        InputError, match="board_part must be vendor:board or vendor:board:part:version"
+    ) as caught:
+        load_board(str(path))
+    assert str(caught.value).startswith(f"{path}:{line}: ")
+
+
+def test_a_board_part_is_any_version_unless_given():
+    board = load_board("zcu104")
+    patterns = {
+        None: "*:zcu104:*",
+        "xilinx.com:kv260_som": "xilinx.com:kv260_som:*",
+        "xilinx.com:kv260_som:part0:1.4": "xilinx.com:kv260_som:part0:1.4",
+    }
+    for name, pattern in patterns.items():
+        assert dataclasses.replace(board, board_part=name).board_part_pattern == pattern
 
 
 def test_a_source_of_timing_that_is_not_explained_is_refused(tmp_path):

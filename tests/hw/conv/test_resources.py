@@ -14,7 +14,7 @@ ENGINE = ConvEngine()
 
 #: Counts of the default of three boards by ``loomwork resources conv --board BOARD``.
 COUNTED = {
-    "ultra96v2": Resources(lut=47_519, ff=64_540, dsp=280, bram36=51, uram=0),
+    "ultra96v2": Resources(lut=47_726, ff=64_771, dsp=280, bram36=116, uram=0),
     "zcu104": Resources(lut=113_365, ff=157_347, dsp=1_131, bram36=78, uram=28),
     "u55c": Resources(lut=304_043, ff=450_342, dsp=3_610, bram36=231, uram=130),
 }

@@ -27,7 +27,7 @@ class Made:
         return run_tcl(script, self.work, *arguments, **{"kernel_interfaces": interfaces, **settings})
 
 
-@pytest.fixture(params=["zcu104", "ultra96v2"])
+@pytest.fixture(params=["zcu104", "ultra96v2", "kv260", "aupzu3"])
 def made(request, tmp_path):
     return Made(make_design(request.param), tmp_path)
 
@@ -41,7 +41,9 @@ def test_every_port_has_its_way_to_memory_and_one_clock(made):
     (project,) = of(calls, "create_project")
     assert project[project.index("-part") + 1] == board.part
     settings = {target: value for name, value, target in of(calls, "set_property") if name == "board_part"}
-    assert settings["project"].split(":")[1] == board.name
+    vendor, name = settings["project"].split(":")[:2]
+    assert board.board_part in (None, f"{vendor}:{name}")
+    assert name == (board.name if board.board_part is None else board.board_part.split(":")[1])
     buses = of(calls, "connect_bd_intf_net")
     assert ["ps/M_AXI_HPM0_FPD", "control/S00_AXI"] in buses
     assert ["control/M00_AXI", "kernel/s_axi_control"] in buses

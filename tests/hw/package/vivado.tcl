@@ -88,5 +88,5 @@ proc ipx::get_bus_interfaces {args} {
     return [expr {$name in $interfaces ? [list interface:$name] : {}}]
 }
 
-set board_parts {xilinx.com:zcu104:part0:1.1 avnet.com:ultra96v2:part0:1.2 xilinx.com:zcu102:part0:3.4}
+set board_parts {xilinx.com:zcu104:part0:1.1 avnet.com:ultra96v2:part0:1.2 xilinx.com:zcu102:part0:3.4 xilinx.com:kv260_som:part0:1.4 realdigital.org:aup-zu3-8gb:part0:1.0}
 source [file join [file dirname [file normalize [info script]]] block.tcl]

@@ -101,7 +101,7 @@ def test_an_unknown_engine_is_refused(command):
 
 def test_an_unknown_board_is_refused():
     tensors()
-    legal = "one of u280, u50, u55c, ultra96v2, zcu104, or a path to a .yaml file"
+    legal = "one of aupzu3, kv260, u250, u280, u50, u55c, ultra96v2, zcu104, or a path to a .yaml file"
     message = f"board must be {legal}, not 'u56'; did you mean 'u50'?"
     assert refused("verilog", "--board", "u56") == message
     assert refused("boards", "u56") == message
