@@ -69,6 +69,9 @@ def test_boards_are_listed_and_one_is_printed_with_sources():
     one = call("boards", "u55c").stdout
     assert re.search(r"device\.lut +1303680 +\[\d\]", one)
     assert "PG276" in one
+    assert re.search(r"attention +fits, with \d+% of the DSP", one)
+    refused_oram = r"oram +board must be one with access to the host's memory"
+    assert re.search(refused_oram, call("boards", "zcu104").stdout)
     path = ROOT / "boards" / "u55c.yaml"
     assert call("boards", path).stdout == one
 
