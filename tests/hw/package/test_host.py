@@ -179,14 +179,16 @@ def test_registers_written_on_zynq(zynq):
     ]  # fmt: skip
 
 
-def test_what_points_nowhere(host):
-    """XRT gets a page in its place, a register on Zynq a zero."""
+def test_what_points_nowhere(host, tmp_path):
+    """XRT gets a page of zeros in its place, a register on Zynq a zero."""
     a, b, c, words = host.entries()
     host.change(arguments=[a, b | {"size_bytes": 0, "given": False}, c, words])
-    run = host.run(FAKE_RESULTS="{}")
+    (tmp_path / "seen").mkdir()
+    run = host.run(FAKE_RESULTS="{}", FAKE_SEEN=str(tmp_path / "seen"))
     assert run.returncode == 0, run.stderr
     if host.is_alveo:
         assert [event[1] for event in host.events() if event[0] == "bo"] == [128, 4096, 128]
+        assert (tmp_path / "seen" / "1.bin").read_bytes() == bytes(4096)
     else:
         assert [event for event in host.events() if event[0] in (0x1C, 0x20)] == [[0x1C, 0], [0x20, 0]]
 

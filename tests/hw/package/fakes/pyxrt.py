@@ -52,7 +52,8 @@ class bo:
         assert isinstance(card, device)
         assert isinstance(size, int)
         log("bo", size, flags, group)
-        self.host, self.card = bytearray(size), bytearray(size)
+        # The card's memory holds what an earlier program left.
+        self.host, self.card = bytearray(size), bytearray(b"\xa5" * size)
         self.place = 0x10_0000_0000 * bo.count + int(os.environ.get("FAKE_OFFSET", "0"))
         bo.count += 1
 
