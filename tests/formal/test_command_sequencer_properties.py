@@ -162,7 +162,7 @@ BUGS = {
         CommandSequencer,
         "& whole & computed",
         "& computed",
-        "done when all is",
+        "done when all is|only transfers are left",
     ),
     "a comparison of the launch before": (
         CommandSequencer,

@@ -204,7 +204,9 @@ def test_another_record_is_refused(folder, change, message):
 
 
 def test_a_program_beyond_the_kernel_is_refused_before_anything_is_written(tmp_path):
-    with pytest.raises(InputError, match=r"steps of the program must be at most 1, the max_steps"):
+    with pytest.raises(
+        InputError, match="steps of the program at operator 'm' must be at most 1, the max_steps"
+    ):
         build_at(tmp_path, model_of(), config=replace(CONFIG, max_steps=1))
     assert not (tmp_path / "build").exists()
 
