@@ -152,7 +152,7 @@ class ImageLoader(wiring.Component):
         return m
 
     def _open(self, m: Module, last: Value) -> None:
-        """Tell the end of the opening some cycles after its last record."""
+        """Raise ``done`` some cycles after the last record of the opening."""
         m.d.sync += self.done.eq(self._late(m, "opened", last) & self.loading)
         with m.If(self.done):
             m.d.sync += self.loading.eq(0)
@@ -160,14 +160,14 @@ class ImageLoader(wiring.Component):
             m.d.sync += self.loading.eq(1)
 
     def _complete(self, m: Module, last: Value) -> None:
-        """Tell the end of the image likewise."""
+        """Raise ``complete`` as many cycles after the last record of the image."""
         with m.If(self._late(m, "ended", last)):
             m.d.sync += self.complete.eq(1)
         with m.If(self.start):
             m.d.sync += self.complete.eq(0)
 
     def _late(self, m: Module, name: str, last: Value) -> Value:
-        """Return ``last`` a cycle before it is told."""
+        """Return ``last``, delayed by all but one of `DONE_LATENCY` cycles."""
         late = Signal(self.DONE_LATENCY - 1, name=name)
         m.d.sync += late.eq(Cat(last, late))
         return late[-1]
