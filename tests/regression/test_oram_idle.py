@@ -31,7 +31,7 @@ CONFIGS = {
     "both, always": replace(FEW, touch="both", pad="always", value_bytes=64),
 }
 #: Operations, one a launch; keys.
-OPERATIONS, KEYS = 40, 8
+OPERATIONS, KEYS = 60, 8
 #: Of the default: cycles from the read of a command to its data, and from there to the address of its
 #: response.
 LINK, MAP = 135, 535
