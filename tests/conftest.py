@@ -57,7 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
     of a shell ignore Ctrl-C; tests of Ctrl-C need the user's handler.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    gc.set_threshold(100_000, 20, 100)
+    gc.set_threshold(1_000_000, 20, 100)
     quick.install()
     if config.option.markexpr == "not soak":
         os.environ.setdefault(OPTIMIZE_VARIABLE, "-O0")

@@ -21,7 +21,8 @@ from hw.network.engine import NetworkEngine
 from hw.registry import ENGINES, find_engine
 from tests.support.boards import small_board
 
-SEEDS = range(60)
+#: Of which the first are in `make test`.
+SEEDS = [pytest.param(seed, marks=[] if seed < 15 else pytest.mark.soak) for seed in range(60)]
 
 
 def device(seed: int) -> Board:

@@ -1,6 +1,5 @@
 """Simulations of control alone: every figure that is not of data equals that of the whole kernel."""
 
-from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -20,17 +19,7 @@ from tests.support.networks.sentences import small
 TESTED, IN_TEST = "attention", 3
 #: Most launches of a configuration in the soak.
 IN_SOAK = 60
-#: A small network kernel with the attention unit, and sentences for it.
-TOKENS = replace(
-    SMALL,
-    scratchpad_bytes=1 << 18,
-    columns=16,
-    weight_ports=1,
-    attention_rows=2,
-    attention_tokens=32,
-    pixels=64,
-    channels=64,
-)
+#: Sentences for the small network kernel.
 SENTENCES = {
     "input_ids": [[3, 1, 4, 1, 5, 9], [2, 6, 5, 0, 0, 0]],
     "attention_mask": [[1] * 6, [1, 1, 1, 0, 0, 0]],
@@ -85,16 +74,17 @@ def test_counters_cycles_and_bytes_equal_the_whole_kernel(engine, cases, tmp_pat
             compared(engine, case.config, load_board(case.board), case.tensors, tmp_path, **options)
 
 
+@pytest.mark.soak
 def test_of_a_kernel_with_attention(tmp_path, monkeypatch):
     """Sentences pass all of its units.  The kernel has cells of each kind that its control is without."""
     monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")
     (path := tmp_path / "small.onnx").write_bytes(written(small("mask", "heads")))
     adapter = find_adapter("network")
-    tensors = adapter.read_files({"model": path}, TOKENS, seed=0)
+    tensors = adapter.read_files({"model": path}, SMALL, seed=0)
     tensors |= {name: np.array(each) for name, each in SENTENCES.items()}
     board, engine = load_board("u55c"), find_engine("network")
-    assert compared("network", TOKENS, board, tensors, tmp_path).bit_exact
-    whole, control = (kernel_design(engine, TOKENS, board, control_only=alone) for alone in (False, True))
+    assert compared("network", SMALL, board, tensors, tmp_path).bit_exact
+    whole, control = (kernel_design(engine, SMALL, board, control_only=alone) for alone in (False, True))
     for kind in engine.data_cells:
         assert f"\nmodule {kind}" in whole.verilog
         assert f"\nmodule {kind}" not in control.verilog

@@ -22,9 +22,6 @@ from sim.run.signals import read_signals
 from tests.support.networks.sentences import small
 
 BOARD = load_board("u55c")
-CONFIG = dataclasses.replace(
-    SMALL, scratchpad_bytes=1 << 18, tables=16, pixels=32, attention_rows=2, attention_tokens=32
-)
 IDS = np.array([[3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5], [8, 9, 7, 9, 3, 2, 3, 8, 4, 6, 2]])
 
 
@@ -36,12 +33,12 @@ def done(tmp_path_factory):
     tensors = {MODEL: np.array(TokenModel(path=model), object), "input_ids": IDS}
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")  # the launch is short
-        return run("network", CONFIG, BOARD, tensors, directory=folder, signals=folder / "signals.log")
+        return run("network", SMALL, BOARD, tensors, directory=folder, signals=folder / "signals.log")
 
 
 @pytest.fixture(scope="module")
 def log(done):
-    return read_signals(done.signals, [*signals(CONFIG)])
+    return read_signals(done.signals, [*signals(SMALL)])
 
 
 def test_every_bit_is_the_golden_models(done):

@@ -9,10 +9,10 @@ from hw.network.config import NetworkConfig
 from hw.registry import find_engine
 from sim.run.adapter import Case
 
-#: A kernel that builds in seconds: a beat of packets is two words of each port, and vectors take four words
-#: where the matrix unit takes one.
+#: A kernel of all units that builds in seconds: a beat of packets is two words of each port, and vectors take
+#: four words where the matrix unit takes one.
 SMALL = NetworkConfig(
-    scratchpad_bytes=1 << 16,
+    scratchpad_bytes=1 << 18,
     banks=4,
     memory="block",
     columns=32,
@@ -24,8 +24,12 @@ SMALL = NetworkConfig(
     max_taps=512,
     vector_taps=128,
     scales=128,
-    tables=8,
+    tables=16,
     exponentials=2,
+    pixels=64,
+    channels=64,
+    attention_rows=2,
+    attention_tokens=32,
 )
 #: Memory, and seed of inputs and waits; of `make test`, and more in the soak.
 _IN_TEST = (("model", 0), ("jitter", 1))

@@ -42,7 +42,7 @@ def streamed(board):
     """Bytes a second of a port that reads its channel from end to end."""
     config = memory_config(board.memory, [0], clock_mhz=board.clock_mhz)
     with NativeMemory(config=replace(config, channel_bytes=1 << 24)) as memory:
-        _, got = read_all(memory, [64 * 8 * n for n in range(2000)], beats=16)
+        _, got = read_all(memory, [64 * 8 * n for n in range(500)], beats=16)
     beats = len(got) // 2
     return 32 * beats * board.clock_mhz * 1e6 / (got[-1] - got[-1 - beats])
 

@@ -33,6 +33,8 @@ DEEDS = {
     "replay": lambda page, read: replay(CONFIG, page, read),
     "truncation": lambda page, read: truncate(CONFIG, page, read, 200),
 }
+#: Of which these are in `make test`.
+QUICK = {"flip of a tag", "replay"}
 
 
 def operations():
@@ -57,7 +59,9 @@ def reads(job):
     return found
 
 
-@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize(
+    "deed", [pytest.param(deed, marks=[] if deed in QUICK else pytest.mark.soak) for deed in DEEDS]
+)
 def test_changed_pages_are_found_when_they_are_taken(deed, tmp_path, monkeypatch):
     monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")  # as the regression does
     settled = [

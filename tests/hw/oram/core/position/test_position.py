@@ -208,7 +208,7 @@ def test_four_cycles_an_operation(read_cycles):
 
 def test_a_bucket_is_read_and_written_once_while_the_log_has_it():
     """Keys used three times, as far apart as the log's borders, among others; HBM is as slow as may be."""
-    config = small(log_n=10)
+    config = small(log_n=10, inflight=8)
     rng, sizes = random.Random(29), config.position
     distances = [1, 2, *(limit + more for limit in (sizes.write_back, sizes.log) for more in (-1, 0, 1))]
     count = 2 * max(distances) + 4 * len(distances)

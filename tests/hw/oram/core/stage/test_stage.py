@@ -166,7 +166,7 @@ VARIANTS = {
     "64 bytes": ({"value_bytes": 64}, 0),  # several rows, as for 192
     "128 bytes": ({"value_bytes": 128, "touch": "both", "pad": "always"}, 0),
     "512 bytes": ({"value_bytes": 512, "slots": 4}, 0),
-    "192 bytes, padded": ({"value_bytes": 192, "slots": 4, "list_slots": 7, "pad": "always"}, 10),
+    "192 bytes, padded": ({"value_bytes": 192, "slots": 4, "list_slots": 7, "pad": "always"}, 0),
     "short keys": ({"slots": 4, "list_slots": 5, "key_bits": 32}, 0),
     "keys up to the last beat": ({"slots": 6, "aes_lanes": 2}, 240),
     "long pages": ({"slots": 20, "aes_lanes": 2, "pad": "always"}, 25),
