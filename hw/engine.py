@@ -15,7 +15,7 @@ from amaranth.lib import wiring
 
 from hw.board import Board
 from hw.board.regions import Regions, undivided
-from hw.board.resources import Resources
+from hw.board.resources import RamWords, Resources
 from hw.lib.arguments import ArgumentTable
 from hw.lib.axi import MAX_BURST_BEATS
 from hw.lib.dma.read import ReadDMA
@@ -54,6 +54,8 @@ class Engine(abc.ABC, Generic[Config, Workload]):
     data_cells: ClassVar[tuple[str, ...]] = ()
     #: Whether its components have models for simulation (`hw.lib.convert.Models`).
     modelled: ClassVar[bool] = False
+    #: Whether the bytes of its predictions are those of the host's memory, not of the board's.
+    predicts_host: ClassVar[bool] = False
 
     @abc.abstractmethod
     def default_config(self, board: Board) -> Config:
@@ -78,6 +80,14 @@ class Engine(abc.ABC, Generic[Config, Workload]):
     @abc.abstractmethod
     def resources(self, config: Config, board: Board) -> Resources:
         """Estimate the kernel's resources, on the safe side; checked against the board before any work."""
+
+    def ram_words(self, config: Config, board: Board) -> RamWords:
+        """Return the RAMs that read or write a word in a busy cycle, by default all of `resources`.
+
+        An engine with a memory that is deeper than one RAM, or of which only some banks work, counts fewer.
+        """
+        need = self.resources(config, board)
+        return RamWords(bram36=need.bram36, uram=need.uram)
 
     @abc.abstractmethod
     def placement(self, config: Config, board: Board) -> dict[str, int]:

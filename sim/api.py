@@ -17,6 +17,9 @@ from pydantic import TypeAdapter
 from hw.board import Board, load_board
 from hw.config import check_fits, config_dict
 from hw.edge import Document, validate
+from hw.energy import Energy
+from hw.energy import energy as energy_of
+from hw.energy.launch import predicted_activity
 from hw.engine import Engine
 from hw.launch import Tensors
 from hw.prediction import Prediction
@@ -57,6 +60,22 @@ def predict(engine: str, workload: Fields, config: Fields = None, board: str | B
     found = config_of(chosen, config, on)
     check_fits(chosen, found, on)
     return chosen.predict(_made(chosen.workload_type, workload, "workload"), found, on)
+
+
+def energy(engine: str, workload: Fields, config: Fields = None, board: str | Board = "u55c") -> Energy:
+    """Predict the energy of a workload by source, each with its range.
+
+    >>> shape = {"heads": 2, "queries": (64,), "keys": (64,), "query_size": 64, "value_size": 64}
+    >>> found = energy("attention", shape, {"rows": 8})
+    >>> found.total.low < found.total.value < found.total.high < 2 * found.total.low
+    True
+
+    Raises `InputError` as `predict` does.
+    """
+    chosen, on = find_engine(engine), _board(board)
+    found = config_of(chosen, config, on)
+    prediction = predict(engine, workload, found, on)
+    return energy_of(predicted_activity(chosen, found, on, prediction))
 
 
 def simulate(

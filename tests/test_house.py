@@ -48,6 +48,7 @@ DOORS = {
     "hw.launch": [],
     "hw.prediction": ["hw.errors"],
     "hw.engine": ["hw.errors", "hw.board", "hw.lib", "hw.prediction"],
+    "hw.energy": ["hw.errors", "hw.edge", "hw.board", "hw.engine", "hw.prediction"],
     "hw.registry": ["hw.errors", "hw.engine"],
     "hw.config": ["hw.errors", "hw.edge", "hw.board", "hw.engine"],
     "hw.design": ["hw.board", "hw.lib"],

@@ -11,9 +11,9 @@ from hw.attention.kernel.body import AttentionBody
 from hw.attention.model.predict import predict
 from hw.attention.movers.ports import TABLE_PORT
 from hw.attention.regions import regions
-from hw.attention.resources import estimate
+from hw.attention.resources import estimate, ram_words
 from hw.board import Board
-from hw.board.resources import Resources
+from hw.board.resources import RamWords, Resources
 from hw.engine import Engine
 from hw.lib.arguments import ArgumentTable
 from hw.lib.place import Placer
@@ -62,6 +62,10 @@ class AttentionEngine(Engine[AttentionConfig, AttentionWorkload]):
     def resources(self, config: AttentionConfig, board: Board) -> Resources:
         """See `hw.attention.resources.estimate`."""
         return estimate(config, config.port_width(board.memory.port_data_width))
+
+    def ram_words(self, config: AttentionConfig, board: Board) -> RamWords:
+        """See `hw.attention.resources.ram_words`."""
+        return ram_words(config, config.port_width(board.memory.port_data_width))
 
     def placement(self, config: AttentionConfig, board: Board) -> dict[str, int]:
         """Assign each port a channel of its own, while there are any."""

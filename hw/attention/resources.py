@@ -2,7 +2,7 @@
 
 from hw.attention.config import AttentionConfig
 from hw.attention.movers.cache import ULTRA_DEPTH
-from hw.board.resources import BLOCK_WORDS, ULTRA_WORDS, Gates, Resources, rams
+from hw.board.resources import BLOCK_WORDS, ULTRA_WORDS, Gates, RamWords, Resources, rams
 
 # Counts of Yosys, by `synth_xilinx -family xcup -flatten`, with 64 lanes in two folds, 20-bit probabilities
 # and four merge lanes.  Two rows of a stream: 5,508 LUT and 4,213 more as LUTRAM, 5,036 FF and 196 DSP48E2.
@@ -37,8 +37,7 @@ def estimate(config: AttentionConfig, data_width: int) -> Resources:
     """Estimate a kernel."""
     rows, streams, ports = config.rows, config.streams, config.ports
     ultra = config.cached_keys >= ULTRA_DEPTH
-    most = ULTRA_WORDS if ultra else BLOCK_WORDS
-    cache_rams = 2 * streams * rams(config.part_bits, config.cached_keys, most)
+    cache_rams = _cache_rams(config, config.cached_keys)
     # Every reader buffers 512 beats, and every writer too, with strobes beside the data.
     writers = config.result_ports
     readers = 1 + config.query_port_count + 2 * streams * ports
@@ -60,6 +59,21 @@ def estimate(config: AttentionConfig, data_width: int) -> Resources:
     if ultra:
         return gates.with_rams(bram36=bram36, uram=cache_rams)
     return gates.with_rams(bram36=bram36 + cache_rams)
+
+
+def ram_words(config: AttentionConfig, data_width: int) -> RamWords:
+    """Count the RAMs of a busy cycle: of the caches those with the keys and values of one column."""
+    need = estimate(config, data_width)
+    asleep = _cache_rams(config, config.cached_keys) - _cache_rams(config, min(1, config.cached_keys))
+    if config.cached_keys >= ULTRA_DEPTH:
+        return RamWords(bram36=need.bram36, uram=need.uram - asleep)
+    return RamWords(bram36=need.bram36 - asleep)
+
+
+def _cache_rams(config: AttentionConfig, keys: int) -> int:
+    """Count the RAMs of the caches with ``keys`` of their keys and values."""
+    most = ULTRA_WORDS if config.cached_keys >= ULTRA_DEPTH else BLOCK_WORDS
+    return 2 * config.streams * rams(config.part_bits, keys, most)
 
 
 def cell_estimate(config: AttentionConfig, data_width: int, *, rows: int) -> Resources:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 
-from hw.errors import check_whole
+from hw.errors import check_range, check_whole
 
 #: Names of resources in reports and messages.
 IN_PRINT = {"lut": "LUT", "ff": "FF", "dsp": "DSP", "bram36": "BRAM36", "uram": "URAM"}
@@ -67,6 +67,18 @@ class Resources:
         ]
         most = max(shares, default=0.0)
         return count + 1 if math.isinf(most) else max(1, math.ceil(count * most))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RamWords:
+    """RAMs of each kind that read or write a word in a busy cycle."""
+
+    bram36: float = 0.0  #: Block RAMs.
+    uram: float = 0.0  #: UltraRAMs.
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            check_range(field.name, getattr(self, field.name), 0)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 from hw.board import Board
-from hw.board.resources import Resources
+from hw.board.resources import RamWords, Resources
 from hw.conv.config import ConvConfig
 from hw.conv.driver.workload import ConvWorkload
 from hw.conv.kernel.arguments import argument_table
@@ -14,7 +14,7 @@ from hw.conv.kernel.body import ConvBody
 from hw.conv.model.predict import predict
 from hw.conv.movers.movers import side_port
 from hw.conv.regions import regions
-from hw.conv.resources import estimate
+from hw.conv.resources import estimate, ram_words
 from hw.engine import Engine
 from hw.lib.arguments import ArgumentTable
 from hw.lib.place import Placer
@@ -96,6 +96,10 @@ class ConvEngine(Engine[ConvConfig, ConvWorkload]):
     def resources(self, config: ConvConfig, board: Board) -> Resources:
         """See `hw.conv.resources.estimate`."""
         return estimate(config, config.port_width(board.memory.port_data_width))
+
+    def ram_words(self, config: ConvConfig, board: Board) -> RamWords:
+        """See `hw.conv.resources.ram_words`."""
+        return ram_words(config, config.port_width(board.memory.port_data_width))
 
     def placement(self, config: ConvConfig, board: Board) -> dict[str, int]:
         """Assign each port a channel of its own, while there are free channels."""

@@ -1,6 +1,6 @@
 """FPGA resources of a convolution kernel: an estimate that errs on the high side."""
 
-from hw.board.resources import BLOCK_WORDS, ULTRA_WORDS, Gates, Resources, rams
+from hw.board.resources import BLOCK_WORDS, ULTRA_WORDS, Gates, RamWords, Resources, rams
 from hw.conv.config import ConvConfig
 from hw.conv.movers.movers import side_port
 from hw.lib.fifo import SHALLOW_DEPTH
@@ -69,14 +69,30 @@ def point_cell_estimate(config: ConvConfig, *, columns: int) -> Resources:
     return gates.with_rams(bram36=sums if config.block_pixels > SHALLOW_DEPTH else 0)
 
 
-def _large_rams(config: ConvConfig) -> int:
-    """Count the RAMs of the line buffer, and of the buffers before and after the pointwise array."""
+def ram_words(config: ConvConfig, data_width: int) -> RamWords:
+    """Count the RAMs of a busy cycle: of each bank of the large buffers those of one word."""
+    need = estimate(config, data_width)
+    asleep = _large_rams(config) - _large_rams(config, words=1)
+    if config.memory == "ultra":
+        return RamWords(bram36=need.bram36, uram=need.uram - asleep)
+    return RamWords(bram36=need.bram36 - asleep)
+
+
+def _large_rams(config: ConvConfig, words: int | None = None) -> int:
+    """Count the RAMs of the line buffer, and of the buffers before and after the pointwise array.
+
+    ``words``: those with this number of words of each bank, instead of all.
+    """
     depth = ULTRA_WORDS if config.memory == "ultra" else BLOCK_WORDS
     slices = config.taps * config.generators
+
+    def bank(bits: int, all_words: int) -> int:
+        return rams(bits, all_words if words is None else min(words, all_words), depth)
+
     return (
-        4 * slices * rams(config.word_bits // config.generators, config.bank_words, depth)
-        + 2 * rams(config.word_bits, 2 * config.block_words, depth)
-        + rams(config.word_bits, 2 * config.bypass_words, depth)
+        4 * slices * bank(config.word_bits // config.generators, config.bank_words)
+        + 2 * bank(config.word_bits, 2 * config.block_words)
+        + bank(config.word_bits, 2 * config.bypass_words)
     )
 
 

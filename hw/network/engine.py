@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from hw.board import Board
 from hw.board.regions import Regions
-from hw.board.resources import Resources
+from hw.board.resources import RamWords, Resources
 from hw.engine import Engine
 from hw.errors import InputError
 from hw.lib.arguments import ArgumentTable
@@ -18,7 +18,7 @@ from hw.network.kernel.body import NetworkBody
 from hw.network.kernel.signals import signals
 from hw.network.program.program import NetworkProgram
 from hw.network.regions import regions
-from hw.network.resources import estimate
+from hw.network.resources import estimate, ram_words
 from hw.prediction import Prediction
 
 #: Shapes tried for a board, largest first, each with scratchpads down to `_LEAST_BYTES`; the first that fits
@@ -88,6 +88,10 @@ class NetworkEngine(Engine[NetworkConfig, NetworkProgram]):
     def resources(self, config: NetworkConfig, board: Board) -> Resources:
         """See `hw.network.resources.estimate`."""
         return estimate(config)
+
+    def ram_words(self, config: NetworkConfig, board: Board) -> RamWords:
+        """See `hw.network.resources.ram_words`."""
+        return ram_words(config)
 
     def placement(self, config: NetworkConfig, board: Board) -> dict[str, int]:
         """Assign each port a channel of its own, while there are free channels."""

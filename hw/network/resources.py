@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hw.board.resources import BLOCK_WORDS, ULTRA_WORDS, Gates, Resources, rams
+from hw.board.resources import BLOCK_WORDS, ULTRA_WORDS, Gates, RamWords, Resources, rams
 from hw.network.commands import Core
 from hw.network.config import NetworkConfig
 from hw.network.matrix.config import RESULT_BITS
@@ -35,6 +35,9 @@ _ATTENTION_READERS, _ATTENTION_WRITERS = 2, 1
 _ATTENTION_SLICE, _ATTENTION_BANK = Gates(290, 320), Gates(160, 5)
 # Transfers, sequencer, loader and tables; each bit of a port of memory; each column of the array.
 _KERNEL, _MEMORY_BIT, _ARRAY_COLUMN = Gates(7600, 12_700), Gates(22, 35), Gates(95, 260)
+# Banks of a slice that work in a busy cycle: pixels are read, results written, and a transfer or the vector
+# unit uses a third.
+_WORKING_BANKS = 3
 #: Rows of a block RAM, and bits of each.
 _BLOCK_SHAPES = tuple((BLOCK_WORDS << n, 72 >> n) for n in range(4))
 
@@ -71,6 +74,14 @@ def estimate(config: NetworkConfig) -> Resources:
         uram = banks * rams(shape.granule_bits, shape.rows, ULTRA_WORDS)
         return gates.with_rams(bram36=_block_rams(config), uram=uram)
     return gates.with_rams(bram36=_block_rams(config) + banks * _blocks(shape.granule_bits, shape.rows))
+
+
+def ram_words(config: NetworkConfig) -> RamWords:
+    """Count the RAMs of a busy cycle: of the scratchpad those of the words of a few banks."""
+    words = config.shape.granules * min(config.banks, _WORKING_BANKS) * rams(config.shape.granule_bits, 1)
+    if config.memory == "ultra":
+        return RamWords(bram36=_block_rams(config), uram=words)
+    return RamWords(bram36=_block_rams(config) + words)
 
 
 def cells_estimate(cells: int) -> Resources:

@@ -30,6 +30,8 @@ class OramEngine(Engine[OramConfig, OramWorkload]):
     templates = Path(__file__).with_name("templates")
     # Lines are short, and a narrower interconnect would miss deadlines.
     bursts_under_way = (256, 256)
+    # Traffic of the board's memory depends on secrets, and is not predicted.
+    predicts_host = True
 
     def default_config(self, board: Board) -> OramConfig:
         """Return the map of 2^20 keys with values of 8 bytes.

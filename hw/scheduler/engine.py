@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from hw.board import Board
-from hw.board.resources import Resources
+from hw.board.resources import RamWords, Resources
 from hw.engine import Engine
 from hw.errors import InputError
 from hw.lib.arguments import ArgumentTable
@@ -17,7 +17,7 @@ from hw.scheduler.kernel.arguments import argument_table
 from hw.scheduler.kernel.body import SchedulerBody
 from hw.scheduler.predict import predict
 from hw.scheduler.program.image import DRAM_BITS, WORDS_BITS
-from hw.scheduler.resources import estimate
+from hw.scheduler.resources import estimate, ram_words
 
 #: Scratchpads tried for the default configuration, down to the least useful: 2 MiB to 16 KiB.
 _SCRATCHPAD_BYTES = tuple(1 << bits for bits in range(21, 13, -1))
@@ -59,6 +59,10 @@ class SchedulerEngine(Engine[SchedulerConfig, SchedulerWorkload]):
     def resources(self, config: SchedulerConfig, board: Board) -> Resources:
         """See `hw.scheduler.resources.estimate`."""
         return estimate(config)
+
+    def ram_words(self, config: SchedulerConfig, board: Board) -> RamWords:
+        """See `hw.scheduler.resources.ram_words`."""
+        return ram_words(config)
 
     def placement(self, config: SchedulerConfig, board: Board) -> dict[str, int]:
         """Connect the one port to the first channel."""

@@ -1,6 +1,6 @@
 """FPGA resources of a scheduler kernel: an estimate on the high side."""
 
-from hw.board.resources import BLOCK_WORDS, ULTRA_WORDS, Gates, Resources, rams
+from hw.board.resources import BLOCK_WORDS, ULTRA_WORDS, Gates, RamWords, Resources, rams
 from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.core.layouts import command_layout, operand_layout, step_layout, transfer_layout
 from hw.scheduler.core.scratchpad import TILE_ROWS
@@ -31,6 +31,17 @@ def estimate(config: SchedulerConfig) -> Resources:
     if config.memory == "ultra":
         return gates.with_rams(bram36=bram36, uram=tiles * rams(config.word_bits, rows, ULTRA_WORDS))
     return gates.with_rams(bram36=bram36 + tiles * rams(config.word_bits, rows))
+
+
+def ram_words(config: SchedulerConfig) -> RamWords:
+    """Count the RAMs of a busy cycle: each core and the transfers use a bank of the scratchpad."""
+    need = estimate(config)
+    working = min(config.banks, config.cores + 1) * rams(config.word_bits, 1)
+    if config.memory == "ultra":
+        return RamWords(bram36=need.bram36, uram=working)
+    rows = min(config.bank_rows, TILE_ROWS)
+    pad = config.banks * -(-config.bank_rows // rows) * rams(config.word_bits, rows)
+    return RamWords(bram36=need.bram36 - pad + working)
 
 
 def _table_brams(config: SchedulerConfig) -> int:

@@ -38,6 +38,16 @@ def _rows(found: Forecast) -> Iterator[tuple[str, str]]:
             yield f"of them stalled: {cause.replace('_', ' ')}", whole(count)
     yield f"time at {cycles.clock_mhz:g} MHz, µs", f"{least}{cycles.kernel_microseconds:,.2f}"
     yield f"{found.rate.unit} a second", f"{most}{found.rate.items_per_second:,.1f}"
+    energy = found.energy
+    ends = [1e-6 * end for end in (energy.energy_low_picojoules, energy.energy_high_picojoules)]
+    yield "energy, µJ", f"{least}{1e-6 * energy.energy_total_picojoules:,.2f}"
+    yield "range of the energy, µJ", f"{ends[0]:,.2f} to {ends[1]:,.2f}"
+    yield f"energy over {found.rate.unit}, µJ each", f"{least}{found.rate.microjoules_per_item:,.4g}"
+    yield "average power, W", f"{energy.average_watts:.2f}"
+    yield "range of the power, W", f"{energy.average_low_watts:.2f} to {energy.average_high_watts:.2f}"
+    for source, picojoules in energy.source_picojoules.items():
+        if picojoules:
+            yield f"energy: {source.replace('_', ' ')}, µJ", f"{1e-6 * picojoules:,.2f}"
     if work.mac_slots_per_cycle:
         yield "multiplier slots useful", f"{most}{percent(work.mac_utilization_ratio)}"
     binds = {"compute": "", "memory": ""} | {roofline.bound_by: ", binds"}

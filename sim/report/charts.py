@@ -55,6 +55,48 @@ def cycle_breakdown(runs: Labelled) -> go.Figure:
     return _bars_by_run(figure, len(runs))
 
 
+def energy_breakdown(runs: Labelled) -> go.Figure:
+    """Draw the energy of each run that has one, by source; a bar a run, its range as a whisker."""
+    known = [(label, report.energy) for label, report in runs if report.energy is not None]
+    sources = dict.fromkeys(source for _, energy in known for source in energy.source_picojoules)
+    figure = go.Figure()
+    names = [_shortened(label) for label, _ in known]
+    for number, source in enumerate(sources):
+        values = [1e-6 * energy.source_picojoules.get(source, 0.0) for _, energy in known]
+        if not any(values):
+            continue
+        name = escape(source.replace("_", " "))
+        figure.add_bar(
+            y=names,
+            x=values,
+            name=name,
+            orientation="h",
+            marker={"color": RUNS[number % len(RUNS)], "line": {"color": "white", "width": 1}},
+            hovertemplate=f"%{{y}}<br>{name}: %{{x:,.3f}} µJ<extra></extra>",
+        )
+    totals = [1e-6 * energy.energy_total_picojoules for _, energy in known]
+    above = [1e-6 * energy.energy_high_picojoules for _, energy in known]
+    below = [1e-6 * energy.energy_low_picojoules for _, energy in known]
+    figure.add_scatter(
+        y=names,
+        x=totals,
+        name="range",
+        mode="markers",
+        marker={"color": INK, "size": 1},
+        error_x={
+            "type": "data",
+            "symmetric": False,
+            "array": [high - whole for high, whole in zip(above, totals, strict=True)],
+            "arrayminus": [whole - low for low, whole in zip(below, totals, strict=True)],
+            "color": INK,
+        },
+        hovertemplate="%{y}<br>%{x:,.3f} µJ in all<extra></extra>",
+    )
+    figure.update_layout(barmode="stack")
+    figure.update_xaxes(title="microjoules from start to done", rangemode="tozero")
+    return _bars_by_run(figure, len(known))
+
+
 def predicted_cycles(runs: Labelled) -> go.Figure:
     """Draw simulated cycles beside the analytic prediction, and the roofline bound as a mark."""
     names = _names(runs)

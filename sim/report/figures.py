@@ -26,6 +26,14 @@ def _microseconds(seconds: float) -> str:
     return f"{1e6 * seconds:,.2f}"
 
 
+def _microjoules(picojoules: float) -> str:
+    return f"{1e-6 * picojoules:,.2f}"
+
+
+def _watts(value: float) -> str:
+    return f"{value:.2f}"
+
+
 def _number(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
@@ -99,6 +107,15 @@ TABLE: Mapping[str, tuple[Row, ...]] = {
         ("moved, on the bus", "traffic.bus_bytes", _known(whole)),
         ("useful over compulsory", "traffic.useful_over_compulsory_ratio", _known(times)),
     ),
+    "Energy": (
+        ("total, µJ", "energy.energy_total_picojoules", _known(_microjoules)),
+        ("low end, µJ", "energy.energy_low_picojoules", _known(_microjoules)),
+        ("high end, µJ", "energy.energy_high_picojoules", _known(_microjoules)),
+        ("{}, µJ", "energy.source_picojoules.*", _microjoules),
+        ("average power, W", "energy.average_watts", _known(_watts)),
+        ("its low end, W", "energy.average_low_watts", _known(_watts)),
+        ("its high end, W", "energy.average_high_watts", _known(_watts)),
+    ),
     "Roofline": (
         ("compute bound, cycles", "roofline.compute_bound_cycles", whole),
         ("memory bound, cycles", "roofline.memory_bound_cycles", whole),
@@ -159,6 +176,8 @@ SUMMARY: tuple[Row, ...] = (
     ("error of the predicted bytes written", "prediction.predicted_write_error_bytes", whole),
     ("cycles, predicted", "prediction.predicted_cycles", whole),
     ("error of the predicted cycles", "prediction.predicted_cycles_error_ratio", signed_percent),
+    ("energy, µJ", "energy.energy_total_picojoules", _known(_microjoules)),
+    ("average power, W", "energy.average_watts", _known(_watts)),
     ("simulated cycles a second", "simulation.simulated_cycles_per_second", _known(scaled)),
     ("host's wall clock from call to end, µs", "hardware.host_wall_seconds", _known(_microseconds)),
     ("cycles of {}", "cycles.job_cycles.*", whole),
@@ -194,7 +213,7 @@ def lines(reports: Sequence[Report], rows: Sequence[Row]) -> Iterator[Line]:
             if set(cells) != {MISSING}:
                 yield Line(label=label, meaning=meanings[path], cells=cells)
             continue
-        tables = [_at(report, group) for report in reports]
+        tables = [_at(report, group) or {} for report in reports]
         for key in dict.fromkeys(key for table in tables for key in table):
             cells = tuple(show(table[key]) if key in table else MISSING for table in tables)
             yield Line(label=label.format(key.replace("_", " ")), meaning=meanings[group], cells=cells)

@@ -20,6 +20,7 @@ from sim.report.sections import (
     STRICT,
     Count,
     Cycles,
+    EnergySection,
     Name,
     Positive,
     Ratio,
@@ -60,6 +61,7 @@ class Rate:
     unit: Annotated[Name, doc("The items: queries, frames, tokens, images, operations, launches ...")]
     items: Annotated[Positive, doc("Items of the launch.")]
     items_per_second: Annotated[Ratio, doc("Items over kernel_microseconds: one launch after the other.")]
+    microjoules_per_item: Annotated[Ratio, doc("Energy of the launch over its items.")]
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -87,6 +89,7 @@ class Forecast:
     traffic: Annotated[ForecastTraffic, doc("Bytes that move.")]
     roofline: Annotated[Roofline, doc("The least cycles the work could take.")]
     rate: Annotated[Rate, doc("What the engine does a second, in the user's unit.")]
+    energy: Annotated[EnergySection, doc("Energy of the predicted activity.")]
 
     def __post_init__(self) -> None:
         figures = {name: asdict(self)[name] for name in ("cycles", "work", "traffic", "roofline")}
@@ -96,6 +99,9 @@ class Forecast:
         seconds = self.cycles.kernel_microseconds / 1e6
         legal = self.rate.items / seconds
         require("items_per_second", self.rate.items_per_second, legal, "items over kernel_microseconds")
+        self.energy.check_watts(self.cycles.kernel_microseconds)
+        legal = self.energy.energy_total_picojoules / 1e6 / self.rate.items
+        require("microjoules_per_item", self.rate.microjoules_per_item, legal, "energy over items")
 
 
 #: Checks, reads and writes forecasts.

@@ -45,6 +45,7 @@ def render(reports: Sequence[Report], path: Path) -> None:
         roofline=chart(charts.roofline(runs), "roofline") if any(map(multiplies, reports)) else "",
         prediction=chart(charts.predicted_cycles(runs), "prediction"),
         traffic=chart(charts.channel_traffic(runs), "traffic"),
+        energy=chart(charts.energy_breakdown(runs), "energy") if any(r.energy for r in reports) else "",
     )
 
 

@@ -20,6 +20,7 @@ from sim.host.paths import check_readable
 from sim.report.sections import (
     STRICT,
     Cycles,
+    EnergySection,
     Hardware,
     Name,
     PredictionSection,
@@ -111,6 +112,10 @@ class Report:
     traffic: Annotated[TrafficSection, doc("Bytes moved.")]
     roofline: Annotated[Roofline, doc("The least cycles the work could take.")]
     prediction: Annotated[PredictionSection, doc("What the analytic model said.")]
+    energy: Annotated[
+        EnergySection | None,
+        doc("Energy of the activity that was counted; null where bytes are unknown."),
+    ] = None
     measured_on: Annotated[Source, doc("What ran: the gates in simulation, or hardware.")] = "simulation"
     simulation: Annotated[
         Simulation | None, doc("How the figures were obtained in simulation; null on hardware.")
@@ -134,6 +139,8 @@ class Report:
             if not counted <= seen <= counted + REGISTER_CYCLES:
                 legal = f"from {counted}, what the kernel counted, to {counted + REGISTER_CYCLES}"
                 raise InputError("cycles_start_to_done", seen, legal)
+        if self.energy is not None:
+            self.energy.check_watts(self.cycles.kernel_microseconds)
         for section, figures in derived(asdict(self)).items():
             for field, legal in figures.items():
                 require(field, getattr(getattr(self, section), field), legal, "what the counters give")

@@ -191,6 +191,41 @@ class Roofline:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
+class EnergySection:
+    """Energy of the kernel, its device and its memories, from start to done."""
+
+    energy_total_picojoules: Annotated[Ratio, doc("Energy of all sources.")]
+    energy_low_picojoules: Annotated[Ratio, doc("Low end of its range.")]
+    energy_high_picojoules: Annotated[Ratio, doc("High end of its range.")]
+    source_picojoules: Annotated[
+        dict[str, Ratio],
+        doc(
+            "Energy by source: macs, logic, block_ram, ultra_ram, memory_activate, memory_read, "
+            "memory_write, memory_standby, host_link, clock, leakage."
+        ),
+    ]
+    average_watts: Annotated[Ratio, doc("energy_total_picojoules over kernel_microseconds.")]
+    average_low_watts: Annotated[Ratio, doc("energy_low_picojoules over kernel_microseconds.")]
+    average_high_watts: Annotated[Ratio, doc("energy_high_picojoules over kernel_microseconds.")]
+
+    def __post_init__(self) -> None:
+        parts = math.fsum(self.source_picojoules.values())
+        require("energy_total_picojoules", self.energy_total_picojoules, parts, "the sum over sources")
+        ends = (self.energy_low_picojoules, self.energy_high_picojoules)
+        if not ends[0] <= self.energy_total_picojoules <= ends[1]:
+            legal = f"from {ends[0]:g} to {ends[1]:g}, the ends of its range"
+            raise InputError("energy_total_picojoules", self.energy_total_picojoules, legal)
+
+    def check_watts(self, kernel_microseconds: float) -> None:
+        """Refuse watts that do not follow from the time."""
+        for end in ("", "low_", "high_"):
+            picojoules = getattr(self, f"energy_{end or 'total_'}picojoules")
+            legal = picojoules * 1e-6 / kernel_microseconds
+            field = f"average_{end}watts"
+            require(field, getattr(self, field), legal, "picojoules over kernel_microseconds")
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
 class PredictionSection:
     """The prediction of the engine's analytic model, and its error."""
 

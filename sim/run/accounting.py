@@ -11,11 +11,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from hw.energy import Activity
 from hw.errors import InputError
 from hw.prediction import Prediction
 from sim.host.process import output_of
 from sim.report.report import ADAPTER, FORMAT, Report, derived, refusal
 from sim.report.sections import total
+from sim.run.energy import counted_activity, energy_section
 
 _STALL = "cycles_stall_"
 _DIRECTIONS = ("read", "write")
@@ -31,6 +33,7 @@ def build_report(
     simulation: Mapping[str, Any] | None = None,
     hardware: Mapping[str, Any] | None = None,
     memory: Sequence[Mapping[str, Any]],
+    activity: Activity | None = None,
     **given: Any,
 ) -> Report:
     """Work out the report of a run.
@@ -46,6 +49,8 @@ def build_report(
     * ``memory``: the memory model's counts, an entry for each channel, from
       `sim.run.memories.channel_traffic`, or of hardware from `sim.run.memories.uncounted_traffic`; channels
       without traffic may be left out.
+    * ``activity``: of the predicted launch; without it, or where some bytes are unknown, the report has no
+      energy.
     * ``given``: other fields of `sim.report.report.Report`, unchanged.
 
     Raises `InputError` when a counter is missing or figures contradict each other.
@@ -71,8 +76,14 @@ def build_report(
             sections[section] |= further
     counted = bytes_moved.counter_names
     others = {n: value for n, value in counters.items() if n not in counted and not n.startswith("cycles_")}
+    energy = None
+    # The report refuses other counters.
+    sound = 0 <= counters["cycles_busy"] <= counters["cycles_total"]
+    if activity is not None and bytes_moved.complete and sound:
+        energy = energy_section(counted_activity(activity, counters, bytes_moved.channels))
     document = {
         "format": FORMAT,
+        "energy": energy,
         "git_revision": git_revision(),
         "details": {**prediction.details, **others},
         "measured_on": "simulation" if hardware is None else "hardware",

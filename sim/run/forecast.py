@@ -7,6 +7,7 @@ from hw.config import config_dict, config_hash
 from hw.launch import Tensors
 from sim.report.forecast import ADAPTER, Forecast, completed
 from sim.run.accounting import git_revision
+from sim.run.energy import energy_section
 from sim.run.run import Prepared, Target
 
 
@@ -19,7 +20,8 @@ def forecast(target: Target, tensors: Tensors) -> Forecast:
     """
     adapter, config, board = target.adapter, target.config, target.board
     job = adapter.control_job(tensors, config)
-    found = Prepared(target=target, job=job).prediction
+    prepared = Prepared(target=target, job=job)
+    found, energy = prepared.prediction, energy_section(prepared.activity)
     stall = "cycles_stall_"
     cycles = found.cycles_total
     figures: dict[str, dict[str, Any]] = {
@@ -68,7 +70,9 @@ def forecast(target: Target, tensors: Tensors) -> Forecast:
             "unit": unit,
             "items": items,
             "items_per_second": items / (figures["cycles"]["kernel_microseconds"] / 1e6),
+            "microjoules_per_item": energy["energy_total_picojoules"] / 1e6 / items,
         },
+        "energy": energy,
         **figures,
     }
     return ADAPTER.validate_json(json.dumps(document))

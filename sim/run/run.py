@@ -15,6 +15,8 @@ import numpy as np
 
 from hw.board import Board
 from hw.config import check_control_only, check_fits, config_dict, config_hash
+from hw.energy import Activity
+from hw.energy.launch import predicted_activity
 from hw.engine import Engine
 from hw.errors import InputError, check_one_of
 from hw.launch import Buffers, Launch, Tensors
@@ -188,6 +190,12 @@ class Prepared:
         workload = target.adapter.workload(self.job, target.config)
         return target.engine.predict(workload, target.config, target.board)
 
+    @functools.cached_property
+    def activity(self) -> Activity:
+        """The activity of the predicted launch."""
+        target = self.target
+        return predicted_activity(target.engine, target.config, target.board, self.prediction)
+
     def faults(self, counters: Mapping[str, int]) -> tuple[str, ...]:
         """Return the faults that ended the kernel; see `sim.run.adapter.EngineAdapter.faults`."""
         return self.target.adapter.faults(self.target.config, counters)
@@ -261,6 +269,7 @@ class Prepared:
                 simulation=measured.simulation,
                 hardware=measured.hardware,
                 prediction=self.prediction,
+                activity=self.activity,
                 memory=measured.memory,
                 bit_exact=None if golden is None else not mismatches,
                 errors={} if golden is None else adapter.errors(job, config, integers),

@@ -17,7 +17,14 @@ from sim.sweep.rows import short_names
 
 PREDICTED, SIMULATED = "#a9d0d6", "#2a7f8e"
 #: Names of resources and bytes on axes.
-TITLES = {"dsp": "DSP", "bram36": "block RAM", "uram": "UltraRAM", "lut": "LUT", "bytes": "bytes moved"}
+TITLES = {
+    "dsp": "DSP",
+    "bram36": "block RAM",
+    "uram": "UltraRAM",
+    "lut": "LUT",
+    "bytes": "bytes moved",
+    "microjoules": "energy, µJ",
+}
 #: From best to worst.
 _SCALE = ((0.0, "#2a7f8e"), (0.25, "#a9d0d6"), (0.6, "#f3dfc9"), (1.0, "#c8504b"))
 #: Of the longest and the shortest simulation: above it an axis has only decades.
@@ -30,7 +37,11 @@ def describe(results: SweepResults, result: PointResult) -> str:
     """Return a point's number, parameters and main figures in HTML, for its mark."""
     names = short_names(results)
     chosen = ", ".join(f"{names[name]} {value}" for name, value in result.point.parameters.items())
-    main = [name for name in ("cycles", "dsp", "lut", "bram36", "uram", "bytes") if name in result.figures]
+    main = [
+        name
+        for name in ("cycles", "dsp", "lut", "bram36", "uram", "bytes", "microjoules")
+        if name in result.figures
+    ]
     figures = [f"{result.figures[name]:,.0f} {TITLES.get(name, name)}" for name in main]
     lines = [f"<b>point {result.number}</b>, {result.fidelity}", escape(chosen), ", ".join(figures)]
     return "<br>".join(filter(None, [*lines, escape(result.failure)]))
@@ -52,7 +63,7 @@ def pareto(results: SweepResults, resource: str) -> go.Figure:
     workloads = list(results.spec.workloads)
     choices = ["", *workloads] if len(workloads) > 1 else [""]
     for number, workload in enumerate(choices):
-        cost = f"{workload}.{resource}" if workload and resource == "bytes" else resource
+        cost = f"{workload}.{resource}" if workload and resource in ("bytes", "microjoules") else resource
         cycles = f"{workload}.cycles" if workload else "cycles"
         shown = [point for point in results.points if cycles in point.figures and cost in point.figures]
         sound = [point for point in shown if not point.failure]

@@ -36,6 +36,7 @@ def measured_figures(report: Report) -> dict[str, float]:
     return _workload_figures(
         cycles=cycles,
         microseconds=report.cycles.kernel_microseconds,
+        microjoules=1e-6 * report.energy.energy_total_picojoules if report.energy else 0.0,
         read_bytes=of.predicted_read_bytes - of.predicted_read_error_bytes,
         write_bytes=of.predicted_write_bytes - of.predicted_write_error_bytes,
         useful_macs=report.work.useful_macs,

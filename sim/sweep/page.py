@@ -16,7 +16,12 @@ from sim.sweep.rows import config_text, json_text, reports, rows, short_names, v
 #: Warnings of one kind that are shown; all are counted.
 _SHOWN = 12
 #: Titles of the charts of cycles against another figure.
-_FRONTS = {"dsp": "Cycles and DSP", "bram36": "Cycles and block RAM", "bytes": "Cycles and bytes"}
+_FRONTS = {
+    "dsp": "Cycles and DSP",
+    "bram36": "Cycles and block RAM",
+    "bytes": "Cycles and bytes",
+    "microjoules": "Cycles and energy",
+}
 
 
 def write_sweep_page(results: SweepResults, page: Path, table: Path, document: Path) -> list[str]:

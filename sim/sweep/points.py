@@ -13,7 +13,9 @@ FIDELITIES: tuple[Fidelity, ...] = ("prediction", "control", "full", "synthesis"
 GATES = ("lut", "ff", "dsp", "bram36", "uram")
 OF_SYNTHESIS = ("endpoints", "endpoints_over", "worst_slack_ps", "logic_depth")
 #: Figures of a workload that are added up over all, and all of them.
-ADDED = ("cycles", "microseconds", "read_bytes", "write_bytes", "bytes", "useful_macs", "mac_slots")
+ADDED = (
+    "cycles", "microseconds", "microjoules", "read_bytes", "write_bytes", "bytes", "useful_macs", "mac_slots",
+)  # fmt: skip
 OF_WORKLOADS = (*ADDED, "utilization", "bound_cycles")
 
 

@@ -14,7 +14,7 @@ from sim.sweep.results import SweepResults, compared
 
 FORMAT = "loomwork-sweep-points-1"
 #: Figures of a design that every table has, before those of each workload.
-FIGURES = ("cycles", "microseconds", *GATES, "bytes", "utilization")
+FIGURES = ("cycles", "microseconds", "microjoules", *GATES, "bytes", "utilization")
 _RESULTS = TypeAdapter(SweepResults)
 
 

@@ -23,7 +23,7 @@ from sim.host.tree import process
 from sim.sweep.points import DesignPoint, Evaluation
 
 #: Format and its version.
-FORMAT = "loomwork-sweep-1"
+FORMAT = "loomwork-sweep-2"
 #: Seconds without renewal after which a claim of another machine lapses.
 LAPSE_SECONDS = 60.0
 #: Seconds to wait while another process writes.

@@ -24,6 +24,8 @@ import sim.timing
 from hw.board import Board, load_board
 from hw.config import check_fits, config_dict
 from hw.edge import Document, accepted, validate
+from hw.energy import energy
+from hw.energy.launch import predicted_activity
 from hw.errors import LoomworkError
 from hw.launch import Tensors
 from hw.registry import find_engine
@@ -131,7 +133,8 @@ def _predict(task: Task, directory: Path) -> _Answer:
         return dict(engine.resources(config, board).items()), {"user": dict(board.user.items())}
     found = engine.predict(_workload(task, config), config, board)
     document = {name: dict(getattr(found, name)) for name in ("cycles", "read_bytes", "write_bytes")}
-    return predicted_figures(found, board.clock_mhz), document
+    microjoules = 1e-6 * energy(predicted_activity(engine, config, board, found)).total.value
+    return predicted_figures(found, board.clock_mhz) | {"microjoules": microjoules}, document
 
 
 def _simulate(task: Task, directory: Path) -> _Answer:

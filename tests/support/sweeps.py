@@ -8,6 +8,8 @@ from pydantic import TypeAdapter
 from hw.attention.driver.workload import AttentionWorkload
 from hw.board import load_board
 from hw.config import config_dict
+from hw.energy import energy
+from hw.energy.launch import predicted_activity
 from hw.registry import find_engine
 from sim.report.report import ADAPTER
 from sim.sweep.figures import predicted_figures
@@ -69,7 +71,9 @@ def attention_sweep(path, *, simulated=(3, 5), parameters=PARAMETERS, constraint
             ]
             for name, shape in WORKLOADS.items():
                 prediction = engine.predict(workloads.validate_python(shape), config, board)
+                activity = predicted_activity(engine, config, board, prediction)
                 figures = predicted_figures(prediction, board.clock_mhz)
+                figures |= {"microjoules": 1e-6 * energy(activity).total.value}
                 outcomes.append(
                     Evaluation(fidelity="prediction", engine="attention", workload=name, figures=figures)
                 )

@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 from pydantic import ValidationError
 
+from hw.energy import load_coefficients
 from hw.errors import InputError
 from sim.report import report as report_module
 from sim.report.report import ADAPTER, load, save
@@ -17,7 +18,10 @@ from sim.run.accounting import build_report, git_revision
 from tests.support.pages.reports import arguments, synthetic
 
 #: Every number's name ends in its unit, or is one of these counts and labels that have none.
-UNITS = ("bytes", "cycle", "cycles", "macs", "ratio", "mhz", "microseconds", "second", "seconds", "byte")
+UNITS = (
+    "bytes", "cycle", "cycles", "macs", "ratio", "mhz", "microseconds", "second", "seconds", "byte",
+    "picojoules", "watts",
+)  # fmt: skip
 UNITLESS = ("channel", "seed")
 
 
@@ -249,7 +253,7 @@ def test_every_number_has_its_unit_in_its_name(tmp_path):
             continue
         if parts[0] in ("config", "details", "errors") or "events" in parts:
             continue  # named by the engine and the memory model
-        named = parts[-2] if parts[-2:-1] == ["cycles_stall"] else parts[-1]
+        named = parts[-2] if parts[-2:-1] in (["cycles_stall"], ["source_picojoules"]) else parts[-1]
         words = named.split("_")
         assert words[-1] in UNITS or words[0] in UNITS or named in UNITLESS, name
 
@@ -360,3 +364,64 @@ def test_a_run_is_of_one_source():
     document = ADAPTER.dump_python(hardware(), mode="json")
     with pytest.raises(ValidationError, match="given as measured_on says"):
         ADAPTER.validate_json(json.dumps(document | {"measured_on": "simulation"}))
+
+
+# Energy -----------------------------------------------------------------------------------------------------
+
+
+def test_energy_is_that_of_the_counted_activity():
+    report = synthetic()
+    found, cycles = report.energy, report.cycles
+    assert sum(found.source_picojoules.values()) == pytest.approx(found.energy_total_picojoules)
+    assert found.average_watts == pytest.approx(
+        found.energy_total_picojoules * 1e-6 / cycles.kernel_microseconds
+    )
+    memory, (traffic,) = load_coefficients().memories["hbm2"], report.traffic.memories
+    for way in ("read", "write"):
+        counted = getattr(traffic, f"bus_{way}_bytes") * memory[way].value
+        assert found.source_picojoules[f"memory_{way}"] == pytest.approx(counted)
+    assert found.source_picojoules["host_link"] == 0
+
+
+def test_rows_that_the_memory_model_counts_decide_over_streams():
+    memory = [
+        channel | {"events": {"activates": 10 * (channel["channel"] < 3)}}
+        for channel in arguments()["memory"]
+    ]
+    counted = synthetic(memory=memory).energy.source_picojoules["memory_activate"]
+    assert counted == pytest.approx(30 * load_coefficients().memories["hbm2"]["activate"].value)
+    assert synthetic().energy.source_picojoules["memory_activate"] > counted
+
+
+def test_longer_and_busier_runs_take_more():
+    short, long = synthetic(), synthetic(**arguments(stall_cycles=9_000))
+    assert long.energy.energy_total_picojoules > short.energy.energy_total_picojoules
+    assert long.energy.source_picojoules["macs"] == short.energy.source_picojoules["macs"]
+
+
+def test_a_report_without_an_activity_has_no_energy(tmp_path):
+    report = synthetic(activity=None)
+    assert report.energy is None
+    save(report, tmp_path / "report.json")
+    body = json.loads((tmp_path / "report.json").read_text())
+    del body["energy"]  # as those of versions before
+    (tmp_path / "report.json").write_text(json.dumps(body))
+    assert load(tmp_path / "report.json") == report
+
+
+@pytest.mark.parametrize(
+    ("field", "complaint"),
+    [
+        ("energy_total_picojoules", "the sum over sources"),
+        ("energy_high_picojoules", "the ends of its range"),
+        ("average_watts", "picojoules over kernel_microseconds"),
+        ("average_low_watts", "picojoules over kernel_microseconds"),
+    ],
+)
+def test_refuses_energy_that_was_edited(tmp_path, field, complaint):
+    body = saved(tmp_path)
+    body["energy"][field] /= 3
+    path = tmp_path / "edited.json"
+    path.write_text(json.dumps(body))
+    with pytest.raises(InputError, match=complaint):
+        load(path)

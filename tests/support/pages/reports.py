@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from hw.board.resources import RamWords, Resources
+from hw.energy import Activity, MemoryActivity
 from hw.prediction import Prediction
 from sim.report.report import Report
 from sim.run.accounting import build_report
@@ -59,6 +61,16 @@ def arguments(
             write_bytes={"results": 2 * q_bytes},
             memory_bytes_per_cycle=96.0,
             details={"heads": heads, "queries": queries, "keys": keys},
+        ),
+        "activity": Activity(
+            clock_mhz=300.0,
+            cycles=busy + 200,
+            busy_cycles=busy,
+            multiply_cycles=busy,
+            kernel=Resources(lut=300_000, ff=200_000, dsp=3_300, bram36=70, uram=60),
+            words=RamWords(bram36=70, uram=20),
+            device_luts=1_303_680,
+            memories=(MemoryActivity(name="hbm", kind="hbm2", channels=32, row_bytes=1024),),
         ),
         "memory": [
             {
