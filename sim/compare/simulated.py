@@ -51,6 +51,7 @@ class CoSimulation:
     moved_bytes: int  #: Read and written by the engine.
     exact: bool  #: Whether every bit of the results was the golden model's.
     seconds: float  #: Of simulation, without building the simulator.
+    microjoules: float | None = None  #: Energy of the counted activity; None of rows made before.
 
     @classmethod
     def of(cls, report: Report) -> CoSimulation:
@@ -60,6 +61,7 @@ class CoSimulation:
             moved_bytes=report.traffic.useful_bytes,
             exact=bool(report.bit_exact),
             seconds=report.simulated.run_seconds,
+            microjoules=1e-6 * report.energy.energy_total_picojoules if report.energy else None,
         )
 
 

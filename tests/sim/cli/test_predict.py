@@ -12,6 +12,8 @@ from safetensors.numpy import save_file
 
 from hw.board import load_board
 from hw.config import config_dict, load_config
+from hw.energy import energy
+from hw.energy.launch import predicted_activity
 from hw.errors import InputError
 from hw.network.config import NetworkConfig
 from hw.network.graph.transformer.writer import written
@@ -80,6 +82,37 @@ def test_the_figures_are_those_of_a_simulations_report(name, monkeypatch):
     assert f"{found.roofline.bound_by} bound, cycles, binds" in printed
     assert printed.count("binds") == 1
     assert found.config_hash == json.loads(Path("p.json").read_text())["config_hash"]
+
+
+def test_energy_follows_the_activity_and_the_items():
+    given = ("--config", EXAMPLES / "attention.yaml", "--input", EXAMPLES / "in.npz", "--report", "p.json")
+    printed = call("predict", "attention", *given).stdout
+    found = load(Path("p.json"))
+    engine, board = find_engine("attention"), load_board("u55c")
+    config = load_config(engine, EXAMPLES / "attention.yaml", board)
+    target = Target(engine=engine, config=config, board=board)
+    prepared = target.prepare(load_tensors(EXAMPLES / "in.npz"))
+    expected = energy(predicted_activity(engine, config, board, prepared.prediction))
+    assert found.energy.energy_total_picojoules == pytest.approx(expected.total.value)
+    assert found.energy.energy_low_picojoules == pytest.approx(expected.total.low)
+    assert found.energy.average_high_watts == pytest.approx(expected.watts.high)
+    assert found.energy.energy_high_picojoules <= 2 * found.energy.energy_low_picojoules
+    assert found.rate.microjoules_per_item == pytest.approx(1e-6 * expected.total.value / 40)
+    for words in ("energy, µJ", "energy over queries, µJ each", "average power, W", "energy: leakage, µJ"):
+        assert words in printed
+
+
+@pytest.mark.parametrize(
+    ("section", "field"), [("rate", "microjoules_per_item"), ("energy", "average_watts")]
+)
+def test_a_prediction_whose_energy_was_edited_is_refused(section, field):
+    given = ("--config", EXAMPLES / "attention.yaml", "--input", EXAMPLES / "in.npz", "--report", "p.json")
+    call("predict", "attention", *given)
+    document = json.loads(Path("p.json").read_text())
+    document[section][field] *= 2
+    Path("p.json").write_text(json.dumps(document))
+    with pytest.raises(InputError, match=f"{field} must be "):
+        load(Path("p.json"))
 
 
 def test_the_golden_model_of_a_convolution_does_not_run(monkeypatch):

@@ -54,7 +54,7 @@ def test_page_holds_everything_itself(tmp_path, count):
     text = page(reports, tmp_path)
     own = body(text)
     assert not re.search(r"""(src|href)=["']|@import|url\(""", own)
-    assert own.count("Plotly.newPlot(") == 4
+    assert own.count("Plotly.newPlot(") == 5
     for label in labels(reports):
         assert own.count(label) >= 3
     for report in reports:
@@ -242,12 +242,12 @@ def test_a_page_without_multipliers_says_nothing_of_them(tmp_path):
     assert "Multiplier" not in own
     assert ">utilization</td>" not in own
     assert "<h2>Roofline" not in own
-    assert own.count("Plotly.newPlot(") == 3
+    assert own.count("Plotly.newPlot(") == 4
     both = body(page([without, multiplying], tmp_path))
     share = f"{100 * multiplying.work.mac_utilization_ratio:.2f} %"
     assert f">utilization</td><td>–</td><td>{share}</td>" in both
     assert f"{100 * multiplying.work.mac_utilization_ratio:.1f} %" in both.split("Multiplier slots")[1][:120]
-    assert both.count("Plotly.newPlot(") == 4
+    assert both.count("Plotly.newPlot(") == 5
 
 
 def test_a_prediction_that_is_a_lower_bound_says_so(tmp_path):
@@ -276,6 +276,29 @@ def test_a_large_configuration_is_cut_short(tmp_path):
     own = body(page([synthetic(config={"program": list(range(1000)), "rows": 4})], tmp_path))
     assert "4,890 characters" in own
     assert "997, 998, 999" not in own
+
+
+def test_energy_bars_are_stacked_sources_with_the_range():
+    reports = several(3)
+    figure = charts.energy_breakdown(list(zip(labels(reports), reports, strict=True)))
+    *bars, whisker = figure.data
+    for number, report in enumerate(reports):
+        energy = report.energy
+        assert sum(bar.x[number] for bar in bars) == pytest.approx(1e-6 * energy.energy_total_picojoules)
+        ends = (whisker.x[number] - whisker.error_x.arrayminus[number], energy.energy_low_picojoules)
+        assert ends[0] == pytest.approx(1e-6 * ends[1])
+    assert figure.layout.barmode == "stack"
+    assert {bar.name for bar in bars} >= {"macs", "logic", "memory read", "leakage"}
+
+
+def test_runs_without_energy_are_left_out_of_its_chart(tmp_path):
+    without = synthetic(activity=None, label="old")
+    figure = charts.energy_breakdown([("old", without), ("new", synthetic())])
+    assert all(list(bar.y) == ["new"] for bar in figure.data)
+    assert (
+        "Energy by source"
+        not in body(page([without], tmp_path)).split("<h2>Glossary")[0].split("glossary")[0]
+    )
 
 
 def test_traffic_menu_shows_one_run_at_a_time():

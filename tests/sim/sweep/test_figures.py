@@ -2,9 +2,13 @@
 
 import pytest
 
+from sim.api import energy
 from sim.sweep.expression import Expression
-from sim.sweep.figures import pareto_front
+from sim.sweep.figures import measured_figures, pareto_front
 from sim.sweep.points import Evaluation
+from sim.sweep.spec import WorkloadSpec, spec_of
+from sim.sweep.task import Task, evaluate, legal_config
+from tests.support.pages.reports import synthetic
 
 
 @pytest.mark.parametrize(
@@ -63,3 +67,39 @@ def test_the_front_is_what_nothing_dominates():
 def test_a_complaint_names_once_what_it_is_of(failure):
     outcome = Evaluation(fidelity="prediction", engine="attention", failure=failure)
     assert outcome.complaint == "attention: rows must be at most 64, not 65"
+
+
+def test_energy_is_an_objective_that_follows_the_design():
+    """The same shape on two sizes of engine: predicted microjoules are those of the Python function."""
+    shape = {"heads": 2, "queries": [64], "keys": [64], "query_size": 64, "value_size": 64}
+    found = {}
+    for rows in (8, 16):
+        config = legal_config("attention", "u55c", {"rows": rows})
+        task = Task(
+            fidelity="prediction", engine="attention", board="u55c", config=config, workload="w",
+            asked=WorkloadSpec(shape=shape),
+        )  # fmt: skip
+        outcome = evaluate(task)
+        assert not outcome.failure
+        expected = energy("attention", shape | {"queries": (64,), "keys": (64,)}, {"rows": rows})
+        assert outcome.figures["microjoules"] == pytest.approx(1e-6 * expected.total.value)
+        found[rows] = outcome.figures["microjoules"]
+    assert found[8] != found[16]
+
+
+def test_measured_energy_is_that_of_the_report():
+    report = synthetic()
+    measured = measured_figures(report)
+    assert measured["microjoules"] == pytest.approx(1e-6 * report.energy.energy_total_picojoules)
+
+
+def test_sweeps_may_minimize_and_bound_energy():
+    spec = {
+        "boards": ["u55c"],
+        "engines": {
+            "attention": {"parameters": {"rows": [8, 16]}, "workloads": {"w": {"shape": {"heads": 1}}}}
+        },
+        "objectives": {"microjoules": "min", "w.microjoules": "min"},
+        "constraints": ["microjoules <= 100"],
+    }  # fmt: skip
+    assert {"microjoules", "w.microjoules"} <= spec_of(spec).names

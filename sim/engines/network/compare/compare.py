@@ -41,6 +41,7 @@ class Cost:
 
     cycles: int
     moved_bytes: int
+    microjoules: float | None = None  #: None where it is not predicted.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +94,7 @@ class NetworkFigures:
     utilization: float | None = None  #: Multiply-accumulates over all slots of all cycles.
     moved_bytes: int | None = None
     over_compulsory: float | None = None
+    millijoules: float | None = None  #: Of a run; of published ones power times time.
 
     @property
     def milliseconds(self) -> float:
@@ -152,7 +154,8 @@ class NetworkComparison:
         found = self.measured.get(row.name, {}).get(name)
         if found is None:
             return predicted, False
-        return Cost(cycles=found.cycles, moved_bytes=found.moved_bytes), True
+        microjoules = predicted.microjoules if found.microjoules is None else found.microjoules
+        return Cost(cycles=found.cycles, moved_bytes=found.moved_bytes, microjoules=microjoules), True
 
     def _of(self, row: NetworkRow) -> Iterable[NetworkFigures]:
         for method in METHODS:
@@ -182,6 +185,7 @@ class NetworkComparison:
                     cycles=1e3 * layer * peer.clock_mhz,
                     clock_mhz=peer.clock_mhz,
                     images_a_second=1e3 / layer,
+                    millijoules=None if peer.watts is None else peer.watts * layer,
                 )
 
     def _ours(self, row: NetworkRow, method: str, source: str, cost: Cost, more: int = 0) -> NetworkFigures:
@@ -198,6 +202,7 @@ class NetworkComparison:
             utilization=row.macs / ((slots + more) * cost.cycles),
             moved_bytes=cost.moved_bytes,
             over_compulsory=cost.moved_bytes / row.compulsory_bytes,
+            millijoules=None if cost.microjoules is None else cost.microjoules / 1e3,
         )
 
     def _split(self, row: NetworkRow, split: Split) -> NetworkFigures:
@@ -290,6 +295,7 @@ COLUMNS: Columns[NetworkFigures] = (
         "Over compulsory",
         lambda each: MISSING if each.over_compulsory is None else times(each.over_compulsory, places=2),
     ),
+    Column("Millijoules", lambda each: MISSING if each.millijoules is None else f"{each.millijoules:,.3f}"),
 )
 TERMS: Columns[Term] = (
     Column("Network", lambda each: each.network, text=True),

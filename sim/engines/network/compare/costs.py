@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from hw.board import Board
+from hw.energy import energy
+from hw.energy.launch import predicted_activity
 from hw.network.compile.compile import Compiled
 from hw.network.config import NetworkConfig
 from hw.network.graph.network import Network
@@ -17,6 +19,7 @@ from hw.network.predict import predict
 from hw.network.program.lower import program_of
 from hw.network.program.program import NetworkProgram
 from hw.prediction import Prediction
+from hw.registry import find_engine
 from sim.compare.simulated import CoSimulation
 from sim.engines.network.adapter import BUILD
 from sim.engines.network.build_folder import Build
@@ -72,20 +75,22 @@ def network_row(
     compiled = compile_on(network, config, board)
     found = {name: predict(way(compiled, config), config, board) for name, way in ways(network).items()}
     cycles = moved = launches = 0
+    microjoules = 0.0
     for layer in layers(network):
         progress(layer.name)
         alone = predict(program_of(compile_on(layer, config, board)), config, board)
         launches += 1
         cycles += alone.cycles_total
         moved += alone.moved_bytes
+        microjoules += _microjoules(alone, config, board)
     return NetworkRow(
         name=network.name,
         tokens=tokens,
         macs=network.macs,
         compulsory_bytes=found[WHOLE].compulsory_bytes,
         launches=launches,
-        ways={name: _cost(each) for name, each in found.items()}
-        | {LAYERS: Cost(cycles=cycles, moved_bytes=moved)},
+        ways={name: _cost(each, config, board) for name, each in found.items()}
+        | {LAYERS: Cost(cycles=cycles, moved_bytes=moved, microjoules=microjoules)},
         split=_split(network, config, board) if attentions(network) else None,
     )
 
@@ -99,7 +104,7 @@ def _split(network: Network, config: NetworkConfig, board: Board) -> Split | Non
     launches = []
     for part in between:
         program = _overlapping(compile_on(part, config, board), config)
-        cost = _cost(predict(program, config, board))
+        cost = _cost(predict(program, config, board), config, board)
         launches.append(Launch(name=part.name, attention=False, count=1, predicted=cost))
     for name, (shape, count) in counted(shapes).items():
         cycles, moved = shape.predicted(board)
@@ -108,8 +113,16 @@ def _split(network: Network, config: NetworkConfig, board: Board) -> Split | Non
     return Split(launches=tuple(launches), link=link, multipliers=shapes[0].multipliers(board))
 
 
-def _cost(found: Prediction) -> Cost:
-    return Cost(cycles=found.cycles_total, moved_bytes=found.moved_bytes)
+def _cost(found: Prediction, config: NetworkConfig, board: Board) -> Cost:
+    return Cost(
+        cycles=found.cycles_total,
+        moved_bytes=found.moved_bytes,
+        microjoules=_microjoules(found, config, board),
+    )
+
+
+def _microjoules(found: Prediction, config: NetworkConfig, board: Board) -> float:
+    return 1e-6 * energy(predicted_activity(find_engine("network"), config, board, found)).total.value
 
 
 @dataclass(frozen=True, kw_only=True)
