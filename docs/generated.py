@@ -37,7 +37,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
-    """Leave links that lead out of `docs` as text: the site has no source files."""
+    """Leave links that lead out of `docs` as text: the site has its pages and pictures alone."""
     folder = (_ROOT / "docs" / page.file.src_uri).parent
 
     def inside(match: re.Match[str]) -> str:
@@ -48,7 +48,7 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
             target = target.removeprefix("docs/")
             target = "decisions.md" if target == "decisions" else target
         target = "contributing.md" if target.endswith("CONTRIBUTING.md") else target
-        if (folder / target).resolve().is_relative_to(_ROOT / "docs") and target.endswith(".md"):
+        if (folder / target).resolve().is_relative_to(_ROOT / "docs") and target.endswith((".md", ".png")):
             return f"[{text}]({target}{anchor})"
         return text
 
