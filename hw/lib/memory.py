@@ -4,7 +4,7 @@ UltraRAM cannot be initialised.  Memories made here have the attribute `NO_INIT`
 `hw.lib.convert.to_verilog` writes no initial content for them.  `BankedMemory.clear` zeroes them.
 """
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from amaranth.hdl import Module, Signal, unsigned
 from amaranth.lib import memory as amaranth_memory
@@ -33,6 +33,19 @@ def uninitialised(*, width: int, depth: int, ram_style: RamStyle) -> amaranth_me
     return amaranth_memory.Memory(
         shape=unsigned(width), depth=depth, init=[], attrs={"ram_style": ram_style, NO_INIT: 1}
     )
+
+
+def ports(
+    ram: amaranth_memory.Memory, *, domain: str = "sync", granularity: int | None = None
+) -> tuple[Any, Any]:
+    """Return a write port and a read port of ``ram``; the latter in ``domain``.
+
+    Amaranth names a port after its variable.  In Python 3.13 it finds none where one line assigns two
+    variables, so that Verilog would differ between machines.
+    """
+    write = ram.write_port(granularity=granularity)
+    read = ram.read_port(domain=domain)
+    return write, read
 
 
 class BankWriteSignature(wiring.Signature):

@@ -12,7 +12,7 @@ from hw.attention.walk.layouts import PartCommand
 from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
 from hw.lib.loads import LOADS, copies
-from hw.lib.memory import RamStyle, uninitialised
+from hw.lib.memory import RamStyle, ports, uninitialised
 from hw.lib.rows.cutter import RowPart
 from hw.lib.skid import Skid
 
@@ -151,7 +151,7 @@ class PartCache(wiring.Component):
         m.submodules.memory = ram = uninitialised(
             width=config.part_bits, depth=config.cached_keys, ram_style=style
         )
-        write, read = ram.write_port(), ram.read_port()
+        write, read = ports(ram)
 
         # Entries of a tile are consecutive; its key n is at (slot * T + n) * (last_part + 1).
         following = Signal(range(config.cached_keys))

@@ -12,7 +12,7 @@ from hw.attention.walk.job import ADDRESS_BITS, UNIT_SHIFT
 from hw.attention.walk.layouts import RowsFetch
 from hw.lib import axi
 from hw.lib.dma.burst import BurstSplitter
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 from hw.lib.skid import Skid
 
 
@@ -136,7 +136,7 @@ class PartReader(wiring.Component):
         m.d.comb += self.lost.eq(self.arrived & self.available & (newest == following))
 
         m.submodules.parts = parts = uninitialised(width=self._width, depth=self.PARTS, ram_style="block")
-        write, read = parts.write_port(), parts.read_port()
+        write, read = ports(parts)
         read_out = Signal(self._width, reset_less=True)
         m.d.comb += [
             write.en.eq(self.arrived),

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from hw.attention.config import POSITION_BITS, SLOPE_BITS, AttentionConfig
 from hw.attention.core.settings import RowSettings
 from hw.attention.walk.layouts import RowPass
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 
 #: Bits of a slope in memory.
 _SLOPE_WIDTH = 32
@@ -88,7 +88,7 @@ class RowWalker(wiring.Component):
         m.submodules.slopes = slopes = uninitialised(
             width=SLOPE_BITS, depth=max(2, config.rows), ram_style="distributed"
         )
-        write, read = slopes.write_port(), slopes.read_port(domain="comb")
+        write, read = ports(slopes, domain="comb")
         lanes = self._data_width // _SLOPE_WIDTH
         count = Signal(range(config.rows))
         lane = Signal(range(lanes))

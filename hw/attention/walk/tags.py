@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from hw.attention.config import AttentionConfig
 from hw.attention.walk.job_setup import tile_shape
 from hw.attention.walk.layouts import TilePlan, TileRequest
+from hw.lib.memory import ports
 
 #: Bits of the epoch, which counts K/V heads; when it wraps, the tags are cleared one by one.
 EPOCH_BITS = 12
@@ -84,7 +85,7 @@ class CacheTags(wiring.Component):
         m.submodules.tags = tags = memory.Memory(
             shape=tag_layout, depth=slots, init=[], attrs={"ram_style": style}
         )
-        write, read = tags.write_port(), tags.read_port()
+        write, read = ports(tags)
         # Reset keeps the tags, so it keeps the epoch: restarted, it would match old tags.
         epoch = Signal(self._epoch_bits, init=1, reset_less=True)
         cleared = Signal()  # the tile at hand has cleared

@@ -9,7 +9,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.lib.fifo import Fifo
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 from hw.lib.skid import Skid
 from hw.network.attention.config import AttentionUnitConfig
 from hw.network.attention.layouts import Span
@@ -55,7 +55,7 @@ class HeadBuffer(wiring.Component):
         m = Module()
         depth = self._config.tokens
         m.submodules.ram = ram = uninitialised(width=self._width, depth=depth, ram_style="block")
-        write, read = ram.write_port(), ram.read_port()
+        write, read = ports(ram)
         m.submodules.output = output = Skid(self._width)
         m.submodules.spans = spans = Fifo(Span(self._config), depth=_SPANS)
         connect(m, flipped(self.span), spans.i)

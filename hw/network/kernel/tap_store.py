@@ -8,7 +8,7 @@ from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 from hw.lib.skid import Skid
 from hw.network.config import NetworkConfig
 from hw.network.kernel.loader import SlotWrite
@@ -46,7 +46,7 @@ class TapStore(wiring.Component):
         m.submodules.ram = ram = uninitialised(
             width=layout.size, depth=self._config.max_taps, ram_style="block"
         )
-        to_ram, from_ram = ram.write_port(), ram.read_port()
+        to_ram, from_ram = ports(ram)
         m.d.sync += [
             to_ram.en.eq(self.slot.enable & (self.slot.table == TableNumber.TAPS)),
             to_ram.addr.eq(self.slot.row),

@@ -21,7 +21,7 @@ from hw.lib.arithmetic.float_scale import (
 )
 from hw.lib.arithmetic.packed import INT8_SUMS
 from hw.lib.arithmetic.packed_sum import packed_sums, with_carry
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 from hw.network.matrix.config import BEAT_BITS, BEAT_INPUTS, CELL_COLUMNS, RESULT_BITS, MatrixConfig
 from hw.network.matrix.layouts import (
     PARAMETER_BEATS,
@@ -243,7 +243,7 @@ class MatrixCell(wiring.Component):
         """Add dot products to the biases, or to the sums of earlier tiles; keep the sums."""
         bits = CELL_COLUMNS * SUM_BITS
         m.submodules.ram = ram = uninitialised(width=bits, depth=self._config.block_pixels, ram_style="block")
-        write, read = ram.write_port(), ram.read_port()
+        write, read = ports(ram)
         first = Signal(reset_less=True)
         totals = []
         for n, (dot, carry) in enumerate(dots):

@@ -9,7 +9,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.lib.delay import payload_register
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 from hw.network.matrix.feed_command import MOST_STEPS, TABLE_ENTRIES, FeedCommand, TileEntry
 from hw.network.scratchpad.shape import GranuleShape
 
@@ -57,7 +57,7 @@ class TileTable(wiring.Component):
         m = Module()
         shape, layout = self._shape, TileEntry(self._shape)
         m.submodules.ring = ring = uninitialised(width=layout.size, depth=TABLE_ENTRIES, ram_style="block")
-        to_ring, from_ring = ring.write_port(), ring.read_port()
+        to_ring, from_ring = ports(ring)
         level = Signal(range(TABLE_ENTRIES + 1))
         newest = Signal(range(TABLE_ENTRIES))
         written = Signal()

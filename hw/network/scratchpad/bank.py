@@ -10,7 +10,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.lib.loads import copies
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 from hw.network.scratchpad.shape import GranuleShape
 
 #: Bits of data that one copy of a grant selects.
@@ -87,7 +87,7 @@ class SliceBank(wiring.Component):
         m.submodules.ram = ram = uninitialised(
             width=shape.granule_bits, depth=shape.rows, ram_style=shape.memory
         )
-        to_ram, from_ram = ram.write_port(), ram.read_port()
+        to_ram, from_ram = ports(ram)
         m.d.comb += [
             to_ram.en.eq(write),
             to_ram.addr.eq(write_row),

@@ -7,7 +7,7 @@ from typing import Any
 from amaranth.hdl import Cat, Module, Value
 
 from hw.lib.arithmetic.chosen import chosen
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 from hw.network.tables.layouts import TABLE_WORDS
 
 
@@ -18,7 +18,7 @@ def looked_up(m: Module, name: str, write: Any, byte: Value) -> Value:
     """
     ram = uninitialised(width=32, depth=TABLE_WORDS, ram_style="distributed")
     m.submodules[name] = ram
-    put, get = ram.write_port(), ram.read_port(domain="comb")
+    put, get = ports(ram, domain="comb")
     place = Cat(byte[:7], ~byte[7])  # from 0 on
     m.d.comb += [
         put.en.eq(write.enable),

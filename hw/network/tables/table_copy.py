@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from hw.lib.delay import delay
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 from hw.network.tables.layouts import GROUP_WORDS, TABLE_GROUPS, TABLE_WORDS, GroupWrite, TableWrite
 
 #: Cycles from ``begin`` until a step may be taken, if the table is not in the lanes.
@@ -44,7 +44,7 @@ class TableCopy(wiring.Component):
         m.submodules.store = store = uninitialised(
             width=32 * GROUP_WORDS, depth=TABLE_GROUPS * self._tables, ram_style="block"
         )
-        to_store, from_store = store.write_port(), store.read_port()
+        to_store, from_store = ports(store)
         held = Signal.like(self.table)
         known = Signal()
         reads = Signal()

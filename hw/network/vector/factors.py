@@ -9,7 +9,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.lib.delay import delay
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 from hw.network.tables.layouts import RowWrite
 from hw.network.vector.config import VectorConfig
 from hw.network.vector.lanes import EXPONENT_PORT_AT, FACTOR_PORT_AT
@@ -53,7 +53,7 @@ class Factors(wiring.Component):
         m.submodules.scales = scales = uninitialised(
             width=ScaleRow().size, depth=self._config.scales, ram_style="block"
         )
-        to_scales, from_scales = scales.write_port(), scales.read_port()
+        to_scales, from_scales = ports(scales)
         step, first = delay(m, "step", self.step, 1), delay(m, "first", self.first, 1, reset=False)
         last = delay(m, "last", self.step & self.last, 1)
         inside = delay(m, "inside", self.inside, 1, reset=False)

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.lib.arithmetic.adder_tree import adder_tree, tree_levels
 from hw.lib.delay import delay
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 from hw.network.normalization import SQUARES_BITS, SUM_BITS
 from hw.network.vector.wide_lanes import GRANULE_SQUARES_BITS, GRANULE_SUM_BITS
 
@@ -96,7 +96,7 @@ class RowStatistics(wiring.Component):
         # The RAM's address is a cycle ahead of the words.
         ahead = delay(m, "row_ahead", self.row, stages - 1, reset=False)
         m.submodules.ram = ram = uninitialised(width=RowSums().size, depth=self._rows, ram_style="block")
-        write, read = ram.write_port(), ram.read_port()
+        write, read = ports(ram)
         found = data.View(RowSums(), read.data)
         sums = {"sum": total, "squares": squares}
         held = {name: Signal(RowSums().members[name], name=f"pixel_{name}", reset_less=True) for name in sums}

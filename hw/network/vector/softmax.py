@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from hw.lib.arithmetic.adder_tree import adder_tree, tree_levels
 from hw.lib.arithmetic.dsp import long_product, long_product_latency
 from hw.lib.delay import delay
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 from hw.network.tables.layouts import TABLE_BYTES, RowWrite
 from hw.network.vector.config import VectorConfig
 from hw.network.vector.layouts import CHANNEL_BITS, EXPONENTIAL_BITS, STEPS_BITS
@@ -188,7 +188,7 @@ class Softmax(wiring.Component):
                 width=EXPONENTIAL_BITS, depth=TABLE_BYTES * self._config.exponentials, ram_style="block"
             )
             m.submodules[f"exponentials_{n}"] = ram
-            write, read = ram.write_port(), ram.read_port()
+            write, read = ports(ram)
             difference = Signal(8, name=f"difference_{n}", reset_less=True)
             term = Signal(EXPONENTIAL_BITS, name=f"term_{n}", reset_less=True)
             m.d.comb += [

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 from hw.network.scratchpad.reader import GranuleRequest
 from hw.network.tables.layouts import RowWrite
 from hw.network.vector.config import VectorConfig
@@ -281,7 +281,7 @@ class VectorWalker(wiring.Component):
         m.submodules.taps = taps = uninitialised(
             width=TapRow(config).size, depth=config.taps, ram_style="block"
         )
-        to_taps, from_taps = taps.write_port(), taps.read_port()
+        to_taps, from_taps = ports(taps)
         m.d.comb += [
             to_taps.en.eq(self.taps.enable),
             to_taps.addr.eq(self.taps.row),

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from hw.lib.arithmetic.adder_tree import adder_tree, tree_levels
 from hw.lib.arithmetic.multiply_add import MULTIPLY_ADD_LATENCY, multiply_add
 from hw.lib.delay import delay
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 from hw.network.normalization import (
     BIAS_BITS,
     BIAS_PLACES,
@@ -158,7 +158,7 @@ class WideGranule(wiring.Component):
         for n in range(WIDE_LANES):
             ram: memory.Memory = uninitialised(width=ChannelRow().size, depth=self._rows, ram_style="block")
             m.submodules[f"channels_{n}"] = ram
-            port, read = ram.write_port(), ram.read_port()
+            port, read = ports(ram)
             m.d.comb += [
                 port.en.eq(write.enable),
                 port.addr.eq(write.row),

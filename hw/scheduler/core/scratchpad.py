@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
 from hw.lib.fifo import Fifo
-from hw.lib.memory import RamStyle, uninitialised
+from hw.lib.memory import RamStyle, ports, uninitialised
 from hw.lib.place import Placer
 from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.core.bank_arbiter import BankArbiter
@@ -60,7 +60,7 @@ class RamTile(wiring.Component):
         """Make the gates."""
         m = Module()
         m.submodules.ram = ram = uninitialised(width=self._width, depth=self._rows, ram_style=self._ram_style)
-        write, read = ram.write_port(), ram.read_port()
+        write, read = ports(ram)
         m.d.comb += [
             write.en.eq(self.write),
             write.addr.eq(self.write_row),
@@ -103,8 +103,8 @@ class Bank(wiring.Component):
         config = self._config
         m.submodules.reads = reads = BankArbiter(self._read, inputs=len(self.read))
         m.submodules.writes = writes = BankArbiter(self._write, inputs=len(self.write))
-        for arbiter, ports in ((reads, self.read), (writes, self.write)):
-            for inner, outer in zip(arbiter.i, ports, strict=True):
+        for arbiter, outers in ((reads, self.read), (writes, self.write)):
+            for inner, outer in zip(arbiter.i, outers, strict=True):
                 connect(m, flipped(outer), inner)
 
         rows = min(config.bank_rows, TILE_ROWS)

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import MAXIMUM_BITS, AttentionConfig
 from hw.attention.core.row.merge import FinalLanes
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 
 
 class FinalRead(data.StructLayout):
@@ -66,7 +66,7 @@ class Finals(wiring.Component):
             depth=config.final_banks << (steps - 1).bit_length() if config.final_banks > 1 else steps,
             ram_style="distributed",
         )
-        put, get = lanes.write_port(), lanes.read_port()
+        put, get = ports(lanes)
         m.d.comb += [
             put.en.eq(self.i.valid),
             put.addr.eq(self._address(self.i)),

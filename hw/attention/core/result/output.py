@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import RESULT_BANKS, UNIT_BITS, AttentionConfig
 from hw.attention.core.result.normalize import NormalLanes
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 
 
 class OutputRead(data.StructLayout):
@@ -57,7 +57,7 @@ class OutputBuffer(wiring.Component):
             m.submodules[f"piece_{n}"] = memory = uninitialised(
                 width=width, depth=RESULT_BANKS << (beats - 1).bit_length(), ram_style="distributed"
             )
-            put, get = memory.write_port(), memory.read_port()
+            put, get = ports(memory)
             read = self.read[n * width // UNIT_BITS % config.result_ports]
             m.d.comb += [
                 put.en.eq(self.i.valid & (piece == n)),

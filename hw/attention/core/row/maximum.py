@@ -15,7 +15,7 @@ from hw.attention.config import (
 )
 from hw.lib.arithmetic.fixed import saturate
 from hw.lib.delay import payload_register
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 
 #: Tiles, complete or not, in the buffer at a time.
 LOGIT_TILES = 4
@@ -102,7 +102,7 @@ class LogitBuffer(wiring.Component):
         m.submodules.logits = logits = uninitialised(
             width=LOGIT_BITS + 1, depth=self._config.logit_entries, ram_style="distributed"
         )
-        put, get = logits.write_port(), logits.read_port()
+        put, get = ports(logits)
         m.d.comb += [
             put.en.eq(self.write.valid),
             put.addr.eq(self.write.entry),

@@ -10,7 +10,7 @@ from hw.attention.config import MAXIMUM_BITS, RESCALE_BITS, AttentionConfig
 from hw.lib.arithmetic.fixed import floor_shift
 from hw.lib.arithmetic.requantize import doubled, rounded_sum
 from hw.lib.delay import payload_register
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 
 
 class MergeStep(data.StructLayout):
@@ -86,7 +86,7 @@ class Merge(wiring.Component):
         m.submodules.outputs = outputs = uninitialised(
             width=config.output_bits * config.merge_lanes, depth=config.merge_steps, ram_style="distributed"
         )
-        get, put = outputs.read_port(), outputs.write_port()
+        put, get = ports(outputs)
         controls = [self.control]
         for n in range(Merge.LATENCY):
             following = Signal(MergeStep(config), name=f"control_{n + 1}")

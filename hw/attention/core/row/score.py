@@ -14,7 +14,7 @@ from hw.lib.arithmetic.lanes.placed import dots
 from hw.lib.arithmetic.packed import split
 from hw.lib.convert import Models
 from hw.lib.delay import delay
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 
 
 class QueryPlace(data.StructLayout):
@@ -159,7 +159,7 @@ class ScoreUnit(wiring.Component):
         for row in range(self._rows):
             queries = uninitialised(width=len(given), depth=2 * config.folds, ram_style="distributed")
             m.submodules[f"queries_{row}_{n}"] = queries
-            put, get = queries.write_port(), queries.read_port(domain="comb")
+            put, get = ports(queries, domain="comb")
             m.d.comb += [
                 put.en.eq(load[row]),
                 put.addr.eq(_address(config, place)),

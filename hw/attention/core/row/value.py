@@ -13,7 +13,7 @@ from hw.lib.arithmetic.lanes.placed import sums
 from hw.lib.arithmetic.packed import split
 from hw.lib.convert import Models
 from hw.lib.delay import delay, payload_register
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 
 #: Lanes of a RAM of finished sums, and bits of these for each register of the merge's step: a single one
 #: would have thousands of loads.
@@ -207,7 +207,7 @@ class ValueUnit(wiring.Component):
         m.submodules.finished = finished = uninitialised(
             width=_Finished(config).size, depth=2, ram_style="distributed"
         )
-        put, get = finished.write_port(), finished.read_port(domain="comb")
+        put, get = ports(finished, domain="comb")
         coming = Signal()
         reading = Signal(init=1)
         given, taken = data.View(_Finished(config), put.data), data.View(_Finished(config), get.data)
@@ -248,7 +248,7 @@ class ValueUnit(wiring.Component):
             m.submodules[f"finished_{name}"] = finished = uninitialised(
                 width=config.partial_bits * len(lanes), depth=2 * config.folds, ram_style="distributed"
             )
-            put, get = finished.write_port(), finished.read_port(domain="comb")
+            put, get = ports(finished, domain="comb")
             part = Signal(range(config.folds), name=f"part_{name}")
             with m.Switch(self._register(m, f"address_{name}", self.merge_step)):
                 for n in range(config.folds):

@@ -10,7 +10,7 @@ from hw.conv.config import TAP_LAYER_WORDS, ConvConfig
 from hw.conv.core.layouts import TapRead
 from hw.conv.core.packets import Parameters, Record, TapLoad
 from hw.lib.delay import delay
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 
 #: Weights of a strip: a kernel of 3 x 3.
 STRIP_TAPS = 9
@@ -59,7 +59,7 @@ class LaneRam(wiring.Component):
         weights_bits = len(self.weights.as_value())
         ram = uninitialised(width=weights_bits, depth=2 * config.tap_words, ram_style="block")
         m.submodules.weights = ram
-        write, fetch = ram.write_port(), ram.read_port()
+        write, fetch = ports(ram)
         write_address, read_address = addresses(config.tap_words, read.weight)
         m.d.comb += [
             write.en.eq(mine & (load.kind == Record.TAPS)),
@@ -76,7 +76,7 @@ class LaneRam(wiring.Component):
             """Build a LUTRAM of one lane; its output follows ``read`` by ``at`` cycles."""
             ram = uninitialised(width=bits, depth=2 * TAP_LAYER_WORDS, ram_style="distributed")
             m.submodules[f"{name}_{lane}"] = ram
-            write, fetch = ram.write_port(), ram.read_port(domain="comb")
+            write, fetch = ports(ram, domain="comb")
             output = Signal(bits, name=f"{name}_{lane}_read", reset_less=True)
             m.d.comb += [
                 write.en.eq(mine & (load.kind == kind) & (load.lane == lane)),

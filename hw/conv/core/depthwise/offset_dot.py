@@ -13,7 +13,7 @@ from hw.lib.arithmetic.dot_product import dot_latency, dot_products, factor, fac
 from hw.lib.arithmetic.requantize import REQUANTIZE_LATENCY, requantize
 from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 from hw.lib.skid import Skid
 
 #: Bits of a number's sum, signed: a DSP's multiplicand. The host checks that no map exceeds it.
@@ -154,7 +154,7 @@ class OffsetDot(wiring.Component):
         for n, dot in enumerate(dots):
             ram = uninitialised(width=SUM_BITS, depth=64, ram_style="distributed")
             m.submodules[f"sums_{n}"] = ram
-            write, read = ram.write_port(), ram.read_port(domain="comb")
+            write, read = ports(ram, domain="comb")
             total = Signal(signed(SUM_BITS), name=f"total_{n}")
             done = Signal(signed(SUM_BITS), name=f"done_{n}", reset_less=True)
             bias, multiplier, shift = self._parameters(m, n, at)
@@ -205,7 +205,7 @@ class OffsetDot(wiring.Component):
         cells = config.lanes // config.cell_lanes
         ram = uninitialised(width=16 * config.lanes, depth=2 * config.dot_words, ram_style="block")
         m.submodules.weights = ram
-        write, read = ram.write_port(granularity=16 * config.cell_lanes), ram.read_port()
+        write, read = ports(ram, granularity=16 * config.cell_lanes)
         # A record has 8 lanes of one number, then 8 of the other; a RAM word has them in pairs.
         record = [load.record[8 * n : 8 * n + 8] for n in range(2 * config.cell_lanes)]
         pairs = Cat(Cat(record[n], record[config.cell_lanes + n]) for n in range(config.cell_lanes))
@@ -229,7 +229,7 @@ class OffsetDot(wiring.Component):
         )
         ram = uninitialised(width=layout.size, depth=128, ram_style="distributed")
         m.submodules[f"parameters_{number}"] = ram
-        write, read = ram.write_port(), ram.read_port(domain="comb")
+        write, read = ports(ram, domain="comb")
         record = data.View(Parameters(), load.record[: Parameters().size])
         kept = Signal(layout, name=f"kept_{number}")
         found = Signal(layout, name=f"found_{number}")

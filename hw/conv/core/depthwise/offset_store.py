@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from hw.conv.config import ConvConfig
 from hw.conv.core.depthwise.gather_scan import GatherScan, MissedStep, place_bits
 from hw.conv.core.layouts import OffsetCommand, offset_entry
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 
 
 class OffsetStore(wiring.Component):
@@ -178,7 +178,7 @@ class OffsetStore(wiring.Component):
                 ram_style="distributed" if depth <= 64 else "block",
             )
             m.submodules[f"ram_{g}"] = ram
-            port, read = ram.write_port(), ram.read_port()
+            port, read = ports(ram)
             address = Signal(range(depth), name=f"address_{g}", reset_less=True)
             held = Signal(len(written), name=f"held_{g}", reset_less=True)
             m.d.comb += [

@@ -11,7 +11,7 @@ from hw.conv.core.depthwise.lane_ram import STRIP_TAPS
 from hw.conv.core.layouts import StripPoint
 from hw.lib.arithmetic.adder_tree import adder_tree, tree_levels
 from hw.lib.delay import delay
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 
 
 class Strip(wiring.Component):
@@ -72,7 +72,7 @@ class Strip(wiring.Component):
         for name in ("middle", "left"):
             ring = uninitialised(width=24 * lanes, depth=config.strip_words, ram_style="distributed")
             m.submodules[name] = ring
-            write, read = ring.write_port(), ring.read_port(domain="comb")
+            write, read = ports(ring, domain="comb")
             m.d.comb += [
                 write.en.eq(valid),
                 write.addr.eq(place),

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from hw.conv.config import MAX_TAPS, TAP_LAYER_WORDS, ConvConfig
 from hw.conv.core.depthwise.tap_table import Tap, TapTable
 from hw.conv.core.layouts import TapCommand
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 
 
 class LayerTables(wiring.Component):
@@ -72,7 +72,7 @@ class LayerTables(wiring.Component):
         for n in range(lanes):
             ram = uninitialised(width=len(self.entries[n]), depth=TAP_LAYER_WORDS, ram_style="distributed")
             m.submodules[f"entries_{n}"] = ram
-            write, read = ram.write_port(), ram.read_port(domain="comb")
+            write, read = ports(ram, domain="comb")
             m.d.comb += [
                 read.addr.eq(self.word),
                 write.en.eq(~filled & (lane == n)),

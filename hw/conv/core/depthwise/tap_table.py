@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.conv.config import MAX_TAPS, ConvConfig
 from hw.conv.core.layouts import TapCommand
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 
 #: Bits of the distance of a tap from the first one: 6 times a dilation of up to 63.
 _DISTANCE_BITS = 9
@@ -85,7 +85,7 @@ class TapTable(wiring.Component):
         for n in range(lanes):
             ram = uninitialised(width=data.Layout.cast(Tap()).size, depth=MAX_TAPS, ram_style="distributed")
             m.submodules[f"taps_{n}"] = ram
-            write, read = ram.write_port(), ram.read_port(domain="comb")
+            write, read = ports(ram, domain="comb")
             m.d.comb += [
                 write.en.eq(~filled & ((lane == n) | (one if n else 0))),
                 write.addr.eq(step),

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.conv.config import BIAS_BITS, ConvConfig
 from hw.lib.fifo import SHALLOW_DEPTH
-from hw.lib.memory import RamStyle, uninitialised
+from hw.lib.memory import RamStyle, ports, uninitialised
 
 
 def dot_bits(config: ConvConfig) -> int:
@@ -67,7 +67,7 @@ class Accumulator(wiring.Component):
         style: RamStyle = "distributed" if depth <= SHALLOW_DEPTH else "block"
         ram = uninitialised(width=self._columns * bits, depth=depth, ram_style=style)
         m.submodules.ram = ram
-        write, read = ram.write_port(), ram.read_port()
+        write, read = ports(ram)
         before = Signal(self._columns * bits, reset_less=True)
         step = Signal(SumStep(config))
         step_2 = Signal(SumStep(config))

@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.lib.delay import delay, payload_register
-from hw.lib.memory import RamStyle, uninitialised
+from hw.lib.memory import RamStyle, ports, uninitialised
 from hw.lib.place import Placer
 from hw.oram.config import BLOCK_BYTES
 from hw.oram.core.crypto.aes_lane import BLOCK_BITS
@@ -95,7 +95,7 @@ class Ghash(wiring.Component):
         style: RamStyle = "distributed" if beats <= LUT_DEPTH else "block"
         table = uninitialised(width=BLOCK_BITS, depth=max(2, beats), ram_style=style)
         m.submodules[f"powers_{lane}"] = table
-        write, read = table.write_port(), table.read_port()
+        write, read = ports(table)
         lane_bits = (self._shape.lanes - 1).bit_length()
         m.d.comb += [
             write.en.eq(self.power.en & (self.power.slot[:lane_bits] == lane)),

@@ -7,7 +7,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.lib.delay import payload_register
-from hw.lib.memory import RamStyle, uninitialised
+from hw.lib.memory import RamStyle, ports, uninitialised
 from hw.lib.place import Placer
 from hw.oram.core.crypto.aes_lane import BLOCK_BITS, KEYS_LAYOUT
 from hw.oram.core.crypto.config import LUT_DEPTH, PageShape, beat_layout, power_layout
@@ -84,7 +84,7 @@ class PageSeal(wiring.Component):
         depth = self.depth(shape)
         style: RamStyle = "distributed" if depth <= LUT_DEPTH else "block"
         m.submodules.buffer = buffer = uninitialised(width=shape.beat_bits, depth=depth, ram_style=style)
-        write, read = buffer.write_port(), buffer.read_port()
+        write, read = ports(buffer)
         write_row = Signal(range(depth))
         read_row = Signal(range(depth))
         sent = Signal(range(shape.beats))

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from hw.lib.delay import delay
 from hw.lib.fifo import SHALLOW_DEPTH, Fifo
 from hw.lib.loads import LOADS, copies
-from hw.lib.memory import RamStyle, uninitialised
+from hw.lib.memory import RamStyle, ports, uninitialised
 from hw.oram.config import VERSION_BITS, OramConfig
 from hw.oram.core.layouts import BEAT_BITS, NEAREST, seal_layout, touch_layout
 
@@ -81,7 +81,7 @@ class PageBuffer(wiring.Component):
         m.submodules.pages = pages = uninitialised(
             width=BEAT_BITS, depth=depth, ram_style=self.ram_style(config)
         )
-        write, read = pages.write_port(), pages.read_port()
+        write, read = ports(pages)
 
         m.submodules.versions = versions = Fifo(VERSION_BITS, depth=NEAREST + 1)
         index = Signal(range(beats))

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
 from hw.lib.loads import LOADS, copies
-from hw.lib.memory import RamStyle, uninitialised
+from hw.lib.memory import RamStyle, ports, uninitialised
 from hw.oram.config import BUCKET_BYTES, OramConfig
 from hw.oram.core.layouts import HBM_BEAT_BYTES, bucket_beat_layout, bucket_layout, entry_layout
 from hw.oram.core.position.lookahead import place_bits
@@ -92,7 +92,7 @@ class BucketLog(wiring.Component):
         m.submodules.buckets = buckets = uninitialised(
             width=kept_layout(config).size, depth=places, ram_style=style
         )
-        fetch, store = buckets.read_port(), buckets.write_port()
+        store, fetch = ports(buckets)
         recalled = Signal(kept_layout(config).size, reset_less=True)
         m.d.sync += recalled.eq(fetch.data)
         m.d.comb += [
@@ -104,7 +104,7 @@ class BucketLog(wiring.Component):
         ]
 
         m.submodules.marks = marks = uninitialised(width=BEATS, depth=places, ram_style="distributed")
-        look, mark = marks.read_port(), marks.write_port()
+        mark, look = ports(marks)
         older = Signal(place_bits(config), reset_less=True)
         with m.If(self.load):
             m.d.sync += older.eq(self.recall)

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from hw.errors import check_range
 from hw.lib.delay import delay
 from hw.lib.fifo import SHALLOW_DEPTH
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 from hw.oram.core.layouts import BEAT_BITS
 
 
@@ -40,7 +40,7 @@ class BeatDelay(wiring.Component):
         m.submodules.beats = beats = uninitialised(
             width=BEAT_BITS, depth=depth, ram_style="distributed" if depth <= SHALLOW_DEPTH else "block"
         )
-        write, read = beats.write_port(), beats.read_port()
+        write, read = ports(beats)
         at = Signal(range(depth))
         following = Mux(at == depth - 1, 0, at + 1)
         held = Signal(BEAT_BITS, reset_less=True)

@@ -6,7 +6,7 @@ from amaranth.hdl import Array, Cat, Const, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 from hw.oram.config import BEAT_BYTES, OramConfig
 from hw.oram.core.bits import named, select
 from hw.oram.core.layouts import BEAT_BITS
@@ -80,7 +80,7 @@ class Capture(wiring.Component):
         m.submodules.kept = kept = uninitialised(
             width=8 * config.row_bytes, depth=BANKS * rows, ram_style="distributed"
         )
-        write, read = kept.write_port(), kept.read_port()
+        write, read = ports(kept)
         m.d.comb += [
             write.addr.eq(bank_at * rows + row_at),
             write.data.eq(row),

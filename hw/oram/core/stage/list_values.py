@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 from hw.oram.config import BEAT_BYTES, OramConfig
 from hw.oram.core.layouts import BEAT_BITS
 
@@ -46,7 +46,7 @@ class ListValues(wiring.Component):
         with m.If(self.start):
             m.d.sync += reads.eq(half)
         m.submodules.values = values = uninitialised(width=BEAT_BITS, depth=2 * half_rows, ram_style="block")
-        write, read = values.write_port(), values.read_port()
+        write, read = ports(values)
         place = Signal(range(half_rows))
         m.d.comb += [
             place.eq(self.item * config.value_rows + self.row),

@@ -7,7 +7,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 from hw.oram.config import OramConfig
 from hw.oram.core.bits import encode, equal_words, lowest, named, select_many
 from hw.oram.core.stage.layouts import item_layout
@@ -118,7 +118,7 @@ class Overflow(wiring.Component):
         m.submodules.keys = keys = uninitialised(
             width=self._config.key_bits, depth=count, ram_style="distributed"
         )
-        write, read = keys.write_port(), keys.read_port(domain="comb")
+        write, read = ports(keys, domain="comb")
         m.d.comb += [
             write.addr.eq(encode(room)),
             write.data.eq(self.current.touch.key),

@@ -7,7 +7,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.lib.delay import delay
-from hw.lib.memory import uninitialised
+from hw.lib.memory import ports, uninitialised
 from hw.oram.config import OramConfig
 from hw.oram.core.bits import any_of, encode, select
 from hw.oram.core.stage.filled import FilledSlots
@@ -212,7 +212,7 @@ class Recall(wiring.Component):
         """Keep a word of each operation in block RAM; return the word of ``turn``, a cycle later."""
         ram = uninitialised(width=len(word), depth=self._config.window, ram_style="block")
         m.submodules[name] = ram
-        write, read = ram.write_port(), ram.read_port()
+        write, read = ports(ram)
         m.d.comb += [
             write.en.eq(enable),
             write.addr.eq(written),

@@ -11,7 +11,7 @@ from hw.lib import axi
 from hw.lib.arbiter import Arbiter
 from hw.lib.dma.burst import BurstSplitter
 from hw.lib.fifo import SHALLOW_DEPTH, Fifo
-from hw.lib.memory import RamStyle, uninitialised
+from hw.lib.memory import RamStyle, ports, uninitialised
 from hw.lib.skid import Skid
 from hw.oram.movers.hbm.lines import (
     ADDRESS_BITS,
@@ -118,7 +118,7 @@ class LineReadPort(wiring.Component):
             width=1, depth=depth, ram_style="distributed"
         )
         odd = Signal(name=f"{read.name}_odd")
-        newest, oldest = odds.write_port(), odds.read_port(domain="comb")
+        newest, oldest = ports(odds, domain="comb")
         m.d.comb += [newest.en.eq(taken), newest.data.eq(taken_odd)]
         first = place == 0
         with m.If(taken):

@@ -78,7 +78,8 @@ class Mirrors(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        left, right = Signal(), Signal()
+        left = Signal()
+        right = Signal()
         m.d.comb += [left.eq(right), right.eq(left), self.o.eq(left)]
         return m
 
