@@ -1,6 +1,7 @@
 """From an engine, its configuration and a board to Verilog."""
 
 import re
+from collections.abc import Iterable
 from importlib.metadata import version
 from typing import Any
 
@@ -77,21 +78,17 @@ def generate(
     ports = _ports(body.signature, memories)
     # The top first: elaborating it makes the cells.
     top = to_verilog(kernel, name=name, sources=sources, platform=platform)
-    versions = {generator.replace("-", "_"): version(generator) for generator in _GENERATORS}
+    versions = generator_versions()
     resources = engine.resources(config, board)
     digest = config_hash(engine.name, config, board)
     header = [
         f"{name}: {engine.summary}",
         f"Generated for {board.title} ({board.part}), configuration {digest}.",
-        "Generators: " + ", ".join(f"{generator} {number}" for generator, number in versions.items()),
+        generators_line(versions),
         *(["Control only: no kernel to build."] if control_only else []),
         *(["Multipliers are models: no kernel to build."] if models else []),
     ]
-    text = "".join(f"// {line}\n" for line in header) + "\n"
-    text += "".join(f"/* verilator lint_off {rule} */ // {reason}\n" for rule, reason in _LINT_OFF.items())
-    parts = (*placer.cells.values(), top)
-    text += "".join("\n" + _SIGNATURE.sub("", part, count=1) for part in parts)
-    text += "\n" + "".join(f"/* verilator lint_on {rule} */\n" for rule in _LINT_OFF)
+    text = joined(header, (*placer.cells.values(), top))
     meta = {
         "kernel": name,
         "engine": engine.name,
@@ -123,6 +120,24 @@ def generate(
         # A control-only simulation has one flat module.
         signals={} if control_only else engine.signals(config),
     )
+
+
+def generator_versions() -> dict[str, str]:
+    """Return the versions of the distributions that text depends on, by their names as keys."""
+    return {generator.replace("-", "_"): version(generator) for generator in _GENERATORS}
+
+
+def generators_line(versions: dict[str, str]) -> str:
+    """Return a line of comment with the generators' versions."""
+    return "Generators: " + ", ".join(f"{generator} {number}" for generator, number in versions.items())
+
+
+def joined(header: Iterable[str], parts: Iterable[str]) -> str:
+    """Return the text of modules as one file, with lines of comment before, and clean for linters."""
+    text = "".join(f"// {line}\n" for line in header) + "\n"
+    text += "".join(f"/* verilator lint_off {rule} */ // {reason}\n" for rule, reason in _LINT_OFF.items())
+    text += "".join("\n" + _SIGNATURE.sub("", part, count=1) for part in parts)
+    return text + "\n" + "".join(f"/* verilator lint_on {rule} */\n" for rule in _LINT_OFF)
 
 
 def _memories(table: ArgumentTable, placement: dict[str, int], board: Board) -> dict[str, tuple[Memory, int]]:

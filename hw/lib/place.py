@@ -66,7 +66,8 @@ class CellPlacer:
     """Every placement is an ``Instance`` of a cell converted once.
 
     ``sources``, ``platform``: whether the text names the lines of Python, and the platform that cells are
-    elaborated for; see `hw.lib.convert.to_verilog`.
+    elaborated for; see `hw.lib.convert.to_verilog`. ``prefix``: before the names of all cells, where a design
+    may have other cells of these names.
 
     >>> from hw.lib.skid import Skid
     >>> m, placer = Module(), CellPlacer()
@@ -76,9 +77,10 @@ class CellPlacer:
     1
     """
 
-    def __init__(self, *, sources: bool = False, platform: Any = None) -> None:
+    def __init__(self, *, sources: bool = False, platform: Any = None, prefix: str = "") -> None:
         self._sources = sources
         self._platform = platform
+        self._prefix = prefix
         self.cells: dict[str, str] = {}  #: Verilog text of each cell, by module name, in order of first use.
         self._signatures: dict[str, wiring.Signature] = {}
         self._clocks: dict[str, set[str]] = {}
@@ -90,6 +92,7 @@ class CellPlacer:
         ``rst`` is tied to a register of the parent's reset: the loads of all cells should not be on one net.
         So a cell sees reset a cycle later than its parent.
         """
+        cell = self._prefix + cell
         if cell not in self.cells:
             component = make()
             text = to_verilog(component, name=cell, sources=self._sources, platform=self._platform)

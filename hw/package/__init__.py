@@ -19,6 +19,6 @@ file                   for
 """
 
 from hw.package.render import render
-from hw.package.write import write_package
+from hw.package.write import write_files, write_package
 
-__all__ = ["render", "write_package"]
+__all__ = ["render", "write_files", "write_package"]

@@ -16,12 +16,19 @@ _FIELD = "output directory"
 def write_package(design: Design, directory: Path | str) -> tuple[Path, ...]:
     """Write the package of ``design`` to ``directory`` and return the files.
 
+    Raises `InputError` as `write_files`.
+    """
+    return write_files(render(design), directory)
+
+
+def write_files(files: dict[str, str], directory: Path | str) -> tuple[Path, ...]:
+    """Write the text of every file, by name, to ``directory``; the last one is ``meta.json`` and lists them.
+
     The files are written beside the directory and renamed into it.  Files of an earlier package are replaced
     or removed; others (a Vitis build) stay.  Raises `InputError` when the directory cannot be written, or a
     file would replace one that is not of an earlier package.
     """
     directory = Path(directory)
-    files = render(design)
     earlier = _earlier_files(directory)
     for name in files:
         if name not in earlier and os.path.lexists(directory / name):
@@ -57,7 +64,7 @@ def _earlier_files(directory: Path) -> set[str]:
     """Return the file names of an earlier package in ``directory``."""
     try:
         meta: Any = json.loads((directory / META).read_text(encoding="utf-8"))
-        names = {str(name) for name in meta["files"]} if "kernel" in meta else set()
+        names = {str(name) for name in meta["files"]} if {"kernel", "core"} & meta.keys() else set()
     except (OSError, ValueError, KeyError, TypeError):
         return set()
     # Names outside the directory are ignored.

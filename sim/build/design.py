@@ -1,5 +1,8 @@
-"""The design of an engine, generated once for each configuration and state of the generator."""
+"""The design of an engine or core, generated once for each configuration and state of the generator."""
 
+from __future__ import annotations
+
+import json
 import os
 import pickle
 from dataclasses import replace
@@ -7,7 +10,7 @@ from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hw
 from hw.board import Board
@@ -18,6 +21,9 @@ from hw.errors import InputError
 from sim.build.cache import BuildCache
 from sim.host.digest import key_of, source_digest
 from sim.host.progress import ProgressLine
+
+if TYPE_CHECKING:
+    from hw.cores import CoreDesign, CoreKind
 
 #: Environment variable: ``cells`` simulates the very text of the package, a DSP48E2 a multiplier.
 MULTIPLIERS_VARIABLE = "LOOMWORK_MULTIPLIERS"
@@ -59,6 +65,23 @@ def kernel_design(
     design: Design = pickle.loads((entry / _DESIGN).read_bytes())
     # Another checkout with the same text may have generated it, and be gone.
     return replace(design, templates=engine.templates)
+
+
+def core_design(kind: CoreKind, config: Any, *, name: str | None = None) -> CoreDesign:
+    """Return the stand-alone module of a core (`hw.cores.generate_core`), generated once like a kernel."""
+    plain = json.dumps(kind.plain(config), sort_keys=True)
+    key = key_of(["core", kind.name, plain, str(name), source_digest(hw), version("amaranth")])
+
+    def generate_into(folder: Path) -> None:
+        from hw.cores import generate_core
+
+        with ProgressLine(f"Generating the core {kind.name}"):
+            design = generate_core(kind, config, name=name)
+        (folder / _DESIGN).write_bytes(pickle.dumps(design))
+
+    entry, _ = BuildCache("designs").get(key, generate_into)
+    found: CoreDesign = pickle.loads((entry / _DESIGN).read_bytes())
+    return found
 
 
 def simulated_design(

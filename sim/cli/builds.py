@@ -44,7 +44,7 @@ def choose(
     Raises `InputError` when they do not fit, or a build folder meets options that it answers itself.
     """
     from hw.board.files import find_board
-    from sim.cli.options import target
+    from sim.cli.options import refuse_given, target
     from sim.run.run import Target
 
     files: Mapping[str, Path] = ctx.obj["files"]
@@ -55,10 +55,7 @@ def choose(
         chosen = target(argument, board_name, config_path, *written)
         return Choice(target=chosen, board_file=find_board(board_name), files=files)
     name, build = found
-    for option in ("board", "config"):
-        source = ctx.get_parameter_source(option)
-        if source is not None and source.name != "DEFAULT":
-            raise InputError(f"--{option}", str(ctx.params[option]), f"left out: {argument} says it")
+    refuse_given(ctx, "board", "config", legal=f"left out: {argument} says it")
     chosen = Target.of(name, build.config, build.board)
     return Choice(target=chosen, board_file=build.board_file, files={**files, build.option: Path(argument)})
 

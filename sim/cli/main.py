@@ -8,7 +8,6 @@ import importlib.util
 import io
 import os
 import sys
-import time
 import warnings
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -35,6 +34,7 @@ from sim.cli.options import (
     ResultsOption,
     TargetArgument,
     exit_unless,
+    refuse_given,
     setup,
     writable,
 )
@@ -128,34 +128,32 @@ def options(
 
 @app.command(rich_help_panel=HARDWARE)
 def verilog(
+    ctx: typer.Context,
     board: BoardOption = DEFAULT_BOARD,
     engine: EngineOption = DEFAULT_ENGINE,
     config: ConfigOption = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Directory to write [build/verilog/ENGINE-BOARD].")
+        Path | None,
+        typer.Option("--output", "-o", help="Directory to write [build/verilog/ENGINE-BOARD or CORE]."),
     ] = None,
     lint: Annotated[bool, typer.Option("--lint", help="Lint it with Verilator, all warnings on.")] = False,
+    core: Annotated[
+        str | None,
+        typer.Option("--core", help="One core alone, for a design of your own: attention, conv, ..."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name of the core's module [loomwork_CORE_core].")
+    ] = None,
 ) -> None:
-    """Write an engine's Verilog and everything Vitis or Vivado needs with it."""
-    from sim.host.console import print_files
-    from sim.host.paths import check_directory
+    """Write an engine's Verilog and everything Vitis or Vivado needs with it, or one core as a module."""
+    from sim.cli.verilog import write_core, write_kernel
 
-    started = time.perf_counter()
-    chosen, on, settings = setup(engine, board, config)
-    directory = output or Path("build/verilog") / f"{chosen.name}-{on.name}"
-    check_directory("--output", directory)
-    from hw.verilog import write_package
-    from sim.build.design import kernel_design
-
-    design = kernel_design(chosen, settings, on)
-    files = write_package(design, directory)
-    print_files(f"{chosen.name} for {on.title}", files, directory, time.perf_counter() - started)
-    if lint:
-        from sim.build.lint import lint as warnings_of
-
-        said = warnings_of(directory / f"{design.top_name}.v", "-Wall")
-        print(said or "Verilator's linter has nothing to say")
-        exit_unless(not said)
+    if core is not None:
+        refuse_given(ctx, "board", "engine", legal="left out with --core: a core is the same on every board")
+        exit_unless(write_core(core, config, output, name=name, lint=lint))
+        return
+    refuse_given(ctx, "name", legal="left out without --core")
+    exit_unless(write_kernel(*setup(engine, board, config), output, lint=lint))
 
 
 @app.command(cls=RunCommand, rich_help_panel=SIMULATE)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from hw.errors import InputError
 from hw.registry import ENGINES
 
 if TYPE_CHECKING:
@@ -41,6 +42,14 @@ def exit_unless(passed: bool) -> None:
     """End with `EXIT_MISMATCH` where a verdict is bad."""
     if not passed:
         raise typer.Exit(EXIT_MISMATCH)
+
+
+def refuse_given(ctx: typer.Context, *options: str, legal: str) -> None:
+    """Raise `InputError` for the first of the options that was given."""
+    for option in options:
+        source = ctx.get_parameter_source(option)
+        if source is not None and source.name != "DEFAULT":
+            raise InputError(f"--{option}", str(ctx.params[option]), legal)
 
 
 def writable(path: Path | None) -> Path | None:

@@ -42,7 +42,7 @@ class QueryCommand(data.StructLayout):
                 #: value or result, less 1.
                 "last_key_part": range(config.folds),
                 "last_value_part": range(config.folds),
-                #: Elements of a value and of a result, in `UNIT_ELEMENTS`: 1 ... F D / 16.
+                #: Units of 16 elements (`UNIT_ELEMENTS`) of a value and of a result: 1 ... F D / 16.
                 "value_units": range(config.max_head_dim // UNIT_ELEMENTS + 1),
                 "scale": OutputScale(config),  #: Of its results.
             }
@@ -60,8 +60,8 @@ class TileCommand(data.StructLayout):
             "opens": 1,
             "closes": 1,
             #: Placeholder tile, so that each stream has a tile in every pass that is not empty.  Its only key
-            #: has the index `NO_KEY`, which no row sees; its parts have no meaning, but are sent like those
-            #: of any tile.
+            #: has the index `NO_KEY` (131,071), which no row sees; its parts have no meaning, but are sent
+            #: like those of any tile.
             "dummy": 1,
             "last_key_part": range(config.folds),
             "last_value_part": range(config.folds),

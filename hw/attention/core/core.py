@@ -64,16 +64,26 @@ class AttentionCore(wiring.Component):
         self._beat_width = beat_width
         elements = data.ArrayLayout(signed(8), config.lanes)
         members: dict[str, Any] = {
-            #: See `hw.attention.core.command`; ``i_tile``, ``i_key`` and ``i_value`` are arrays of S streams.
-            "i_command": In(stream.Signature(QueryCommand(config))),
-            "i_row": In(stream.Signature(RowSettings(config))),
+            # The order of all inputs is that of `hw.attention.core.command`.
+            "i_command": In(stream.Signature(QueryCommand(config))),  #: Passes in order, one item each.
+            "i_row": In(stream.Signature(RowSettings(config))),  #: One for each row of a pass, row 0 first.
+            #: Parts of queries, D int8 each: ``last_key_part + 1`` for each row of a pass, row 0 first; the
+            #: last part of a row is zero padded.
             "i_query": In(stream.Signature(elements)),
+            #: One for each pass: 1 if no row sees a key; then no tile, key or value follows for it.
             "i_empty": In(stream.Signature(1)),
+            #: Tiles of the passes that are not empty, at least one of each pass in each stream.
             "i_tile": In(stream.Signature(TileCommand(config))).array(config.streams),
+            #: Parts of keys, D int8 each: for each tile ``last_index + 1`` keys of ``last_key_part + 1``
+            #: parts.
             "i_key": In(stream.Signature(elements)).array(config.streams),
+            #: Parts of values, D int8 each: for each tile ``last_index + 1`` values of ``last_value_part +
+            #: 1`` parts.
             "i_value": In(stream.Signature(elements)).array(config.streams),
-            #: Results of each pass, row by row, lowest lane in the low bits.
+            #: Results of each pass, row by row, lowest element in the low bits; each row begins in a new
+            #: beat.  Bits after a row's last element are undefined.
             "o": Out(stream.Signature(OutputBeat(beat_width))),
+            #: State of the key arrays in this cycle, for counters.
             "activity": Out(Activity()),
             #: ``saturated_logits``, ``saturated_results``: logits of visible pairs, and results, clamped in a
             #: cycle.

@@ -44,35 +44,47 @@ class ConvCore(wiring.Component):
         self._depthwise = Depthwise(config, placer, beat_bits=beat_bits)
         self._pointwise = PointwiseUnit(config, beat_bits=beat_bits, placer=placer)
         words, beats, token = (stream.Signature(shape) for shape in (config.word_bits, beat_bits, 1))
-        #: Pixels of the depthwise unit's map that are read one by one, if the engine can gather.
-        gather = {"requests": Out(stream.Signature(GatherRequest())), "gathered": In(words)}
+        #: If the engine can gather.
+        gather = {
+            "requests": Out(stream.Signature(GatherRequest())),  #: Pixels of the map to be read one by one.
+            "gathered": In(words),  #: All words of these pixels, in the order of the requests.
+        }
         super().__init__(
             {
-                #: ``tap``, ``offset``, ``block``, ``sweep``, ``drain``, ``bypass_block``, ``bypass_cut``:
-                #: streams of commands, see `hw.conv.core.layouts`, `hw.conv.core.pointwise.commands` and
-                #: `BypassCut`.
-                "tap": In(stream.Signature(TapCommand(config))),
-                "offset": In(stream.Signature(OffsetCommand(config))),
-                "block": In(stream.Signature(BlockCommand(config))),
-                "sweep": In(stream.Signature(SweepCommand(config))),
-                "drain": In(stream.Signature(DrainCommand(config))),
-                "bypass_block": In(stream.Signature(BlockCommand(config))),
-                "bypass_cut": In(stream.Signature(BypassCommand(config))),
-                #: ``source_turns``, ``sink_turns``: see `StreamRouter`; its ends are `MEMORY` ... and
-                #: `INTO_DEPTHWISE` ...
+                # Commands: a job of the depthwise unit has ``tap``, and ``offset`` if it has offsets; one of
+                # the pointwise unit ``block``, ``sweep`` and ``drain``, and with a bypass both of it.
+                "tap": In(stream.Signature(TapCommand(config))),  #: A layer of the depthwise unit.
+                "offset": In(stream.Signature(OffsetCommand(config))),  #: Offsets of such a layer.
+                "block": In(stream.Signature(BlockCommand(config))),  #: Blocks of the pointwise unit's map.
+                "sweep": In(stream.Signature(SweepCommand(config))),  #: A layer of the pointwise unit.
+                "drain": In(stream.Signature(DrainCommand(config))),  #: The order in which its results leave.
+                "bypass_block": In(stream.Signature(BlockCommand(config))),  #: Blocks of the bypass's map.
+                "bypass_cut": In(stream.Signature(BypassCommand(config))),  #: Parts of the bypass's pixels.
+                #: Where words of a job go, for memory (0), the depthwise unit (1) and the pointwise unit (2).
+                #: ``other`` of memory: 0 to the depthwise unit, 1 to the pointwise; of a unit: 0 to the other
+                #: unit, 1 to ``o``.
                 "source_turns": In(stream.Signature(Turn())).array(3),
+                #: Where words of a job come from, for the depthwise unit (0), the pointwise unit (1) and
+                #: ``o`` (2).  ``other`` of a unit: 0 from ``i``, 1 from the other unit; of ``o``: 0 from the
+                #: depthwise unit, 1 from the pointwise.
                 "sink_turns": In(stream.Signature(Turn())).array(3),
+                #: Words of the maps, L int8 each: row by row, pixel by pixel, first channels first.
                 "i": In(words),
-                "bypass": In(words),
-                "offsets": In(stream.Signature(offset_entry(config))),
+                "bypass": In(words),  #: Words of the map that is shuffled into the results.
+                "offsets": In(stream.Signature(offset_entry(config))),  #: ``entries`` for each pixel.
+                #: Packets of records for the depthwise unit, a header beat and records.
                 "tap_weights": In(beats),
+                #: Tiles of weights for the pointwise unit: for each block all tiles of its layer.
                 "tile_weights": In(beats),
-                #: ``row_token``, ``block_token``, ``bypass_token``: credits for a row of the depthwise unit's
-                #: map, for a block of the pointwise unit's map, and for a block of the bypass.
+                #: Credits, if the command asked: for a row of the depthwise unit's map.
                 "row_token": Out(token),
+                #: Credits, if the command asked: for a block of the pointwise unit's map.
                 "block_token": Out(token),
+                #: Credits, if the command asked: for a block of the bypass.
                 "bypass_token": Out(token),
+                #: Words of results, L int8 each: pixel by pixel in the order of the job.
                 "o": Out(words),
+                #: Whether the core works in this cycle, or the cause of its stall, for counters.
                 "activity": Out(Activity()),
                 **(gather if config.gather_words else {}),
             }
