@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -187,12 +187,12 @@ def numbers(rows: Any) -> list[int]:
 EXAMPLES: dict[str, Callable[[], Vectors]] = {"one_head": one_head, "separable": separable, "add_one": add_one}
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     """Write the vectors of an example, and the files that its Verilog reads."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("example", choices=EXAMPLES)
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder to write")
-    given = parser.parse_args()
+    given = parser.parse_args(words)
     found = EXAMPLES[given.example]()
     given.output.mkdir(parents=True, exist_ok=True)
     vectors = {
