@@ -54,6 +54,8 @@ DOORS = {
     "hw.design": ["hw.board", "hw.lib"],
     "hw.package": ["hw.errors", "hw.board", "hw.lib", "hw.design"],
     "hw.verilog": ["hw.errors", "hw.board", "hw.lib", "hw.engine", "hw.config", "hw.design", "hw.package"],
+    # A core alone: above the engines, whose cores it has.
+    "hw.cores": ["hw.errors", "hw.edge", "hw.lib", "hw.package", "hw.verilog", "hw.attention", "hw.conv"],
     "hw.oram.config": [
         "hw.errors", "hw.oram.sizing.lists", "hw.oram.sizing.queues", "hw.oram.sizing.records",
     ],
@@ -199,6 +201,8 @@ DOORS = {
     "sim.api": ["hw", "sim"],
     "sim.cli": ["hw", "sim"],
     "examples": [],
+    # Somebody's own designs: public names only, and golden models for their inputs.
+    "examples.cores": ["hw.cores", "sim.golden"],
 }  # fmt: skip
 
 

@@ -19,7 +19,7 @@ class AddOne(wiring.Component):
     """
 
     def __init__(self, *, data_width: int = 64, addr_width: int = 32, fifo_beats: int = 32) -> None:
-        self._sizes = {"data_width": data_width, "addr_width": addr_width, "fifo_beats": fifo_beats}
+        self._sizes: Any = {"data_width": data_width, "addr_width": addr_width, "fifo_beats": fifo_beats}
         job = data.StructLayout({"source": addr_width, "target": addr_width, "length": 32})
         super().__init__(
             {
@@ -48,9 +48,7 @@ class AddOne(wiring.Component):
             read.payload.length.eq(job.length),
             write.payload.length.eq(job.length),
             # Words are packed from lane 0 on both sides; the rest of a job's last word is ignored.
-            writer.i.payload.data.eq(
-                Cat((words.word_select(n, 8) + 1)[:8] for n in range(len(words) // 8))
-            ),
+            writer.i.payload.data.eq(Cat((words.word_select(n, 8) + 1)[:8] for n in range(len(words) // 8))),
             writer.i.valid.eq(reader.o.valid),
             reader.o.ready.eq(writer.i.ready),
         ]

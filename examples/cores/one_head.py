@@ -71,7 +71,7 @@ class OneHead(wiring.Component):
             memory = Memory(shape=8 * config.lanes, depth=MOST, init=[], attrs={"ram_style": "distributed"})
             m.submodules[f"memory_{name}"] = memory
             write, read = memory.write_port(), memory.read_port(domain="comb")
-            _, key, _ = self._walk(m, name, begin, run, target, job, step=1)
+            key, _ = self._walk(m, name, begin, run, target, job, step=1)
             m.d.comb += [
                 source.ready.eq((left != 0) & (count != job.keys)),
                 write.en.eq(source.valid & source.ready),
@@ -107,7 +107,7 @@ class OneHead(wiring.Component):
     def _commands(self, m: Module, core: AttentionCore, begin: Any, run: Any, job: Any) -> None:
         """Feed passes, the settings of rows, and tiles."""
         config, rows, size = self._config, self._config.rows, self._config.tile_keys
-        query, _, rest = self._walk(m, "command", begin, run, core.i_command, job, step=rows, tiles=False)
+        _, rest = self._walk(m, "command", begin, run, core.i_command, job, step=rows, tiles=False)
         m.d.comb += [
             core.i_command.payload.rows.eq(Mux(rest < rows, rest, rows)),
             core.i_command.payload.value_units.eq(config.lanes // 16),
@@ -117,7 +117,7 @@ class OneHead(wiring.Component):
         self._walk(m, "row", begin, run, core.i_row, job, step=1, tiles=False)
         m.d.comb += [core.i_row.payload[name].eq(value) for name, value in self._numbers.items()]
         m.d.comb += core.i_row.payload.end.eq(job.keys)  # `first` is 0: all keys are visible
-        _, key, rest = self._walk(m, "tile", begin, run, core.i_tile[0], job, step=size)
+        key, rest = self._walk(m, "tile", begin, run, core.i_tile[0], job, step=size)
         m.d.comb += [
             core.i_tile[0].payload.first.eq(key),
             core.i_tile[0].payload.last_index.eq(Mux(rest < size, rest, size) - 1),
@@ -126,11 +126,20 @@ class OneHead(wiring.Component):
         ]
 
     def _walk(
-        self, m: Module, name: str, begin: Any, run: Any, target: Any, job: Any, *, step: int, tiles: bool = True
-    ) -> tuple[Signal, Signal, Signal]:
+        self,
+        m: Module,
+        name: str,
+        begin: Any,
+        run: Any,
+        target: Any,
+        job: Any,
+        *,
+        step: int,
+        tiles: bool = True,
+    ) -> tuple[Signal, Signal]:
         """Offer an item for every ``step`` keys of each pass, or without ``tiles`` for as many queries.
 
-        Returns the query, the key, and how many of those counted are left, this one among them.
+        Returns the key, and how many of those counted are left, this one among them.
         """
         query, key = (Signal(range(2 * MOST), name=f"{name}_{kind}") for kind in ("query", "key"))
         rest = Signal(range(MOST + 1), name=f"{name}_rest")
@@ -148,4 +157,4 @@ class OneHead(wiring.Component):
                     m.d.sync += key.eq(key + step)
             else:
                 m.d.sync += [query.eq(query + step), done.eq(ends)]
-        return query, key, rest
+        return key, rest

@@ -13,7 +13,6 @@ from amaranth.hdl import Shape
 from hw.cores import (
     AttentionConfig,
     ChannelParameters,
-    ConvConfig,
     ConvLayer,
     ConvProgram,
     ConvStep,
@@ -59,7 +58,8 @@ def one_head(seed: int = 0) -> Vectors:
     outputs: list[int] = []
     for queries, keys in ((5, 20), (2, 16)):
         q, k, v = (
-            rng.integers(-128, 128, (1, count, config.lanes)).astype(np.int8) for count in (queries, keys, keys)
+            rng.integers(-128, 128, (1, count, config.lanes)).astype(np.int8)
+            for count in (queries, keys, keys)
         )
         inputs["i_size"].append(queries | keys << 7)
         for name, tensor in (("i_k", k), ("i_v", v), ("i_q", q)):
@@ -152,7 +152,9 @@ def layer_files(program: ConvProgram) -> dict[str, str]:
             continue
         width = Shape.cast(shapes[name]).width
         value = sum(item_bits(shapes[name], item) << n * width for n, item in enumerate(items))
-        lines.append(f"localparam [{width * len(items) - 1}:0] {name.upper()} = {width * len(items)}'h{value:x};")
+        lines.append(
+            f"localparam [{width * len(items) - 1}:0] {name.upper()} = {width * len(items)}'h{value:x};"
+        )
         if name.endswith("weights"):
             lines.append(f"localparam integer {name.upper().replace('WEIGHTS', 'BEATS')} = {len(items)};")
     return {"separable.vh": "\n".join(lines) + "\n"}
@@ -184,7 +186,11 @@ def numbers(rows: Any) -> list[int]:
 
 
 #: By the name of the top module.
-EXAMPLES: dict[str, Callable[[], Vectors]] = {"one_head": one_head, "separable": separable, "add_one": add_one}
+EXAMPLES: dict[str, Callable[[], Vectors]] = {
+    "one_head": one_head,
+    "separable": separable,
+    "add_one": add_one,
+}
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -2,7 +2,6 @@
 
 import inspect
 import re
-from functools import cache
 from typing import Any
 
 _NAME = re.compile(r'(?:\s*|.*[({] ?)"(\w+)":|\s*members\["(\w+)"\] =')
@@ -10,9 +9,8 @@ _NAME = re.compile(r'(?:\s*|.*[({] ?)"(\w+)":|\s*members\["(\w+)"\] =')
 _NAMES = re.compile(r"((?:``\w+``, )+``\w+``): ?(.*)", re.DOTALL)
 
 
-@cache
 def comments_of(owner: type[Any]) -> dict[str, str]:
-    """Return the comment of each member or field that the constructor of ``owner`` declares.
+    """Return the comment of each member or field that the constructor of the class ``owner`` declares.
 
     A comment stands above a declaration or on its line. One that begins with names, as in "``a``, ``b``:
     sizes", is that of each of them.

@@ -44,27 +44,22 @@ class Port:
     is_axi: bool
 
     @property
-    def partner(self) -> str:
-        """Name of the other half of a handshake, "" for a port of another role."""
-        if self.role not in _HANDSHAKE:
-            return ""
-        other = _HANDSHAKE[1 - _HANDSHAKE.index(self.role)]
-        return self.name[: -len(self.role)] + other
+    def is_handshake(self) -> bool:
+        """Whether it is half of a handshake, of a stream or of AXI."""
+        return self.role in _HANDSHAKE
 
 
 def core_ports(core: wiring.Component) -> tuple[Port, ...]:
     """List the ports of a core's stand-alone module but clock and reset, in the order of its signature."""
     comments = comments_of(type(core))
-    flat = list(core.signature.flatten(core))
-    paths = {path for path, _, _ in flat}
     found = []
-    for path, member, value in flat:
+    for path, member, value in core.signature.flatten(core):
         signal = Value.cast(value)
         if isinstance(signal, Const) or not len(signal):
             continue
         *above, last = path
         is_axi = _is_axi(core, path)
-        role, name = _role(core, path, paths, is_axi), "_".join(map(str, path))
+        role, name = _role(core, path, is_axi), "_".join(map(str, path))
         if is_axi:
             name = f"{AXI_PREFIX}_{last}"
         meaning = " ".join(filter(None, (comments.get(str(path[0])), _own_comment(core, path))))
@@ -97,15 +92,13 @@ def _own_comment(core: wiring.Component, path: tuple[Any, ...]) -> str:
     return comments_of(type(member.signature)).get(str(path[-1]), "")
 
 
-def _role(core: Any, path: tuple[Any, ...], paths: set[tuple[Any, ...]], is_axi: bool) -> str:
-    """Return the part that a signal has in a handshake or stream."""
-    *above, last = path
+def _role(core: wiring.Component, path: tuple[Any, ...], is_axi: bool) -> str:
+    """Return the part that a signal has in a handshake or stream, "" for none."""
+    last = str(path[-1])
     if is_axi:
-        return next((role for role in _HANDSHAKE if str(last).endswith(role)), "")
+        return next((role for role in _HANDSHAKE if last.endswith(role)), "")
     member = core.signature.members[path[0]]
-    if member.is_signature and isinstance(member.signature, stream.Signature):
-        return str(last)
-    return ""
+    return last if member.is_signature and isinstance(member.signature, stream.Signature) else ""
 
 
 def _fields(shape: Any, name: str, offset: int, meaning: str) -> Iterator[Field]:

@@ -64,11 +64,8 @@ class StandAlone(wiring.Component):
         m.d.comb += awake.eq(quiet.all())
         for port in self.core_ports:
             outer, inner = getattr(self, port.name), port.signal
-            gate = awake if port.partner else 1
-            if port.is_input:
-                m.d.comb += inner.eq(outer & gate if port.partner else outer)
-            else:
-                m.d.comb += outer.eq(inner & gate if port.partner else inner)
+            target, source = (inner, outer) if port.is_input else (outer, inner)
+            m.d.comb += target.eq(source & awake if port.is_handshake else source)
         for name, _, value in self.constants:
             m.d.comb += getattr(self, name).eq(value)
         return m

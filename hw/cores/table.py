@@ -36,7 +36,13 @@ def ports_json(module: StandAlone) -> list[dict[str, Any]]:
             ]
         found.append(entry | {"meaning": port.meaning})
     found += [
-        {"name": name, "direction": "output", "width": bits, "constant": value, "meaning": "Constant of AXI4."}
+        {
+            "name": name,
+            "direction": "output",
+            "width": bits,
+            "constant": value,
+            "meaning": "Constant of AXI4.",
+        }
         for name, bits, value in module.constants
     ]
     return found
@@ -84,7 +90,9 @@ def _rows(fields: Iterable[Field], whole: str) -> list[str]:
             number = f"{part.count} x {number}"
             name += f", n at bit {part.offset} + {part.width} n"
         bits = f"{last}:{part.offset}" if last > part.offset else str(last)
-        rows.append(f"| {name} | {bits} | {number} | {_cell(part.meaning if part.meaning != whole else '')} |")
+        rows.append(
+            f"| {name} | {bits} | {number} | {_cell(part.meaning if part.meaning != whole else '')} |"
+        )
     return rows
 
 

@@ -139,7 +139,7 @@ def verilog(
     lint: Annotated[bool, typer.Option("--lint", help="Lint it with Verilator, all warnings on.")] = False,
     core: Annotated[
         str | None,
-        typer.Option("--core", help="One core alone, for a design of your own: attention, conv, ..."),
+        typer.Option("--core", help="One core alone: attention, conv, read-dma or write-dma."),
     ] = None,
     name: Annotated[
         str | None, typer.Option("--name", help="Name of the core's module [loomwork_CORE_core].")

@@ -40,7 +40,9 @@ def write_core(
     settings = kind.load(config)
     directory = output or _BUILD / kind.name
     check_directory("--output", directory)
-    check_distinct(("--config", config), *(("--output", directory / own) for own in ("meta.json", "ports.md")))
+    check_distinct(
+        ("--config", config), *(("--output", directory / own) for own in ("meta.json", "ports.md"))
+    )
     from sim.build.design import core_design
 
     design = core_design(kind, settings, name=name)

@@ -10,7 +10,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from amaranth.hdl import Fragment
 
+import hw.cores
 from examples.cores.add_one import AddOne
 from examples.cores.one_head import OneHead
 from examples.cores.separable import Separable
@@ -46,10 +48,22 @@ def test_examples_import_public_names_only():
 
 
 def test_the_page_names_every_public_name():
-    import hw.cores
-
     (listed,) = re.findall(r"^Public names.*?\n\n(.*?)\n\n[^|]", PAGE, re.MULTILINE | re.DOTALL)
-    assert set(re.findall(r"`(\w+)`", listed)) >= set(hw.cores.__all__)
+    assert set(re.findall(r"`(\w+)`", listed)) == set(hw.cores.__all__)
+
+
+def test_the_page_names_the_fields_that_a_core_does_not_have():
+    for name, label in (("attention", "attention"), ("conv", "convolution")):
+        assert (
+            f"| {label} | " + ", ".join(f"`{field}`" for field in hw.cores.CORES[name].fixed) + " |" in PAGE
+        )
+
+
+def test_the_page_s_design_in_amaranth():
+    ((_, text),) = [block for block in BLOCK.findall(PAGE) if block[0] == "python"]
+    names = {}
+    exec(text, names)
+    Fragment.get(names["m"], None)
 
 
 # In Amaranth
@@ -70,7 +84,9 @@ def run_streams(dut, vectors, *, stall, seed):
 @pytest.mark.parametrize("seed", seeds(1, 12))
 def test_one_head_in_amaranth(seed):
     stall = (0.4, 0.0, 0.8)[seed % 3]
-    run_streams(OneHead(config_of("attention"), **NUMBERS), EXAMPLES["one_head"](seed), stall=stall, seed=seed)
+    run_streams(
+        OneHead(config_of("attention"), **NUMBERS), EXAMPLES["one_head"](seed), stall=stall, seed=seed
+    )
 
 
 @pytest.mark.parametrize("seed", seeds(1, 6))
@@ -87,7 +103,9 @@ def test_add_one_in_amaranth(seed):
     rng = random.Random(seed)
     dut = AddOne()
     memory = AxiMemory(dut.axi, stall=(0.3, 0.0, 0.8)[seed % 3], seed=seed)
-    sizes = [(rng.randrange(4096), 8192 + 1024 * n + rng.randrange(64), rng.randint(1, 200)) for n in range(5)]
+    sizes = [
+        (rng.randrange(4096), 8192 + 1024 * n + rng.randrange(64), rng.randint(1, 200)) for n in range(5)
+    ]
     jobs = [dict(zip(("source", "target", "length"), size, strict=True)) for size in sizes]
     expected = {
         job["target"] + n: (byte + 1) & 0xFF
@@ -139,7 +157,12 @@ def bench(top, cores, *variables):
     )
 
 
-@pytest.mark.parametrize("top", EXAMPLES)
+def quick(*tops):
+    """Mark the other examples for the soak."""
+    return [pytest.param(top, marks=[] if top in tops else pytest.mark.soak) for top in EXAMPLES]
+
+
+@pytest.mark.parametrize("top", quick("one_head", "separable"))
 def test_the_page_s_run_in_icarus_is_exact(folder, top):
     assert f"make -C examples/cores TOP={top} CORES=$PWD/build/cores" in commands()
     run = bench(top, folder / "build" / "cores", "STALL=0.4")
@@ -159,9 +182,7 @@ def test_other_pauses_and_resets_in_icarus(folder, top, seed):
     assert run.returncode == 0, (run.stdout + run.stderr)[-4000:]
 
 
-@pytest.mark.parametrize(
-    "top", [pytest.param(top, marks=[] if top == "one_head" else pytest.mark.soak) for top in FAULTS]
-)
+@pytest.mark.parametrize("top", quick("one_head"))
 def test_a_wrong_bit_of_the_core_fails(folder, tmp_path, top):
     core, port = FAULTS[top]
     for name in (*CORES[top], top):
@@ -186,7 +207,7 @@ def planted(match):
     return "(planted)" if match[0].startswith("(") else "planted"
 
 
-@pytest.mark.parametrize("top", EXAMPLES)
+@pytest.mark.parametrize("top", quick("add_one"))
 def test_linters_have_nothing_to_say(folder, top):
     cores = folder / "build" / "cores"
     sources = [str(path) for name in CORES[top] for path in sorted((cores / name).glob("*.v"))]

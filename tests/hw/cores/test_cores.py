@@ -4,6 +4,7 @@
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from amaranth.hdl import Fragment, Module, signed
@@ -23,9 +24,11 @@ from hw.lib import axi
 from hw.lib.dma.read import ReadDMA
 from hw.lib.fifo import Fifo
 from hw.lib.place import InlinePlacer
+from sim.build.design import core_design
 from tests.hw.attention.core.feeds import BarePlacer
 from tests.support.gateware.streams import get, put, simulate
 
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "cores"
 SMALL = {
     "attention": {"rows": 2, "lanes": 16, "folds": 1, "tile_keys": 16},
     "conv": {"lanes": 16, "taps": 1, "strip": False, "inputs": 8, "outputs": 8, "gather_words": 0,
@@ -58,11 +61,19 @@ def made(kind, config):
 def test_cores_are_the_attention_the_convolution_and_the_dmas():
     assert set(CORES) == set(SMALL)
     for kind in CORES.values():
-        made(kind, kind.load(None))  # defaults make a core
+        assert kind.load(None) == kind.config_type(**kind.fixed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", CORES)
+def test_the_defaults_make_a_core(name):
+    made(CORES[name], CORES[name].load(None))
 
 
 def test_another_core_is_refused():
-    with pytest.raises(InputError, match=r"^core must be one of attention, conv, read-dma, write-dma, not 'v"):
+    with pytest.raises(
+        InputError, match=r"^core must be one of attention, conv, read-dma, write-dma, not 'v"
+    ):
         find_core("vadd")
 
 
@@ -101,8 +112,14 @@ def test_a_value_out_of_range_is_refused_with_its_line(tmp_path, name, changes, 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"decode": True}, "decode must be false unless rows and streams are at least 2 and lanes a power of"),
-        ({"lanes": 128, "merge_lanes": 16, "port_bits": 128}, "port_bits must be a power of two of at least 256"),
+        (
+            {"decode": True},
+            "decode must be false unless rows and streams are at least 2 and lanes a power of",
+        ),
+        (
+            {"lanes": 128, "merge_lanes": 16, "port_bits": 128},
+            "port_bits must be a power of two of at least 256",
+        ),
     ],
 )
 def test_a_shape_that_the_core_does_not_do_is_refused(tmp_path, changes, message):
@@ -171,30 +188,28 @@ def test_ports_have_flat_names_widths_and_fields():
         Field(name="high", offset=3, width=4, signed=False, meaning="Bounds."),
         Field(name="lanes", offset=7, width=8, signed=True, count=2, meaning="Numbers."),
     )
-    assert ports["i_0_ready"].partner == "i_0_valid"
+    assert ports["i_0_ready"].is_handshake
+    assert not payload.is_handshake
     assert not ports["i_0_ready"].is_input
-    assert ports["m_axi_arvalid"].partner == "m_axi_arready"
+    assert ports["m_axi_arvalid"].is_handshake
+    assert not ports["m_axi_araddr"].is_handshake
     assert [part.name for part in ports["state"].fields] == ["a", "b"]
 
 
-def test_every_port_of_the_cores_has_a_meaning(tmp_path):
+def test_every_port_of_the_cores_has_a_meaning_and_fields_that_fill_it(tmp_path):
+    changes = {
+        "conv": {"gather_words": 64},
+        "attention": {"streams": 2, "decode": True, "alibi": True, "logit_cap": True},
+    }
     for name, kind in CORES.items():
-        changes = {"gather_words": 64} if name == "conv" else {}
-        if name == "attention":
-            changes = {"streams": 2, "decode": True, "alibi": True, "logit_cap": True}
-        for port in core_ports(made(kind, small(name, tmp_path, **changes))):
+        for port in core_ports(made(kind, small(name, tmp_path, **changes.get(name, {})))):
             assert port.meaning or port.is_axi, f"{name}: {port.name}"
-            for part in port.fields if not port.is_axi else ():
-                assert part.meaning, f"{name}: {port.name}.{part.name}"
-
-
-def test_fields_fill_the_payload(tmp_path):
-    for name, kind in CORES.items():
-        for port in core_ports(made(kind, small(name, tmp_path))):
-            if port.fields:
-                ends = [part.offset + part.width * part.count for part in port.fields]
-                assert [part.offset for part in port.fields] == [0, *ends[:-1]]
-                assert ends[-1] == port.width
+            at = 0
+            for part in port.fields:
+                assert part.meaning or port.is_axi, f"{name}: {port.name}.{part.name}"
+                assert part.offset == at
+                at += part.width * part.count
+            assert at in (0, port.width)
 
 
 def test_items_have_the_bits_of_the_fields(tmp_path):
@@ -272,13 +287,13 @@ def test_streams_move_as_many_cycles_after_reset_as_said():
 
 
 @pytest.fixture(scope="module")
-def designs(tmp_path_factory):
-    """Generate every small core under a name of its own."""
-    folder = tmp_path_factory.mktemp("cores")
-    return {
-        name: generate_core(kind, small(name, folder), name=f"my_{name[:4].replace('-', '_')}")
-        for name, kind in CORES.items()
-    }
+def designs():
+    """Return the examples' cores, which other tests use, too: generated once."""
+    found = {}
+    for name, kind in CORES.items():
+        config = kind.load(EXAMPLES / f"{name.replace('-', '_')}.yaml")
+        found[name] = core_design(kind, config)
+    return found
 
 
 @pytest.mark.parametrize("name", CORES)
@@ -306,6 +321,13 @@ def test_all_modules_begin_with_the_name(designs, name):
         assert module.lstrip("\\").startswith(designs[name].name)
 
 
+def test_a_chosen_name_is_that_of_all_modules(tmp_path):
+    design = generate_core(CORES["read-dma"], small("read-dma", tmp_path), name="my_reader")
+    modules = re.findall(r"^module (\S+?) ?\(", design.verilog, re.MULTILINE)
+    assert all(module.lstrip("\\").startswith("my_reader") for module in modules)
+    assert "my_reader.v" in design.files
+
+
 def test_a_module_replaces_its_own_files_only(designs, tmp_path):
     write_core(designs["read-dma"], tmp_path)
     (tmp_path / "notes.txt").write_text("mine")
@@ -326,10 +348,11 @@ def test_names_of_modules():
     }
 
 
-def test_equal_input_makes_equal_text(designs, tmp_path):
-    again = generate_core(CORES["write-dma"], small("write-dma", tmp_path), name=designs["write-dma"].name)
+def test_equal_input_makes_equal_text(designs):
+    config = CORES["write-dma"].load(EXAMPLES / "write_dma.yaml")
+    again = generate_core(CORES["write-dma"], config)
     assert again == designs["write-dma"]
-    other = generate_core(CORES["write-dma"], replace(small("write-dma", tmp_path), commands=8))
+    other = generate_core(CORES["write-dma"], replace(config, commands=8))
     hashes = {json.loads(each.files["meta.json"])["config_hash"] for each in (again, other)}
     assert len(hashes) == 2
 

@@ -32,6 +32,11 @@ def test_the_module_may_have_another_name():
     assert "\nmodule reader(" in Path("r/reader.v").read_text()
 
 
+def test_help_names_every_core():
+    said = " ".join(call("verilog", "--help").stdout.split())
+    assert f"One core alone: {', '.join([*CORES][:-1])} or {[*CORES][-1]}." in said
+
+
 def test_another_core_is_refused():
     legal = ", ".join(CORES)
     assert refused("verilog", "--core", "oram") == f"core must be one of {legal}, not 'oram'"
