@@ -63,7 +63,8 @@ def _module_and_class(name: str) -> tuple[str, str]:
             raise InputError("engine", name, "one of " + ", ".join(sorted(engines | ENGINES)))
         path = engines[name]
         if str(folder) not in sys.path:
-            sys.path.insert(0, str(folder))
+            # Last: no folder of the project takes the place of ours, here or in a process beside this one.
+            sys.path.append(str(folder))
     module, _, attribute = path.partition(":")
     return module, attribute
 

@@ -42,6 +42,7 @@ def tracked_files():
 #: The most particular room counts, so that a folder inside of another has rules of its own.
 DOORS = {
     "hw.errors": [],
+    "hw.child": [],
     "hw.edge": ["hw.errors"],
     "hw.board": ["hw.errors", "hw.edge"],
     "hw.lib": ["hw.errors", "hw.board"],
@@ -76,8 +77,8 @@ DOORS = {
     "hw.scheduler.program.latency": ["hw.lib"],
     "hw.scheduler.config": ["hw.errors", "hw.scheduler.program"],
     "hw.scheduler.planner": [
-        "hw.errors", "hw.board", "hw.scheduler.compiled", "hw.scheduler.graph", "hw.scheduler.plan",
-        "hw.scheduler.program",
+        "hw.errors", "hw.child", "hw.board", "hw.scheduler.compiled", "hw.scheduler.graph",
+        "hw.scheduler.plan", "hw.scheduler.program",
     ],
     "hw.scheduler.core": ["hw.errors", "hw.lib", "hw.scheduler.config", "hw.scheduler.program"],
     "hw.scheduler.operators.timing": ["hw.scheduler.compiled", "hw.scheduler.program"],
@@ -180,7 +181,7 @@ DOORS = {
         "hw.oram.config", "hw.oram.core.layouts", "hw.oram.core.touch.times", "hw.oram.model.admission",
     ],
     "sim.build": ["hw", "sim.host"],
-    "sim.timing": ["hw.errors", "hw.board", "hw.edge", "hw.lib", "sim.host", "sim.build"],
+    "sim.timing": ["hw.errors", "hw.child", "hw.board", "hw.edge", "hw.lib", "sim.host", "sim.build"],
     "sim.report": ["hw.errors", "sim.host"],
     "sim.report.board_share": ["hw.errors", "hw.board", "hw.config", "hw.registry", "sim.report"],
     "sim.memory": ["hw.errors", "hw.board", "sim.host"],
@@ -194,9 +195,11 @@ DOORS = {
     ],
     "sim.sweep": [
         "hw", "sim.host", "sim.build", "sim.timing", "sim.memory", "sim.bench", "sim.report", "sim.run",
-        "sim.engines",
+        "sim.engines", "sim.workloads",
     ],
-    "sim.run": ["hw", "sim.host", "sim.build", "sim.report", "sim.memory", "sim.bench"],
+    # Shapes of ONNX models are inferred by the planner's reader.
+    "sim.workloads": ["hw.errors", "hw.edge", "hw.scheduler.graph", "sim.host"],
+    "sim.run": ["hw", "sim.host", "sim.build", "sim.report", "sim.memory", "sim.bench", "sim.workloads"],
     "sim.engines": [],
     "sim.api": ["hw", "sim"],
     "sim.cli": ["hw", "sim"],
@@ -222,7 +225,7 @@ def simulation_doors(own, gates):
     """The one room of an engine's simulation side: all that is shared, and its own gates."""
     engines = {f"hw.{name}" for name in ENGINE_FOLDERS}
     hw = [room for room in DOORS if within(room, "hw") and not any(within(room, name) for name in engines)]
-    sim = ("host", "golden", "report", "memory", "compare", "plans", "run")
+    sim = ("host", "golden", "report", "memory", "compare", "plans", "run", "workloads")
     return {own: [*hw, *(f"sim.{name}" for name in sim), gates]}
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import cocotb_tools.config
 import find_libpython
 
+from hw.child import module_path
 from hw.errors import ToolError
 from sim.host.process import supervise
 
@@ -63,7 +64,7 @@ def run_tests(
             # Not in the program itself, which all environments with this cocotb share.
             "LD_LIBRARY_PATH": os.pathsep.join(libraries),
             "PYGPI_PYTHON_BIN": sys.executable,
-            "PYTHONPATH": os.pathsep.join([first, *sys.path]),
+            "PYTHONPATH": module_path(first),
             **environ,
         }
         supervise([str(program), *arguments], cwd=directory, environ=variables, output=output, tick=tick)

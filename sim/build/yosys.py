@@ -3,11 +3,11 @@
 import importlib.util
 import os
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from hw.child import python_command
 from hw.errors import ToolError
 from sim.build.cache import BuildCache
 from sim.host.digest import key_of
@@ -80,7 +80,7 @@ def run_yosys(
     if importlib.util.find_spec("pyosys") is None:
         raise ToolError("Yosys is missing: install pyosys, which the extra `dev` of Loomwork brings")
     (folder / _SOURCE).write_text(verilog)
-    command = [sys.executable, "-c", _SCRIPT, f"read_verilog {_SOURCE}", *commands]
+    command = python_command(["-c", _SCRIPT, f"read_verilog {_SOURCE}", *commands])
     run_logged(command, folder, f"{title} {name}", f"Yosys cannot synthesize {name}", note=note)
     (folder / _SOURCE).unlink()
 

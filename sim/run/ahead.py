@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from hw.board import Board
+from hw.child import module_path, python_command
 from hw.registry import find_engine
 from sim.build.design import simulated_design
 from sim.host.process import Terminated, undone_when_terminated
@@ -26,11 +27,12 @@ def built_ahead(board: Board) -> Iterator[Callable[[str, Any], None]]:
     Nothing is printed.  A later build waits for one under way (`sim.build.cache`), and fails as it did.
     """
     builder = subprocess.Popen(
-        [sys.executable, "-m", __name__],
+        python_command(["-m", __name__]),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
+        env=os.environ | {"PYTHONPATH": module_path()},
     )
     given = builder.stdin
     assert given is not None

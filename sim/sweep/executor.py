@@ -6,13 +6,13 @@ import pickle
 import selectors
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from hw.child import module_path, python_command
 from sim.host.tree import Process, kill, tree
 from sim.sweep.points import Evaluation
 from sim.sweep.task import Task
@@ -111,15 +111,14 @@ class LocalExecutor:
 
     def _started(self) -> _Worker:
         # A session of its own: Ctrl-C reaches only the parent.
-        command = [sys.executable, "-m", "sim.sweep.worker"]
         return _Worker(
             subprocess.Popen(
-                command,
+                python_command(["-m", "sim.sweep.worker"]),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
+                env=os.environ | {"PYTHONPATH": module_path()},
             )
         )
 

@@ -7,7 +7,6 @@ long.  Absolute delays differ from the estimate; a block that is slow in the est
 import importlib.util
 import json
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from hw.board import Board
+from hw.child import python_command
 from hw.errors import ToolError
 from hw.lib.arithmetic.models import models_of
 from sim.build.cache import BuildCache
@@ -156,8 +156,8 @@ def routed_ps(block: str) -> float:
         text = block + "".join(for_ecp5(path.read_text()) for path in models_of(block))
         run_yosys(folder, text, [f"synth_ecp5 -top block -json {_NETLIST}"], "block")
         options = ["--85k", "--out-of-context", "--timing-allow-fail", "--seed", "1", "--freq", "300"]
-        command = [sys.executable, "-c", _RUN, "--json", _NETLIST, "--report", _REPORT, *options]
-        run_logged(command, folder, "Routing a block", "nextpnr cannot route the block")
+        arguments = ["-c", _RUN, "--json", _NETLIST, "--report", _REPORT, *options]
+        run_logged(python_command(arguments), folder, "Routing a block", "nextpnr cannot route the block")
         (folder / _NETLIST).unlink()
 
     entry, _ = BuildCache("routes").get(key_of(["routed on ECP5", block]), build)

@@ -6,13 +6,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from contextlib import suppress
 from select import select
 from typing import Any
 
+from hw.child import module_path, python_command
 from hw.scheduler.planner.solvers import SolverError
 from hw.scheduler.planner.watch import STOPPED, current
 
@@ -33,7 +33,7 @@ class Worker:
     Further requests then fail at once, without another wait.
     """
 
-    def __init__(self, *, python: str = sys.executable) -> None:
+    def __init__(self, *, python: str = "") -> None:
         self._python = python
         self._process: subprocess.Popen[str] | None = None
         self._failed = ""
@@ -68,12 +68,12 @@ class Worker:
         if self._process is None:
             try:
                 self._process = subprocess.Popen(
-                    [self._python, "-m", _MODULE],
+                    python_command(["-m", _MODULE], python=self._python),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=self._said,
                     text=True,
-                    env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+                    env=os.environ | {"PYTHONPATH": module_path()},
                     start_new_session=True,  # the planner handles interrupts
                 )
             except OSError as error:
