@@ -66,6 +66,12 @@ def pytest_configure(config: pytest.Config) -> None:
         providers._get_local_constants = lambda: providers._local_constants
 
 
+@pytest.fixture(autouse=True)
+def _no_progress_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have refusals be one line, however loaded the machine is."""
+    monkeypatch.setattr("sim.host.progress._FIRST_SECONDS", 600.0)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest tests: no worker is to end with one."""
     items.sort(key=lambda item: _place(item.nodeid))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hw.errors import ToolError
 from sim.build.toolchain import find_toolchain
+from sim.host.progress import ProgressLine
 
 
 def lint(verilog: Path, *flags: str) -> str:
@@ -22,7 +23,8 @@ def lint(verilog: Path, *flags: str) -> str:
         str(verilog.parent),
         str(verilog),
     ]
-    run = subprocess.run(command, env=tools.environment(), capture_output=True, text=True, check=False)
+    with ProgressLine(f"Linting {verilog.name}"):
+        run = subprocess.run(command, env=tools.environment(), capture_output=True, text=True, check=False)
     said = run.stderr.strip()
     if bool(run.returncode) != bool(said):
         raise ToolError(f"Verilator ended with status {run.returncode} while it read {verilog.name}")

@@ -12,9 +12,11 @@ from pathlib import Path
 from sim.build.cache import BuildCache
 from sim.host.digest import key_of
 
-_LIST = re.compile(
-    r"^(VM_GLOBAL_FAST|VM_GLOBAL_SLOW|VM_USER_CLASSES) (?:\+=|=) \\\n((?:\s+\S+ \\\n)*)", re.MULTILINE
-)
+_LIST = re.compile(r"^(VM_\w+) (?:\+=|=) \\\n((?:\s+\S+ \\\n)*)", re.MULTILINE)
+# Lists of files that see no design, or need not.
+_SHARED = ("VM_GLOBAL_FAST", "VM_GLOBAL_SLOW", "VM_USER_CLASSES")
+# The file that includes all of a small design.
+_ALL = "Vtop__ALL"
 # Of the switches of a design only these reach the library; tracing adds files and changes none.
 _SWITCH = re.compile(r"^VM_(?:TIMING|COVERAGE|SC) = \d+$", re.MULTILINE)
 # Every file of a model includes this before anything of the design.
@@ -42,7 +44,7 @@ def provide(
     own, which includes the design and so would be compiled for each, twice.  ``plain`` returns a name of a
     folder that ``make`` can read.
     """
-    makefiles = (objects / "Vtop_classes.mk").read_text() + (objects / "Vtop.mk").read_text()
+    makefiles = _makefiles(objects)
     wanted: dict[str, tuple[Sequence[str], str]] = {
         name: ((name,), key) for name, key in _shared(fingerprint, makefiles, sources)
     }
@@ -72,6 +74,25 @@ def provide(
     return [f"VK_PCH_H={place}", *included]
 
 
+def object_files(objects: Path) -> list[Path]:
+    """Return the object files that make will make in ``objects``, by the makefiles that are there."""
+    makefiles = _makefiles(objects)
+    alone = "VM_PARALLEL_BUILDS = 1" in makefiles
+    names = [name for group, name in _listed(makefiles) if alone or group in _SHARED]
+    return [objects / f"{name}.o" for name in (*names, *(() if alone else (_ALL,)))]
+
+
+def _makefiles(objects: Path) -> str:
+    return (objects / "Vtop_classes.mk").read_text() + (objects / "Vtop.mk").read_text()
+
+
+def _listed(makefiles: str) -> Iterator[tuple[str, str]]:
+    """Yield each file of the lists in the makefiles, after the name of its list."""
+    for group, names in _LIST.findall(makefiles):
+        for name in names.replace("\\", "").split():
+            yield group, name
+
+
 def _copy(names: Iterable[str], source: Path, destination: Path) -> None:
     for name in names:
         shutil.copyfile(source / name, destination / name)
@@ -81,12 +102,13 @@ def _shared(fingerprint: Sequence[str], makefiles: str, sources: Path) -> Iterat
     """Return names and keys of the object files that do not see the design."""
     switches = sorted(_SWITCH.findall(makefiles))
     headers = [path.read_text() for path in sorted(sources.glob("*.h"))]
-    for group, names in _LIST.findall(makefiles):
-        for name in names.replace("\\", "").split():
-            text = ""
-            if group == "VM_USER_CLASSES":
-                source = sources / f"{name}.cpp"
-                text = source.read_text() if source.exists() else '#include "Vtop.h"'
-                if '#include "Vtop' in text:
-                    continue  # sees the design
-            yield f"{name}.o", key_of([name, text, *(headers if text else ()), *switches, *fingerprint])
+    for group, name in _listed(makefiles):
+        text = ""
+        if group not in _SHARED:
+            continue
+        if group == "VM_USER_CLASSES":
+            source = sources / f"{name}.cpp"
+            text = source.read_text() if source.exists() else '#include "Vtop.h"'
+            if '#include "Vtop' in text:
+                continue  # sees the design
+        yield f"{name}.o", key_of([name, text, *(headers if text else ()), *switches, *fingerprint])

@@ -7,6 +7,7 @@ from typing import Any, TextIO
 import cocotb_tools.config
 from cocotb_tools import runner
 
+from sim.build.objects import object_files
 from sim.build.toolchain import Toolchain
 from sim.host.process import supervise
 from sim.host.progress import ProgressLine
@@ -71,9 +72,11 @@ class BuildRunner(runner.Verilator):
         verilate, make = commands
         self._supervise(verilate, cwd, stdout, lambda: self._activity.update("Verilator"))
 
+        files = object_files(objects)
+
         def compiling() -> None:
-            done = len(list(objects.glob("*.o")))
-            self._activity.update(f"compiling, {done} files done")
+            done = sum(file.exists() for file in files)
+            self._activity.update(f"compiling, {done} of {len(files)} files done")
 
         def make_shared(targets: list[str]) -> None:
             self._supervise([*make, *targets], cwd, stdout, compiling)
