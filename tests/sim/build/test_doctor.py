@@ -70,12 +70,54 @@ def test_packages_are_compared_with_the_pinned_versions(tmp_path):
 
 
 def test_without_the_list_the_declared_packages_are_looked_for(tmp_path, monkeypatch):
-    needs = ["numpy>=2.0", "no-such-thing", 'elsewhere>=1; extra == "dev"']
+    needs = ["numpy>=2.0", "no-such-thing<3,>=2", "pydantic>=99", 'elsewhere>=1; extra == "dev"']
     monkeypatch.setattr("importlib.metadata.requires", lambda _: needs)
     finding = check_packages(tmp_path / "none.txt")
-    assert (finding.ok, finding.found) == (False, "no-such-thing is missing")
-    needs.remove("no-such-thing")
+    version = importlib.metadata.version("pydantic")
+    assert (finding.ok, finding.found) == (
+        False,
+        f"no-such-thing is missing; pydantic is {version}, needed >=99",
+    )
+    assert finding.advice == "pip install 'no-such-thing<3,>=2' 'pydantic>=99'"
+    del needs[1:3]
     assert check_packages(tmp_path / "none.txt").found == "1 as declared"
+
+
+@pytest.mark.parametrize(
+    ("version", "limits", "meets"),
+    [
+        ("2.0", ">=2.0", True),
+        ("2", ">=2.0", True),
+        ("1.26.4", ">=2.0", False),
+        ("2.1.0", "<2.2,>=2.1", True),
+        ("2.2", "<2.2,>=2.1", False),
+        ("5.48.0rc1", ">=5.48", True),
+        ("10.0", ">=9.14", True),
+        ("3", "", True),
+    ],
+)
+def test_versions_are_compared_by_their_numbers(version, limits, meets):
+    assert doctor._meets(version, limits) == meets
+
+
+def test_an_installed_package_is_told_what_pip_can_do(tmp_path, monkeypatch):
+    """Without a checkout no advice names make or .venv, and what extras need is no failure."""
+    needs = ["numpy>=2.0", 'no-such-solver; extra == "planner"', 'loomwork[planner]; extra == "demo"']
+    monkeypatch.setattr("importlib.metadata.requires", lambda _: needs)
+    monkeypatch.setattr(doctor, "CONSTRAINTS", tmp_path / "constraints.txt")
+    findings = {finding.name: finding for finding in examine()}
+    assert not [name for name, finding in findings.items() if finding.required and not finding.ok]
+    for finding in findings.values():
+        assert "make run" not in finding.advice
+        assert "make test" not in finding.advice
+        assert ".venv" not in finding.advice
+    for extra in ("planner", "demo"):
+        finding = findings[f"extra {extra}"]
+        assert (finding.ok, finding.found) == (False, "no-such-solver is missing")
+        assert finding.advice.startswith(f"pip install 'loomwork[{extra}]', for ")
+    assert findings["extra sweep"].ok
+    assert "HiGHS solver" not in findings
+    assert "tclsh" not in findings
 
 
 def test_an_installation_that_is_none_is_said_so(tmp_path, monkeypatch):
