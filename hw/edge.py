@@ -88,13 +88,15 @@ class Document:
         return InputError(dotted((*self.prefix, *location)), value, legal, where=self.where(location))
 
 
-def read_document(path: Path) -> Document:
-    """Read a file with one YAML mapping.
+def read_document(path: Path, *, text: str | None = None, top: type = dict) -> Document:
+    """Read a file with one YAML mapping, or with one of another type ``top``.
+
+    ``text``: the content, where it is not the file's own.
 
     Raises `InputError` when the file is missing, unreadable, not YAML, has a key twice, is nested too deep,
     or uses an alias.  Aliases can expand a small file until it fills the memory.
     """
-    text = _text(path)
+    text = _text(path) if text is None else text
     lines: dict[Location, int] = {}
     loader = None
     depth = 0
@@ -122,8 +124,9 @@ def read_document(path: Path) -> Document:
     finally:
         if loader is not None:
             loader.dispose()
-    if not isinstance(data, dict):
-        raise InputError("file content", data, "a mapping of keys to values", where=f"{path}:1")
+    if not isinstance(data, top):
+        legal = "a mapping of keys to values" if top is dict else "a list"
+        raise InputError("file content", data, legal, where=f"{path}:1")
     return Document(path=path, data=data, lines=lines)
 
 

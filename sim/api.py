@@ -29,9 +29,9 @@ from sim.report.table import figures_of
 from sim.run.result import RunResult
 from sim.run.run import run
 from sim.sweep.figures import predicted_figures
+from sim.sweep.input.spec_file import read_spec
 from sim.sweep.results import SweepResults
 from sim.sweep.rows import rows
-from sim.sweep.spec import read_spec
 
 if TYPE_CHECKING:
     import pandas

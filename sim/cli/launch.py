@@ -22,7 +22,9 @@ def write(target: Target, board_file: Path, given: Mapping[str, Path], directory
     print(f"{directory}: {placed:,} bytes of input in {whole:,} bytes of buffers")
     print(f"for a {manifest.kernel} of configuration {manifest.config_hash} on {target.board.title}")
     folder = shlex.quote(str(directory))
-    print(f"next: python3 host.py {folder}, with the host.py of the package; then loomwork verify {folder}")
+    bench = f"make -C PACKAGE/tb SIM=icarus LAUNCH={shlex.quote(str(directory.absolute()))}"
+    print(f"next: python3 host.py {folder} with the host.py of the package, or {bench} under cocotb")
+    print(f"then: loomwork verify {folder}")
 
 
 def run_replay(directory: Path, *, memory_mode: str, seed: int, waves: bool) -> None:

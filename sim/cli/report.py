@@ -22,13 +22,22 @@ def report(
     csv: Annotated[
         Path | None, typer.Option("--csv", help="Table to write, .csv: a line a run, or a design.")
     ] = None,
+    scale_sim: Annotated[
+        Path | None,
+        typer.Option(
+            "--scale-sim", help="Folder for COMPUTE_REPORT.csv, as of SCALE-Sim; of a sweep's layers."
+        ),
+    ] = None,
+    point: Annotated[
+        int | None, typer.Option("--point", min=0, help="Design of --scale-sim; the front's fastest without.")
+    ] = None,
     label: Annotated[
         list[str] | None,
         typer.Option("--label", help="Name of a run, once for each; its own or its file's name without."),
     ] = None,
 ) -> None:
     """Render reports, or a sweep, as one self-contained HTML page; of a sweep also .csv and .json."""
-    from sim.host.paths import check_distinct, check_writable
+    from sim.host.paths import check_directory, check_distinct, check_writable
     from sim.sweep.store import is_database
 
     swept = any(file.suffix == ".db" or is_database(file) for file in reports)
@@ -38,8 +47,30 @@ def report(
         check_distinct(("reports", file), ("--output", output), ("--csv", csv))
     for name, path in (("--output", output), ("--csv", csv)):
         check_writable(name, path)
+    for name, value in (("--scale-sim", scale_sim), ("--point", point)):
+        if value is not None and (not swept or scale_sim is None):
+            legal = (
+                "left out without --scale-sim"
+                if swept
+                else "left out: only a sweep's layers have such tables"
+            )
+            raise InputError(name, str(value), legal)
+    if scale_sim is not None:
+        check_directory("--scale-sim", scale_sim)
+    tables = {}
+    if scale_sim is not None:
+        from sim.sweep.compute_report import compute_report
+        from sim.sweep.results import load_sweep
+
+        tables = compute_report(load_sweep(reports[0]), point, scale_sim)
     write = _write_sweep if swept else _write_runs
-    for path in write(reports, label or [], output, csv):
+    written = write(reports, label or [], output, csv)
+    for path, text in tables.items():
+        from sim.host.files import write_text
+
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, text)
+    for path in (*written, *tables):
         typer.echo(f"{path}")
 
 

@@ -1,9 +1,12 @@
 """Options of the ``loomwork`` command that engines' own commands share."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from hw.errors import InputError
 
 #: Titles under which `loomwork --help` lists the commands, in order.
 SIMULATE, PLAN, EXPLORE, HARDWARE, LISTS, MAINTENANCE = PANELS = (
@@ -21,3 +24,16 @@ ConfigOption = Annotated[
 ]
 DirectoryOption = Annotated[Path, typer.Option("--output", "-o", help="Directory to write.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of everything random.")]
+
+
+def parse_dimensions(texts: Sequence[str]) -> dict[str, int]:
+    """Parse ``NAME=VALUE`` into numbers by name; `InputError` for another form or a duplicate name."""
+    found: dict[str, int] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value.isascii() and value.isdigit()):
+            raise InputError("--dim", text, "NAME=VALUE with a whole value of at least 0")
+        if name in found:
+            raise InputError("--dim", text, f"given once for {name}, which is {found[name]} already")
+        found[name] = int(value)
+    return found

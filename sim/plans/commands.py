@@ -24,19 +24,6 @@ from sim.host.console import print_table
 PLAN = "(plan)"
 
 
-def parse_dimensions(texts: Sequence[str]) -> dict[str, int]:
-    """Parse ``NAME=VALUE`` into numbers by name; `InputError` for another form or a duplicate name."""
-    found: dict[str, int] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (name and equals and value.isascii() and value.isdigit()):
-            raise InputError("--dim", text, "NAME=VALUE with a whole value of at least 0")
-        if name in found:
-            raise InputError("--dim", text, f"given once for {name}, which is {found[name]} already")
-        found[name] = int(value)
-    return found
-
-
 def parse_shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
     """Parse ``INPUT=1,3,48,192`` into shapes by name; `InputError` for another form or a duplicate name."""
     found: dict[str, tuple[int, ...]] = {}

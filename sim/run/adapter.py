@@ -12,10 +12,10 @@ from hw.board import Board
 from hw.errors import InputError
 from hw.launch import Buffers, Launch, Tensor, Tensors
 from hw.lib.arguments import STATUS
-from sim.host.paths import check_readable
 from sim.run.files import TENSOR_FILE, InputFile, OutputFile
 from sim.run.result import RunResult
 from sim.run.tensors import save_results
+from sim.workloads.layers import Layer
 
 #: Of launches by their names.
 Results = Mapping[str, RunResult]
@@ -133,6 +133,9 @@ class EngineAdapter(abc.ABC):
     output_files: tuple[OutputFile, ...] = ()  #: Files written after a run, beside results and report.
     #: Options of example lines in ``--help``; without any, the first input file.
     examples: tuple[str, ...] = ()
+    #: Fields of the configuration that a sweep of layers varies, unless the user says others, and their
+    #: values: none for the board's default alone.
+    space: ClassVar[Mapping[str, Sequence[Any]]] = {}
 
     def read_files(self, files: Mapping[str, Path], config: Any, *, seed: int) -> dict[str, Tensor]:
         """Read a user's files, by their options, into tensors as `job` takes them; ``seed`` is the run's.
@@ -142,10 +145,7 @@ class EngineAdapter(abc.ABC):
         tensors: dict[str, Tensor] = {}
         for option, path in files.items():
             kind = self.input_file(option, str(path))
-            if kind.folder and not path.is_dir():
-                raise InputError(f"--{option}", str(path), "a folder that exists")
-            if not kind.folder and not (kind.or_folder and path.is_dir()):
-                check_readable(f"--{option}", path)
+            kind.check(f"--{option}", path)
             tensors |= kind.read(path, config, seed)
         return tensors
 
@@ -219,6 +219,13 @@ class EngineAdapter(abc.ABC):
         Raises `InputError` when a workload does not determine tensors.
         """
         raise InputError("shape", "given", f"left out: the engine {self.name} takes workloads as files")
+
+    def layer_shape(self, layer: Layer) -> Mapping[str, Any]:
+        """Return a layer of another tool as a workload's fields, as ``shape`` of a sweep's file has them.
+
+        Raises `InputError` when the engine does no such layer.
+        """
+        raise InputError("layer", layer.name, f"left out: the engine {self.name} takes no layers alone")
 
     def write_results(self, path: Path, results: Tensors, golden: Tensors) -> None:
         """Write the user's output file: `results` and the golden model's integers."""

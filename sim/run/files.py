@@ -5,7 +5,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from hw.errors import InputError
 from hw.launch import Tensors
+from sim.host.paths import check_readable
 from sim.run.tensors import as_archive, load_tensors
 
 
@@ -27,6 +29,13 @@ class InputFile:
     #: Names in the file, of tensors or columns, and the meaning of each, for ``--help``.  Neighbours with one
     #: meaning share an entry, with commas between.
     content: Mapping[str, str] = field(default_factory=dict)
+
+    def check(self, field_name: str, path: Path) -> None:
+        """Refuse a path that is no file, or folder, of this kind; raises `InputError` under the name."""
+        if self.folder and not path.is_dir():
+            raise InputError(field_name, str(path), "a folder that exists")
+        if not self.folder and not (self.or_folder and path.is_dir()):
+            check_readable(field_name, path)
 
     @property
     def copy_name(self) -> str:

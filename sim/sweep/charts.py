@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import Any
 
@@ -11,20 +11,13 @@ import plotly.graph_objects as go
 from hw.board import load_board
 from sim.report.style import BUSY, FAINT, IDLE, INK, RUNS, log_axis, menu, styled
 from sim.sweep.figures import pareto_front
+from sim.sweep.marks import TITLES, axes, describe, main_workloads, marks, values_of_axis
 from sim.sweep.points import PointResult, Value
 from sim.sweep.results import SweepResults, compared, worst_prediction
 from sim.sweep.rows import short_names
+from sim.sweep.space import BOARD
 
 PREDICTED, SIMULATED = "#a9d0d6", "#2a7f8e"
-#: Names of resources and bytes on axes.
-TITLES = {
-    "dsp": "DSP",
-    "bram36": "block RAM",
-    "uram": "UltraRAM",
-    "lut": "LUT",
-    "bytes": "bytes moved",
-    "microjoules": "energy, µJ",
-}
 #: From best to worst.
 _SCALE = ((0.0, "#2a7f8e"), (0.25, "#a9d0d6"), (0.6, "#f3dfc9"), (1.0, "#c8504b"))
 #: Of the longest and the shortest simulation: above it an axis has only decades.
@@ -33,58 +26,57 @@ _MOST_MENU = 21
 _MOST_BARS = 24
 
 
-def describe(results: SweepResults, result: PointResult) -> str:
-    """Return a point's number, parameters and main figures in HTML, for its mark."""
-    names = short_names(results)
-    chosen = ", ".join(f"{names[name]} {value}" for name, value in result.point.parameters.items())
-    main = [
-        name
-        for name in ("cycles", "dsp", "lut", "bram36", "uram", "bytes", "microjoules")
-        if name in result.figures
-    ]
-    figures = [f"{result.figures[name]:,.0f} {TITLES.get(name, name)}" for name in main]
-    lines = [f"<b>point {result.number}</b>, {result.fidelity}", escape(chosen), ", ".join(figures)]
-    return "<br>".join(filter(None, [*lines, escape(result.failure)]))
+def _groups(
+    results: SweepResults, points: Sequence[PointResult]
+) -> Iterator[tuple[str, Sequence[PointResult], dict[str, Any], str]]:
+    """Yield name, points, marks and board of each group of a front's chart.
 
-
-def _marks(results: SweepResults, points: Sequence[PointResult]) -> dict[str, Any]:
-    """Return the texts of marks and, for the page's script, the points' numbers."""
-    return {
-        "customdata": [[describe(results, point), point.number] for point in points],
-        "hovertemplate": "%{customdata[0]}<extra></extra>",
-    }
+    Groups are predicted and simulated designs of one board, or the designs of each of several boards.
+    """
+    sound = [point for point in points if not point.failure]
+    left = [point for point in points if point.failure]
+    yield "left out by a constraint", left, {"color": IDLE, "symbol": "x-thin-open", "size": 5}, ""
+    boards = results.spec.boards
+    if len(boards) > 1:
+        for number, board in enumerate(boards):
+            found = [point for point in sound if point.point.board == board]
+            simulated = ["circle" if point.fidelity == "prediction" else "diamond" for point in found]
+            look = {"color": RUNS[number % len(RUNS)], "symbol": simulated, "size": 8}
+            yield escape(board), found, look, board
+    else:
+        for known, name, colour, size in (
+            (True, "predicted", PREDICTED, 7),
+            (False, "simulated", SIMULATED, 9),
+        ):
+            found = [point for point in sound if (point.fidelity == "prediction") == known]
+            yield name, found, {"color": colour, "symbol": "circle", "size": size}, ""
+    front = [point for point in sound if point.on_front]
+    yield "front of all objectives", front, {"color": INK, "symbol": "circle-open", "size": 12}, ""
 
 
 def pareto(results: SweepResults, resource: str) -> go.Figure:
-    """Draw cycles against a resource, of all workloads or one by a menu. The chart shows all designs, marks
-    the simulated ones, and draws the front of these two figures.
+    """Draw cycles against a resource, of all workloads or one by a menu; time, where boards differ.  The
+    chart shows all designs, marks the simulated ones, and draws the front of these two figures.
     """
     figure = go.Figure()
-    workloads = list(results.spec.workloads)
+    workloads = main_workloads(results)
     choices = ["", *workloads] if len(workloads) > 1 else [""]
+    measure = "microseconds" if len(results.spec.boards) > 1 else "cycles"
     for number, workload in enumerate(choices):
         cost = f"{workload}.{resource}" if workload and resource in ("bytes", "microjoules") else resource
-        cycles = f"{workload}.cycles" if workload else "cycles"
+        cycles = f"{workload}.{measure}" if workload else measure
         shown = [point for point in results.points if cycles in point.figures and cost in point.figures]
         sound = [point for point in shown if not point.failure]
-        by_model = {
-            known: [p for p in sound if (p.fidelity == "prediction") == known] for known in (True, False)
-        }
-        groups = [
-            ("left out by a constraint", [point for point in shown if point.failure], IDLE, "x-thin-open", 5),
-            ("predicted", by_model[True], PREDICTED, "circle", 7),
-            ("simulated", by_model[False], SIMULATED, "circle", 9),
-            ("front of all objectives", [point for point in sound if point.on_front], INK, "circle-open", 12),
-        ]
-        for name, points, colour, symbol, size in groups:
+        for name, points, look, board in _groups(results, shown):
             figure.add_scattergl(
                 x=[point.figures[cost] for point in points],
                 y=[point.figures[cycles] for point in points],
                 mode="markers",
                 name=name,
                 visible=number == 0,
-                marker={"color": colour, "symbol": symbol, "size": size},
-                **_marks(results, points),
+                marker=look,
+                meta=board or None,
+                **marks(results, points),
             )
         corners = pareto_front([(point.figures[cost], point.figures[cycles]) for point in sound])
         line = sorted((sound[n].figures[cost], sound[n].figures[cycles]) for n in corners)
@@ -99,35 +91,41 @@ def pareto(results: SweepResults, resource: str) -> go.Figure:
         )
     styled(figure, height=450)
     if len(choices) > 1:
-        figure.update_layout(updatemenus=[menu(["all workloads", *map(escape, workloads)], 5, y=1.26)])
+        each = len(figure.data) // len(choices)
+        figure.update_layout(updatemenus=[menu(["all workloads", *map(escape, workloads)], each, y=1.26)])
         figure.update_layout(margin_t=138, height=472)  # the legend has up to three lines
     figure.update_xaxes(title=TITLES[resource], tickformat="~s", rangemode="tozero")
-    return figure.update_yaxes(title="cycles", type="log", dtick="D2", tickformat="~s")
+    title = "cycles" if measure == "cycles" else "µs"
+    return figure.update_yaxes(title=title, type="log", dtick="D2", tickformat="~s")
 
 
 def parallel(results: SweepResults) -> go.Figure:
     """Draw every design as a line through its parameters, cycles and resources; axes can be brushed."""
     points = [point for point in results.points if point.figures]
-    names = short_names(results)
+    names = {BOARD: BOARD, **short_names(results)}
     dimensions: list[dict[str, Any]] = []
     for name, short in names.items():
-        values = _values(points, name)
+        values = values_of_axis(points, name)
         if len(values) > 1:
             place = {value: index for index, value in enumerate(values)}
             dimensions.append(
                 {
                     "label": escape(short),
-                    "values": [place[point.point.parameters[name]] for point in points],
+                    "values": [place[axes(point)[name]] for point in points],
                     "tickvals": list(range(len(values))),
                     "ticktext": [escape(str(value)) for value in values],
                 }
             )
+    several = len({point.point.board for point in points}) > 1
+    measure = "microseconds" if several else "cycles"
     for name, title in {"cycles": "log10 cycles", **TITLES}.items():
         found = [point.figures[name] for point in points]
-        if len(set(found)) > 1:
-            shown = [math.log10(value) for value in found] if name == "cycles" and min(found) > 0 else found
+        if len(set(found)) > 1 and (several or name != "microseconds"):
+            logged = name in ("cycles", "microseconds") and min(found) > 0
+            shown = [math.log10(value) for value in found] if logged else found
+            title = f"log10 {title}" if name == "microseconds" else title
             dimensions.append({"label": title, "values": shown, "tickformat": ".3~s"})
-    cycles = [math.log10(max(1, point.figures["cycles"])) for point in points]
+    cycles = [math.log10(max(1e-3, point.figures[measure])) for point in points]
     figure = go.Figure(
         go.Parcoords(
             dimensions=dimensions,
@@ -147,14 +145,15 @@ def heat(results: SweepResults, objective: str) -> go.Figure:
     at = list(results.spec.objectives).index(objective)
     least = results.spec.objectives[objective] == "min"
     sound = [point for point in results.points if point.figures and not point.failure]
-    names = {name: short for name, short in short_names(results).items() if len(_values(sound, name)) > 1}
+    named = {BOARD: BOARD, **short_names(results)}
+    names = {name: short for name, short in named.items() if len(values_of_axis(sound, name)) > 1}
     pairs = list(itertools.combinations(names, 2))[:_MOST_MENU]
     figure, layouts = go.Figure(), []
     for number, (across, up) in enumerate(pairs):
-        columns, lines = _values(sound, across), _values(sound, up)
+        columns, lines = values_of_axis(sound, across), values_of_axis(sound, up)
         best: dict[tuple[Value, Value], PointResult] = {}
         for point in sound:
-            place = (point.point.parameters[up], point.point.parameters[across])
+            place = (axes(point)[up], axes(point)[across])
             if place not in best or results.objectives(point)[at] < results.objectives(best[place])[at]:
                 best[place] = point
         cells = [[best.get((line, column)) for column in columns] for line in lines]
@@ -201,9 +200,10 @@ def _range(values: Sequence[float], least: bool) -> dict[str, float]:
 
 def roofline(results: SweepResults) -> go.Figure:
     """Draw every design on every workload under the roofs of the boards and of the multipliers."""
+    workloads = main_workloads(results)
     shown = [
         (point, workload)
-        for workload in results.spec.workloads
+        for workload in workloads
         for point in results.points
         if point.figures.get(f"{workload}.useful_macs") and point.figures.get(f"{workload}.bytes")
     ]
@@ -242,15 +242,18 @@ def roofline(results: SweepResults) -> go.Figure:
             line={"color": IDLE, "width": 1, "dash": "dot"},
             hoverinfo="skip",
         )
-    for number, workload in enumerate(results.spec.workloads):
-        points = [point for point, name in shown if name == workload]
+    boards = results.spec.boards if len(results.spec.boards) > 1 else ()
+    # Coloured by workload; by board where there are several.
+    for number, group in enumerate(boards or workloads):
+        dots = [each for each in shown if group in (each[1], each[0].point.board)]
         figure.add_scattergl(
-            x=[of(point, workload, "useful_macs") / of(point, workload, "bytes") for point in points],
-            y=[of(point, workload, "useful_macs") / of(point, workload, "cycles") for point in points],
+            x=[of(*each, "useful_macs") / of(*each, "bytes") for each in dots],
+            y=[of(*each, "useful_macs") / of(*each, "cycles") for each in dots],
             mode="markers",
-            name=escape(workload),
-            marker={"color": RUNS[number % len(RUNS)], "size": [9 if p.on_front else 6 for p in points]},
-            **_marks(results, points),
+            name=escape(group),
+            meta=group if boards else None,
+            marker={"color": RUNS[number % len(RUNS)], "size": [9 if p.on_front else 6 for p, _ in dots]},
+            **marks(results, [point for point, _ in dots]),
         )
     rates = [of(*each, "useful_macs") / of(*each, "cycles") for each in shown]
     figure.update_xaxes(log_axis(low, high), title="useful MACs a byte moved")
@@ -277,7 +280,7 @@ def split(results: SweepResults) -> go.Figure:
             marker={"color": RUNS[number % len(RUNS)]},
             text=[f"{count:,.0f}" for count in counts],
             textposition="inside",
-            **_marks(results, front),
+            **marks(results, front),
         )
     for board in dict.fromkeys(point.point.board for point in front):
         most = load_board(board).user.dsp
@@ -324,12 +327,3 @@ def predictions(results: SweepResults) -> go.Figure:
     dense = max(measured, default=1) < _SPAN * min(measured, default=1)
     figure.update_xaxes(type="log", dtick="D2" if dense else 1, title="cycles measured", tickformat="~s")
     return figure.update_yaxes(range=[-most, most], ticksuffix=" %", title="prediction too long by")
-
-
-def _values(points: Sequence[PointResult], name: str) -> list[Value]:
-    """Return the values of a parameter in order, text after numbers."""
-    found = {point.point.parameters[name] for point in points if name in point.point.parameters}
-    return sorted(
-        found,
-        key=lambda value: (isinstance(value, str), value if not isinstance(value, str) else 0, str(value)),
-    )

@@ -1,7 +1,7 @@
 """Figures of designs: from evaluations to constraints, objectives and pages."""
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -144,6 +144,21 @@ def evaluated(text: str, names: Mapping[str, Any]) -> Any:
 @functools.cache
 def _parsed(text: str) -> Expression:
     return Expression(text)
+
+
+def first_of_equals(
+    numbers: Iterable[int], design: Callable[[int], tuple[str, Mapping[str, float]]]
+) -> dict[int, int]:
+    """Return for each number the first one whose design is on the same board and has the same figures.
+
+    ``design`` returns board and figures by number: of resources, and of every workload.
+    """
+    first: dict[tuple[str, tuple[tuple[str, float], ...]], int] = {}
+    found = {}
+    for number in sorted(numbers):
+        board, figures = design(number)
+        found[number] = first.setdefault((board, tuple(sorted(figures.items()))), number)
+    return found
 
 
 def pareto_front(values: Sequence[tuple[float, ...]]) -> list[int]:

@@ -8,6 +8,7 @@ from sim.host.files import csv_text, write_text
 from sim.report.parts import Headline, chart, write_page
 from sim.report.text import percent, signed_percent, whole
 from sim.sweep import charts
+from sim.sweep.marks import main_workloads
 from sim.sweep.monotone import Slower, slower_though_larger
 from sim.sweep.points import PointResult
 from sim.sweep.results import SweepResults, compared, worst_prediction
@@ -36,9 +37,11 @@ def write_sweep_page(results: SweepResults, page: Path, table: Path, document: P
     write_page(
         "sweep.html.j2",
         page,
-        boards=", ".join(dict.fromkeys(point.point.board for point in results.points)),
+        boards=list(dict.fromkeys(point.point.board for point in results.points)),
+        read=results.spec.read,
         engines=", ".join(results.spec.engines),
-        workloads=list(results.spec.workloads),
+        workloads=main_workloads(results),
+        more=len(results.spec.workloads) - len(main_workloads(results)),
         points=len(results.points),
         tiles=_tiles(results, slower),
         fronts=[

@@ -67,8 +67,11 @@ class PointResult:
     #: one. Empty where it cannot be built or predicted.
     figures: Mapping[str, float]
     failure: str  #: Reason that it has no figures, or the constraint it breaks; empty otherwise.
-    on_front: bool  #: Whether no other point is better in one objective and as good in all others.
+    #: Whether no other point is better in one objective and as good in all others; of equal ones the first.
+    on_front: bool
     outcomes: tuple[Evaluation, ...]  #: Of all evaluated fidelities, workloads and engines.
+    #: Number of the point on the front whose board and figures are the same, where that stands for it.
+    equal_to: int | None = None
 
     @property
     def fidelity(self) -> Fidelity:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hw.errors import InputError
-from sim.sweep.figures import judged, objective_values, pareto_front
+from sim.sweep.figures import first_of_equals, judged, objective_values, pareto_front
 from sim.sweep.points import PointResult
 from sim.sweep.spec import SweepSpec, spec_of
 from sim.sweep.store import Store
@@ -57,10 +57,17 @@ def results_of(store: Store) -> SweepResults:
         )
     sound = [result for result in found if not result.failure]
     front = pareto_front([objective_values(spec, result.point, result.figures) for result in sound])
-    on_front = {sound[index].number for index in front}
-    return SweepResults(
-        spec=spec, points=tuple(replace(result, on_front=result.number in on_front) for result in found)
+    best = {sound[index].number: sound[index] for index in front}
+    first = first_of_equals(best, lambda number: (best[number].point.board, best[number].figures))
+    points = (
+        replace(
+            result,
+            on_front=first.get(result.number) == result.number,
+            equal_to=one if (one := first.get(result.number, result.number)) != result.number else None,
+        )
+        for result in found
     )
+    return SweepResults(spec=spec, points=tuple(points))
 
 
 @dataclass(frozen=True, kw_only=True)

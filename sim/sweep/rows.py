@@ -53,6 +53,7 @@ def rows(results: SweepResults) -> Iterator[dict[str, Any]]:
             "known_by": result.fidelity,
             "predicted_cycles_error_ratio": error,
             "on_front": result.on_front,
+            "equal_to": result.equal_to,
             "failure": result.failure,
         }
 

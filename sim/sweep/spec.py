@@ -1,27 +1,21 @@
-"""The file of a sweep: parameters, workloads, objectives, and the fidelities of designs."""
+"""A sweep: parameters, workloads, objectives, and the fidelities of designs."""
 
-import dataclasses
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, TypeAdapter
 
-from hw.board import load_board
-from hw.edge import Document, Location, read_document, validate
 from hw.errors import InputError, check_one_of, check_range
-from hw.registry import find_engine, known_engines
-from sim.host.paths import check_readable
-from sim.run.run import find_adapter
-from sim.sweep.expression import LEGAL, Expression
+from hw.registry import known_engines
+from sim.sweep.expression import Expression
 from sim.sweep.points import GATES, OF_WORKLOADS, Fidelity, Value
 
 #: Most values of one parameter.
 MOST_VALUES = 10_000
 #: Keys of a workload in the file; all others are options of ``loomwork sim`` that name a file.
-_WORKLOAD_KEYS = ("shape", "weight")
+WORKLOAD_KEYS = ("shape", "weight", "title")
 _FORMS = (
     "a list of values, {from: 8, to: 32, step: 8}, {powers_of_two: [16, 128]} or {expression: lanes // 8}"
 )
@@ -36,6 +30,7 @@ class WorkloadSpec:
     #: in it they are keys beside ``shape``.
     files: Mapping[str, str] = field(default_factory=dict)
     weight: float = 1.0  #: How often it is done, in figures of all workloads: above 0.
+    title: str = ""  #: Name of a layer as its file has it.
 
     def __post_init__(self) -> None:
         if self.shape and self.files:
@@ -49,11 +44,11 @@ def _files_apart(workload: Any) -> Any:
     """Put the keys of a workload that name files into ``files``."""
     if not isinstance(workload, dict) or "files" in workload:
         return workload
-    files = {name: path for name, path in workload.items() if name not in _WORKLOAD_KEYS}
+    files = {name: path for name, path in workload.items() if name not in WORKLOAD_KEYS}
     for name, path in files.items():
         if not isinstance(path, str):
             raise InputError(name, path, "text")
-    return {name: workload[name] for name in _WORKLOAD_KEYS if name in workload} | {"files": files}
+    return {name: workload[name] for name in WORKLOAD_KEYS if name in workload} | {"files": files}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,13 +58,40 @@ class EngineSpec:
     #: Fields of its configuration that are varied: a list of values, ``{from: 8, to: 32, step: 8}``,
     #: ``{powers_of_two: [16, 128]}``, or ``{expression: lanes // 8}`` of other parameters.
     parameters: Mapping[str, Any]
-    workloads: Mapping[str, Annotated[WorkloadSpec, BeforeValidator(_files_apart)]]  #: By name.
+    #: By name.
+    workloads: Mapping[str, Annotated[WorkloadSpec, BeforeValidator(_files_apart)]] = field(
+        default_factory=dict
+    )
+    #: File of another tool (`sim.workloads.reader.read_workload`), whose layers are further workloads.
+    layers: str = ""
     #: Fields of its configuration that are not varied; the board's defaults where a field is in neither.
     config: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not self.workloads:
+        if not self.workloads and not self.layers:
             raise InputError("workloads", "none", "at least one")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftOut:
+    """A layer of another tool's file that no design of the sweep does."""
+
+    name: str
+    where: str  #: File and line.
+    reason: str
+    macs: int  #: Multiply-accumulates, 0 for other work.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadLayers:
+    """What was read from another tool's file."""
+
+    source: str  #: Form and name of the file.
+    macs: int  #: Multiply-accumulates of all its layers.
+    left_out: tuple[LeftOut, ...] = ()
+    notes: tuple[str, ...] = ()  #: Statements of the file that no engine follows.
+    #: Number of each workload's layer in the file, from 0, by the workload's name.
+    numbers: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +142,8 @@ class SweepSpec:
     strategy: Strategy = Strategy()
     fidelities: Mapping[Literal["control", "full", "synthesis"], Selection] = field(default_factory=dict)
     seed: int = 0  #: Of all that is random.
+    #: What was read from files of other tools, by engine; not in the sweep's file.
+    read: Mapping[str, ReadLayers] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("boards", "engines", "objectives"):
@@ -161,54 +185,19 @@ class SweepSpec:
         return [(name, self.fidelities[name]) for name in order if name in self.fidelities]
 
 
-_SPEC = TypeAdapter(SweepSpec)
-
-
-def read_spec(path: Path) -> SweepSpec:
-    """Read a sweep's file; files of its workloads become absolute paths.
-
-    Raises `InputError` for the first key or value that is wrong; the message names file and line.
-    """
-    document = read_document(path)
-    spec = validate(document, _SPEC)
-    for name, engine in spec.engines.items():
-        _check_engine(document, name, engine)
-    for location, text in _expressions(spec):
-        known = spec.names
-        if location[0] == "engines":  # a parameter: of those with values
-            parameters = spec.engines[str(location[1])].parameters
-            known = {name for name, given in parameters.items() if not _is_expression(given)}
-        try:
-            unknown = sorted(Expression(text).names - known)
-        except ValueError as error:
-            raise document.error(location, f"an expression: {LEGAL}", value=text) from error
-        if unknown:
-            raise document.error(location, "an expression over " + ", ".join(sorted(known)), value=text)
-    folder = path.absolute().parent
-    boards = [str(folder / name) if name.endswith((".yaml", ".yml")) else name for name in spec.boards]
-    for number, name in enumerate(boards):
-        try:
-            load_board(name)
-        except InputError as error:
-            raise document.error(("boards", number), error.legal) from error
-    engines = {
-        name: dataclasses.replace(
-            engine, workloads={key: _absolute(asked, folder) for key, asked in engine.workloads.items()}
-        )
-        for name, engine in spec.engines.items()
-    }
-    return dataclasses.replace(spec, boards=tuple(boards), engines=engines)
+#: Reads a sweep from plain values.
+SPEC = TypeAdapter(SweepSpec)
 
 
 def spec_dict(spec: SweepSpec) -> dict[str, Any]:
     """Return a spec as plain values, as the database keeps it."""
-    plain: dict[str, Any] = _SPEC.dump_python(spec, mode="json")
+    plain: dict[str, Any] = SPEC.dump_python(spec, mode="json")
     return plain
 
 
 def spec_of(plain: Mapping[str, Any]) -> SweepSpec:
     """Return the spec of `spec_dict`'s values."""
-    return _SPEC.validate_python(plain)
+    return SPEC.validate_python(plain)
 
 
 def values_of(given: Any) -> tuple[Value, ...] | Expression:
@@ -235,52 +224,3 @@ def values_of(given: Any) -> tuple[Value, ...] | Expression:
     if len(values) > MOST_VALUES or len({(type(value), value) for value in values}) < len(values):
         raise ValueError(f"of at most {MOST_VALUES:,} values, each once")
     return tuple(values)
-
-
-def _expressions(spec: SweepSpec) -> list[tuple[Location, str]]:
-    found: list[tuple[Location, str]] = [(("objectives", text), text) for text in spec.objectives]
-    found += [(("constraints", n), text) for n, text in enumerate(spec.constraints)]
-    for name, engine in spec.engines.items():
-        for parameter, given in engine.parameters.items():
-            if _is_expression(given):
-                found.append((("engines", name, "parameters", parameter), given["expression"]))
-    return found
-
-
-def _is_expression(given: Any) -> bool:
-    return isinstance(given, Mapping) and isinstance(given.get("expression"), str)
-
-
-def _check_engine(document: Document, name: str, spec: EngineSpec) -> None:
-    """Check an engine's fields, and the shapes and files of its workloads."""
-    engine = find_engine(name)
-    fields = [field.name for field in dataclasses.fields(engine.config_type)]
-    for part in ("parameters", "config"):
-        for key in getattr(spec, part):
-            if key not in fields:
-                location: Location = ("engines", name, part, key)
-                raise document.error(location, "one of " + ", ".join(fields), value=key)
-    for parameter, given in spec.parameters.items():
-        location = ("engines", name, "parameters", parameter)
-        try:
-            values_of(given)
-        except ValueError as error:
-            raise document.error(location, str(error)) from error
-        if parameter in spec.config:
-            location = ("engines", name, "config", parameter)
-            raise document.error(location, "left out: it is among the parameters")
-    for workload, asked in spec.workloads.items():
-        location = ("engines", name, "workloads", workload)
-        if asked.shape:
-            validate(document.part(*location, "shape"), TypeAdapter(engine.workload_type))
-        options = [kind.option for kind in find_adapter(name).input_files]
-        for option, path in asked.files.items():
-            if option not in options:
-                legal = "one of " + ", ".join((*_WORKLOAD_KEYS, *options))
-                raise document.error((*location, option), legal, value=option)
-            check_readable(document.where((*location, option)), document.path.parent / path)
-
-
-def _absolute(workload: WorkloadSpec, folder: Path) -> WorkloadSpec:
-    files = {name: str(folder / path) for name, path in workload.files.items()}
-    return dataclasses.replace(workload, files=files)

@@ -10,7 +10,14 @@ from hw.errors import InputError
 from sim.host.digest import key_of
 from sim.host.progress import ProgressLine
 from sim.sweep.executor import Answered, Executor
-from sim.sweep.figures import DesignFigures, judged, objective_values, pareto_front, point_figures
+from sim.sweep.figures import (
+    DesignFigures,
+    first_of_equals,
+    judged,
+    objective_values,
+    pareto_front,
+    point_figures,
+)
 from sim.sweep.points import DesignPoint, Evaluation, Fidelity, Value
 from sim.sweep.results import SweepResults, results_of
 from sim.sweep.space import BOARD, Place, Space, near
@@ -176,7 +183,11 @@ class _Sweep:
 
     def _front(self, values: Mapping[int, tuple[float, ...]]) -> list[int]:
         numbers = list(values)
-        return [numbers[index] for index in pareto_front([values[number] for number in numbers])]
+        front = [numbers[index] for index in pareto_front([values[number] for number in numbers])]
+        first = first_of_equals(
+            front, lambda number: (self.points[number].board, self._figures(number).figures)
+        )
+        return [number for number in front if first[number] == number]
 
     def _selected(self, selection: Selection) -> list[int]:
         values = self._values()

@@ -4,9 +4,25 @@ from collections import Counter
 
 from sim.host.console import print_table
 from sim.sweep.results import SweepResults, compared, worst_prediction
+from sim.sweep.spec import SweepSpec
 
 #: Most designs of the front, and most failures, that are printed.
 _SHOWN = 40
+
+
+def print_read(spec: SweepSpec) -> None:
+    """Print what was read from files of other tools, and the layers that no design does."""
+    for engine, read in spec.read.items():
+        workloads = spec.engines[engine].workloads
+        left = sum(layer.macs for layer in read.left_out)
+        share = f", {left / read.macs:.2%} of the multiply-accumulates" if read.macs else ""
+        count = f"{len(workloads)} layer{'s' * (len(workloads) != 1)} for {engine}"
+        print(f"{read.source}: {count}, {len(read.left_out)} left out{share}")
+        for note in read.notes:
+            print(f"note: {note}")
+        if read.left_out:
+            rows = [(layer.name, layer.where, f"{layer.macs:,}", layer.reason) for layer in read.left_out]
+            print_table("Layers left out", ("layer", "where", "MACs", "why"), rows)
 
 
 def print_results(results: SweepResults) -> None:
@@ -22,6 +38,8 @@ def print_results(results: SweepResults) -> None:
         place = [result.point.board] * len(boards)
         rows.append((f"{result.number}", *place, *chosen, *map(_number, values), result.fidelity))
     more = f", {_SHOWN} shown" if len(front) > _SHOWN else ""
+    if equal := sum(result.equal_to is not None for result in results.points):
+        more += f"; {equal} equal to one of them"
     short = [name for name in spec.scope(dict.fromkeys(names)) if name not in names]
     headers = [next((one for one in short if name.endswith(f".{one}")), name) for name in names]
     columns = ("point", *boards, *headers, *spec.objectives, "known by")

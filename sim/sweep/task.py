@@ -225,7 +225,12 @@ def _board_digest(name: str) -> str:
 
 @functools.cache
 def _file_digest(path: str) -> str:
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    """Return a digest of a file, or of all files in a folder by their names."""
+    root = Path(path)
+    if root.is_dir():
+        files = sorted(each for each in root.rglob("*") if each.is_file())
+        return key_of(f"{each.relative_to(root)}\0{_file_digest(str(each))}" for each in files)
+    return hashlib.sha256(root.read_bytes()).hexdigest()
 
 
 def _content(asked: WorkloadSpec) -> str:

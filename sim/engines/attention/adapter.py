@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from hw.attention.driver.layout import Layout
 from hw.attention.driver.tensors import read_inputs
 from hw.attention.driver.workload import AttentionWorkload
 from hw.board import Board
+from hw.errors import InputError
 from hw.launch import Buffers, Launch, Tensor, Tensors
 from sim.engines.attention.cases import attention_cases
 from sim.engines.attention.drawn import random_tensors
@@ -20,6 +22,7 @@ from sim.golden.attention.formats import Arithmetic
 from sim.golden.attention.model import attention_job
 from sim.run.adapter import Case, EngineAdapter
 from sim.run.files import tensor_file
+from sim.workloads.layers import Attention, Layer
 
 
 class AttentionAdapter(EngineAdapter):
@@ -51,6 +54,7 @@ class AttentionAdapter(EngineAdapter):
         ),
     )
     examples = ("--config examples/attention.yaml --input examples/in.npz",)
+    space: ClassVar = {"rows": [2, 4, 8, 16, 32, 64], "lanes": [32, 64, 128]}
 
     def job(self, tensors: Tensors, config: AttentionConfig) -> AttentionJob:
         """Check, quantize and divide; see `EngineAdapter.job`."""
@@ -124,6 +128,16 @@ class AttentionAdapter(EngineAdapter):
     ) -> dict[str, Tensor]:
         """See `sim.engines.attention.drawn.random_tensors`."""
         return random_tensors(workload, seed=seed)
+
+    def layer_shape(self, layer: Layer) -> dict[str, Any]:
+        """Return attention of one sequence; see `EngineAdapter.layer_shape`."""
+        work = layer.work
+        if not isinstance(work, Attention):
+            kind = getattr(work, "reason", f"a {type(work).__name__.lower()} alone")
+            raise InputError("kind", kind, "attention: two products with a softmax between")
+        fields = vars(work) | {"queries": (work.queries,), "keys": (work.keys,)}
+        AttentionWorkload(**fields)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
 
     def cases(self) -> Iterator[Case]:
         """See `sim.engines.attention.cases`."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,19 +15,25 @@ from hw.errors import InputError
 from hw.launch import Buffer, Buffers, Launch, Tensor, Tensors
 from sim.engines.conv.cases import as_network, regression
 from sim.engines.conv.demo import conv_demo
+from sim.engines.conv.drawn import as_tensor, drawn_program, layer_shape
 from sim.engines.conv.execute import execute
 from sim.engines.conv.job import LayerJob, NetworkJob, control_layer_job, layer_job
 from sim.run.adapter import UNWRITTEN, Case, Demo, EngineAdapter
 from sim.run.files import InputFile, tensor_file
+from sim.workloads.layers import Layer
 
 #: Name of the array with the seed of a network's weights, offsets and first map.
 SEED = "seed"
+#: Name of a workload among the tensors of a job: an array of no dimension that holds it.
+WORKLOAD = "(workload)"
 
 Job = LayerJob | NetworkJob
 
 
 class ConvAdapter(EngineAdapter):
-    """See `sim.run.adapter.EngineAdapter`; a job is a layer of tensors, or a table of layers, `NETWORK`."""
+    """See `sim.run.adapter.EngineAdapter`; a job is a layer of tensors, a table of layers, `NETWORK`, or
+    jobs with drawn tensors, `WORKLOAD`.
+    """
 
     name = "conv"
     input_files = (
@@ -66,16 +73,31 @@ class ConvAdapter(EngineAdapter):
         "--config examples/conv.yaml --input examples/layer.npz",
         "--config examples/conv.yaml --network examples/layers.csv",
     )
+    space: ClassVar = {"lanes": [16, 32, 64], "inputs": [16, 32, 64], "outputs": [16, 32, 64]}
 
     def job(self, tensors: Tensors, config: ConvConfig) -> Job:
         """See `read_tensors`; a network has no other tensor than a ``seed``, 0 if left out."""
-        return self._network(tensors, config) if NETWORK in tensors else layer_job(tensors, config)
+        return self._drawn(tensors, config) or layer_job(tensors, config)
 
     def control_job(self, tensors: Tensors, config: ConvConfig) -> Job:
         """Make a job without the golden sums; see `EngineAdapter.control_job`."""
-        return self._network(tensors, config) if NETWORK in tensors else control_layer_job(tensors, config)
+        return self._drawn(tensors, config) or control_layer_job(tensors, config)
 
-    def _network(self, tensors: Tensors, config: ConvConfig) -> NetworkJob:
+    def tensors(self, workload: ConvWorkload, config: ConvConfig, *, seed: int) -> dict[str, Tensor]:
+        """Return the workload and the seed of its tensors; see `drawn_program`."""
+        return {WORKLOAD: as_tensor(workload), SEED: np.array(seed)}
+
+    def layer_shape(self, layer: Layer) -> dict[str, Any]:
+        """See `sim.engines.conv.drawn.layer_shape`."""
+        return layer_shape(layer)
+
+    def _drawn(self, tensors: Tensors, config: ConvConfig) -> NetworkJob | None:
+        """Return the job of a network or a workload; None where there is neither."""
+        if WORKLOAD in tensors:
+            drawn = drawn_program(tensors[WORKLOAD].item(), config, seed=int(tensors[SEED]))
+            return NetworkJob(program=drawn)
+        if NETWORK not in tensors:
+            return None
         for name in tensors:
             if name not in (NETWORK, SEED):
                 raise InputError("tensor name", name, f"{SEED}: a network has no other tensors", known=[SEED])

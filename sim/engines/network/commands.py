@@ -71,7 +71,8 @@ def compile_model(
     from sim.engines.network.compiling import compile_for
     from sim.engines.network.costs import Costs
     from sim.engines.network.token_inputs import parse_lengths
-    from sim.plans.commands import parse_dimensions, parse_shapes
+    from sim.host.options import parse_dimensions
+    from sim.plans.commands import parse_shapes
 
     build, interrupted = compile_for(
         model,

@@ -127,7 +127,8 @@ def plan(
     check_distinct(*read, ("--output", output), ("--html", html))
     from hw.scheduler.plan.documents import plan_to_json
     from hw.scheduler.plan_model import load_fused
-    from sim.plans.commands import parse_dimensions, parse_seconds, parse_shapes, print_plan, warn
+    from sim.host.options import parse_dimensions
+    from sim.plans.commands import parse_seconds, parse_shapes, print_plan, warn
 
     seconds = None if within is None else parse_seconds("--within", within)
     options: dict[str, Any] = {
@@ -219,7 +220,8 @@ def check(
     from hw.scheduler.check.evidence import evidence
     from hw.scheduler.check.form import Plan
     from sim.host.console import print_table
-    from sim.plans.commands import model_of_plan, name_remark, parse_dimensions, parse_shapes
+    from sim.host.options import parse_dimensions
+    from sim.plans.commands import model_of_plan, name_remark, parse_shapes
 
     document = read_json(plan).data
     name, graph = model_of_plan(document, model, parse_dimensions(dim or ()), parse_shapes(shape or ()))
@@ -287,7 +289,8 @@ def graph(
     check_distinct(("model", Path(model)), ("--output", output))
     from hw.scheduler.graph.documents import graph_to_json
     from hw.scheduler.graph.importers import load_model
-    from sim.plans.commands import parse_dimensions, parse_shapes, warn
+    from sim.host.options import parse_dimensions
+    from sim.plans.commands import parse_shapes, warn
 
     dimensions, shapes = parse_dimensions(dim or ()), parse_shapes(shape or ())
     write_text(output, graph_to_json(load_model(model, dimensions=dimensions, shapes=shapes, say=warn)))

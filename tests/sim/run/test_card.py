@@ -179,6 +179,7 @@ def folder(tmp_path, monkeypatch):
     printed = call("launch", "attention", *options, "-o", "card").stdout
     assert "for a loomwork_attention of configuration" in printed
     assert "next: python3 host.py card" in printed
+    assert "make -C PACKAGE/tb SIM=icarus LAUNCH=/" in printed
     return tmp_path / "card"
 
 

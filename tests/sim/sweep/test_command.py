@@ -10,8 +10,9 @@ import pytest
 import yaml
 
 from sim.host.tree import tree
+from sim.sweep.input.spec_file import read_spec
 from sim.sweep.space import Space
-from sim.sweep.spec import WorkloadSpec, read_spec
+from sim.sweep.spec import WorkloadSpec
 from sim.sweep.task import Task, legal_config
 from tests.support.command_line import call, refused
 from tests.support.sweep.specs import plain, write

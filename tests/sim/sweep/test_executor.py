@@ -8,7 +8,8 @@ import pytest
 
 from sim.host.tree import tree
 from sim.sweep.executor import LocalExecutor
-from sim.sweep.spec import WorkloadSpec, read_spec
+from sim.sweep.input.spec_file import read_spec
+from sim.sweep.spec import WorkloadSpec
 from sim.sweep.sweep import run_sweep
 from sim.sweep.task import Task, legal_config
 from tests.support.sweep.specs import SMALL, Inline, essence, plain, write

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
+from sim.sweep.input.spec_file import read_spec
 from sim.sweep.results import load_sweep
-from sim.sweep.spec import read_spec
 from sim.sweep.sweep import run_sweep
 from tests.support.processes import ROOT, running
 from tests.support.sweep.specs import Inline, essence, plain, write

@@ -1,12 +1,17 @@
 """The file of a sweep: what is legal, and the one line that says what is not."""
 
 import copy
+import shutil
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from hw.errors import InputError
+from sim.sweep.input.spec_file import read_spec
 from sim.sweep.space import Space
-from sim.sweep.spec import read_spec, spec_dict, spec_of, values_of
+from sim.sweep.spec import spec_dict, spec_of, values_of
+from sim.sweep.task import Task, evaluate, legal_config
 from tests.support.sweep.specs import plain, write
 
 
@@ -120,3 +125,30 @@ def test_a_grid_has_an_end(tmp_path):
     attention(document)["parameters"]["exp_segments"] = {"from": 0, "to": 9000}
     with pytest.raises(InputError, match="at most 1,000,000 of a grid; the strategy random"):
         Space(read_spec(write(tmp_path / "a.yaml", document))).grid()
+
+
+def test_a_folder_of_tensors_is_a_workload(tmp_path):
+    """As `loomwork predict --input` takes it; what a prediction depends on is all of its files."""
+    tensors = {name: np.zeros((1, 8, 32), np.float32) for name in "qkv"}
+    (tmp_path / "tensors").mkdir()
+    for name, tensor in tensors.items():
+        np.save(tmp_path / "tensors" / f"{name}.npy", tensor)
+    document = changed(lambda d: attention(d).update(workloads={"given": {"input": "tensors"}}))
+    spec = read_spec(write(tmp_path / "a.yaml", document))
+    asked = spec.workloads["given"]
+    config = legal_config("attention", "ultra96v2", {"rows": 1})
+    task = Task(fidelity="prediction", engine="attention", board="ultra96v2", config=config, asked=asked)
+    found = evaluate(task)
+    assert not found.failure
+    np.savez(tmp_path / "tensors.npz", **tensors)
+    archive = replace(asked, files={"input": str(tmp_path / "tensors.npz")})
+    assert evaluate(replace(task, asked=archive)).figures == found.figures
+    other = tmp_path / "other"
+    shutil.copytree(tmp_path / "tensors", other)
+    same = replace(task, asked=replace(asked, files={"input": str(other)}))
+    assert same.key == task.key
+    np.save(tmp_path / "other2.npy", np.ones((1, 8, 32), np.float32))
+    shutil.copytree(other, tmp_path / "third")
+    (tmp_path / "other2.npy").rename(tmp_path / "third" / "q.npy")
+    third = replace(task, asked=replace(asked, files={"input": str(tmp_path / "third")}))
+    assert third.key != task.key

@@ -5,9 +5,9 @@ import dataclasses
 import pytest
 
 from hw.errors import InputError
+from sim.sweep.input.spec_file import read_spec
 from sim.sweep.points import Evaluation
 from sim.sweep.results import compared, load_sweep, worst_prediction
-from sim.sweep.spec import read_spec
 from sim.sweep.sweep import run_sweep
 from sim.sweep.task import Task, evaluate
 from tests.support.sweep.specs import Inline, plain, write

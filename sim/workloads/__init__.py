@@ -1,0 +1,1 @@
+"""Workloads in the files of other tools: SCALE-Sim, ZigZag, Stream and AccelForge."""
