@@ -30,8 +30,6 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: demo test pytest lint regression soak metrics verilog tb docs calibrate doctor clean
 .DELETE_ON_ERROR:
 
-# Simulators that each run for a minute at most: compiling them at -O2 would take longer than it saves.
-demo: export LOOMWORK_OPTIMIZE ?= -O1
 demo: $(READY)
 	$(BIN)/loomwork demo
 

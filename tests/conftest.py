@@ -70,6 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def _no_progress_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have refusals be one line, however loaded the machine is."""
     monkeypatch.setattr("sim.host.progress._FIRST_SECONDS", 600.0)
+    monkeypatch.setattr("sim.cli.main._SILENT_SECONDS", 600.0)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -44,6 +44,8 @@ from sim.host.progress import ProgressLine
 #: which win no speed.  Runs of some thousand cycles are over sooner with -O0.
 OPTIMIZE_VARIABLE = "LOOMWORK_OPTIMIZE"
 _OPTIMIZE = "-O2 -fno-tree-pre -fno-code-hoisting"
+#: Of simulators that run for a minute: compiling them at -O2 would take longer than it saves.
+_QUICK = "-O1"
 _MAX_JOBS = 8
 _VERILATOR_FLAGS = (
     "--timing",
@@ -80,6 +82,18 @@ class Built:
     versions: Mapping[str, str]  #: Tools it was built with.
 
 
+@contextlib.contextmanager
+def built_quickly() -> Iterator[None]:
+    """Have simulators compiled quickly, unless the user's variable says otherwise, until the block ends."""
+    given = os.environ.get(OPTIMIZE_VARIABLE)
+    os.environ.setdefault(OPTIMIZE_VARIABLE, _QUICK)
+    try:
+        yield
+    finally:
+        if given is None:
+            os.environ.pop(OPTIMIZE_VARIABLE, None)
+
+
 @functools.cache
 def verilator() -> Verilator:
     """Return this machine's Verilator, found once a process; see `sim.build.toolchain.find_verilator`."""
@@ -94,7 +108,8 @@ def build(sources: Mapping[str, str], *, top: str, visible: Sequence[str], trace
     ports that Python reads, writes or waits for. ``trace``: whether it can write waveforms; tracing costs
     build time and speed even when it is off.
 
-    A build in the cache needs no compiler. Raises `ToolError` when a tool is missing, too old, or fails on
+    A build in the cache needs no compiler: a quick one serves where nothing else was asked for, and an
+    optimized one where a quick one was. Raises `ToolError` when a tool is missing, too old, or fails on
     the sources, and `InputError` when the cache cannot be written, or a name cannot be used.
     """
     began = time.monotonic()
@@ -103,12 +118,18 @@ def build(sources: Mapping[str, str], *, top: str, visible: Sequence[str], trace
             raise InputError("source name", name, "a plain name that ends in .v, .sv, .svh, .cpp or .h")
     models = models_of("\n".join(sources.values()))
     sources = {**sources, **{path.name: path.read_text() for path in models}}
-    job = _Job(sources, top, visible, trace)
+    jobs = [_Job(sources, top, visible, trace, level) for level in _levels()]
+    cache = BuildCache("simulators")
     with ProgressLine("Building the simulator") as activity:
-        path, cached = BuildCache("simulators").get(
-            job.key,
-            lambda folder: job.make(folder, activity),
-            waiting=lambda: activity.update("waiting for another process that builds the same"),
+        found = next((path for job in jobs if (path := cache.find(job.key))), None)
+        path, cached = (
+            (found, True)
+            if found
+            else cache.get(
+                jobs[0].key,
+                lambda folder: jobs[0].make(folder, activity),
+                waiting=lambda: activity.update("waiting for another process that builds the same"),
+            )
         )
     made = json.loads((path / _MADE).read_bytes())
     return Built(
@@ -162,6 +183,7 @@ class _Job:
     top: str
     visible: Sequence[str]
     trace: bool
+    optimize: str  #: Level of the compiler.
 
     @property
     def key(self) -> str:
@@ -170,7 +192,8 @@ class _Job:
         return key_of(
             [
                 *(f"{name}\0{text}" for name, text in sorted(self.sources.items())),
-                *(self.top, self.control, str(self.trace), _optimize(), *_VERILATOR_FLAGS, *self.cell_flags),
+                *(self.top, self.control, str(self.trace), self.optimize, *_VERILATOR_FLAGS),
+                *self.cell_flags,
                 *(f"Verilator {major}.{minor}", f"cocotb {version('cocotb')}", processor()),
             ]
         )
@@ -207,7 +230,7 @@ class _Job:
         with _plain_folder(entry) as folder:
             for name, text in {**self.sources, "visible.vlt": self.control}.items():
                 (folder / name).write_text(text)
-            variables = _make_variables(tools)
+            variables = _make_variables(tools, self.optimize)
             flags = (CXX_STANDARD, *tools.machine_flags)
             jobs = min(len(os.sched_getaffinity(0)), _MAX_JOBS)
             fingerprint = (*versions.values(), processor(), *variables, *flags)
@@ -227,7 +250,7 @@ class _Job:
                     hdl_toplevel=self.top,
                     build_args=[
                         *_VERILATOR_FLAGS,
-                        *(_ONE_FILE if _optimize() == "-O0" else ()),
+                        *(_ONE_FILE if self.optimize == "-O0" else ()),
                         *(part for flag in flags for part in ("-CFLAGS", flag)),
                         *((f"--trace-{trace}",) if trace else ()),
                         *self.cell_flags,
@@ -248,14 +271,16 @@ class _Job:
             (folder / _MADE).write_text(json.dumps({"trace": trace, "versions": versions}))
 
 
-def _optimize() -> str:
-    return os.environ.get(OPTIMIZE_VARIABLE, _OPTIMIZE)
+def _levels() -> tuple[str, ...]:
+    """Return the level that is built, and another one whose builds serve as well."""
+    level = os.environ.get(OPTIMIZE_VARIABLE, "")
+    return {"": (_OPTIMIZE, _QUICK), _QUICK: (_QUICK, _OPTIMIZE)}.get(level, (level,))
 
 
-def _make_variables(tools: Toolchain) -> list[str]:
+def _make_variables(tools: Toolchain, optimize: str) -> list[str]:
     return [
-        f"OPT_FAST={_optimize()}",
-        f"OPT_GLOBAL={_optimize()}",
+        f"OPT_FAST={optimize}",
+        f"OPT_GLOBAL={optimize}",
         # The packaged Verilator leaves out the compiler's flag for a precompiled header.
         "CFG_CXXFLAGS_PCH_I=-include",
         f"CXX={tools.cxx}",

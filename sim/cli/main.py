@@ -53,6 +53,10 @@ from sim.host.options import (
     SeedOption,
 )
 from sim.host.process import Terminated
+from sim.host.progress import ProgressLine
+
+#: Seconds without a word of a command in a log, after Python's own start.
+_SILENT_SECONDS = 4.0
 
 
 def _ended(reason: str, status: int = EXIT_USER) -> typer.Exit:
@@ -75,7 +79,11 @@ class _CommandGroup(typer.core.TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            # In a log no command is silent; on a terminal slow work has lines of its own.
+            if sys.stderr.isatty():
+                return super().invoke(ctx)
+            with ProgressLine("Working", first_seconds=_SILENT_SECONDS):
+                return super().invoke(ctx)
         except typer.BadParameter as error:
             wrong, told, choices = error.message.partition(" is not one of ")
             if told and (close := nearest(wrong.split("'")[-2], choices.split("'")[1::2])):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import time
@@ -26,10 +27,15 @@ class ProgressLine:
     On a terminal: a spinner with the time passed, gone at the end.  Elsewhere nothing in the first seconds,
     then a line again and again.  A thread writes it: work that tells nothing is not silent.  An activity
     within another is shown in its place.
+
+    ``first_seconds``: until the first line in a log, where it is not `_FIRST_SECONDS`.
     """
 
-    def __init__(self, title: str, stream: TextIO | None = None) -> None:
+    def __init__(
+        self, title: str, stream: TextIO | None = None, *, first_seconds: float | None = None
+    ) -> None:
         self._title = plain(title)
+        self._first_seconds = first_seconds
         self._detail = ""
         self._stream = stream or sys.stderr
         self._began = time.monotonic()
@@ -99,8 +105,9 @@ class ProgressLine:
             while not self._ended.wait(_GLANCE_SECONDS):
                 self._show()
             return
-        wait = _FIRST_SECONDS
+        wait = _FIRST_SECONDS if self._first_seconds is None else self._first_seconds
         while not self._ended.wait(wait):
             wait = _NEXT_SECONDS
             if not self._covered.is_set():
-                print(self._line, file=self._stream, flush=True)
+                with contextlib.suppress(OSError, ValueError):  # nobody reads any more
+                    print(self._line, file=self._stream, flush=True)

@@ -19,6 +19,7 @@ from hw.launch import Launch, Tensors
 from hw.lib.arguments import ArgumentKind, Register
 from hw.registry import find_engine
 from hw.verilog import kernel_name
+from sim.host.progress import ProgressLine
 from sim.run import launch_folder as folder
 from sim.run.adapter import EngineAdapter
 from sim.run.expected import Expected, expected_bytes
@@ -49,7 +50,8 @@ def write_launch(
     adapter, config = target.adapter, target.config
     prepared = target.prepare(adapter.read_files(given, config, seed=seed))
     launch = adapter.launch(prepared.job, config, target.board)
-    integers = adapter.golden(prepared.job, config)
+    with ProgressLine("Golden model"):
+        integers = adapter.golden(prepared.job, config)
     expected = _expected(prepared, launch, integers)
     manifest = _manifest(prepared, launch, expected, seed=seed, inputs=tuple(given))
     golden = io.BytesIO()
@@ -106,7 +108,8 @@ def verify(directory: Path) -> RunResult:
             hardware=None if record.hardware is None else dataclasses.asdict(record.hardware),
             tool_versions=record.tool_versions,
         )
-    golden = target.adapter.golden(prepared.job, target.config)
+    with ProgressLine("Golden model"):
+        golden = target.adapter.golden(prepared.job, target.config)
     if compare(load_tensors(directory / folder.GOLDEN), golden):
         path = directory / folder.GOLDEN
         raise InputError("golden results", str(path), "what the golden model makes of the folder's inputs")

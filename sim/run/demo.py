@@ -12,7 +12,9 @@ from hw.errors import InputError
 from hw.registry import ENGINES, find_engine
 from hw.verilog import write_package
 from sim.build.design import kernel_design
+from sim.build.simulator import built_quickly
 from sim.host.console import console as default_console
+from sim.host.progress import ProgressLine
 from sim.report.figures import SUMMARY, labels, lines, summary
 from sim.report.page import render
 from sim.report.parts import Headline, exact_tile, write_page
@@ -51,9 +53,11 @@ def demo(
     demos: dict[str, Demo] = {}
     kept: dict[str, DemoPart] = {}
     parts: list[DemoPart] = []
-    with built_ahead(on) as build:
+    with built_quickly(), built_ahead(on) as build:
         for name in names:
-            if (found := find_adapter(name).demo(on)) is not None:
+            with ProgressLine(f"Preparing {name}"):
+                found = find_adapter(name).demo(on)
+            if found is not None:
                 demos[name] = found
                 if waves:
                     continue  # a simulator that records is another one, and kept parts have no waveforms

@@ -25,6 +25,7 @@ from hw.prediction import Prediction
 from hw.registry import find_engine, simulation_side
 from sim.build.design import simulated_design
 from sim.host.background import in_background
+from sim.host.progress import ProgressLine
 from sim.run.adapter import SATURATED, EngineAdapter
 from sim.run.memories import MODES, channel_traffic
 from sim.run.result import RunResult
@@ -89,7 +90,8 @@ def run(
     adapter, job = target.adapter, prepared.job
     launch = adapter.launch(job, config, board)
     if backend == "golden":
-        golden = adapter.golden(job, config)
+        with ProgressLine("Golden model"):
+            golden = adapter.golden(job, config)
         return RunResult(
             outputs=adapter.results(job, config, golden), integers=golden, golden=golden, job=job
         )
@@ -110,7 +112,8 @@ def run(
     stopped = prepared.faults(seen.counters)
     if expected and board.host is not None and traces and board.host.name in traces and not stopped:
         further = adapter.trace_mismatches(job, config, traces[board.host.name], simulated.addresses)
-    exact = expected.result() if expected else None
+    with ProgressLine("Golden model"):
+        exact = expected.result() if expected else None
     result = prepared.judge(exact, simulated.buffers, seen, further=further)
     return dataclasses.replace(
         result,
@@ -172,7 +175,9 @@ class Target:
         if control_only:
             check_control_only(self.engine)
         make = self.adapter.control_job if control_only else self.adapter.job
-        return Prepared(target=self, job=make(tensors, self.config), control_only=control_only)
+        with ProgressLine("Preparing the launch"):
+            job = make(tensors, self.config)
+        return Prepared(target=self, job=job, control_only=control_only)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from hw.board.regions import Regions
 from sim.build import synthesis, yosys
 from sim.build.cache import BuildCache
 from sim.host.digest import key_of, source_digest
+from sim.host.progress import ProgressLine
 from sim.timing.estimate import Estimate, estimate
 
 _ESTIMATE = "estimate.pickle"
@@ -28,7 +29,8 @@ def kernel_timing(
     sources = source_digest(sim.timing) + "".join(map(inspect.getsource, _USED))
 
     def make(folder: Path) -> None:
-        found = estimate(verilog, top, board, regions=regions, worst=worst)
+        with ProgressLine("Estimating paths"):
+            found = estimate(verilog, top, board, regions=regions, worst=worst)
         (folder / _ESTIMATE).write_bytes(pickle.dumps(found))
 
     key = key_of(["timing", verilog, top, limits, f"{worst}", sources])

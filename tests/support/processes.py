@@ -25,3 +25,8 @@ def running(mark):
         except OSError:
             continue  # gone, or somebody else's
     return found
+
+
+def told(stderr):
+    """Return the errors of a command without the lines that a loaded machine makes it write: it works still."""
+    return "".join(line for line in stderr.splitlines(keepends=True) if not line.startswith("Working ("))

@@ -165,10 +165,12 @@ def quantize(
         )
     from hw.network.graph.onnx_reader import read_network
     from hw.network.graph.quantize import quantize as quantized
+    from sim.host.progress import ProgressLine
     from sim.run.tensors import load_tensors
 
-    made = quantized(model, load_tensors(calibration), operators=form == "qoperator", unsigned=unsigned)
-    network = read_network(made, name=model.stem)
+    with ProgressLine("Quantizing"):
+        made = quantized(model, load_tensors(calibration), operators=form == "qoperator", unsigned=unsigned)
+        network = read_network(made, name=model.stem)
     write_bytes(output, made)
     counts = f"{len(network.operators)} operators, {network.macs} MACs, {network.weight_bytes} weight bytes"
     print(f"{output}: {counts}")

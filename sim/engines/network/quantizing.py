@@ -14,6 +14,7 @@ from hw.network.graph.transformer.rule import Rule
 from sim.engines.network.sentences import APART, Likeness, likeness, packed, read_sentences
 from sim.golden.network import execute
 from sim.host.files import write_bytes
+from sim.host.progress import ProgressLine
 
 #: Rules by what they leave out.
 CHOICES = {
@@ -44,7 +45,8 @@ def quantize_sentences(
     sentences = read_sentences(calibration, tokenizer, longest=longest)
     judged = read_sentences(judge, tokenizer, longest=longest) if judge else sentences
     pooling = {"mean": mean, "first": first}
-    made = measure(model, sentences, longest=longest, outputs=outputs, name=model.stem, **pooling)
+    with ProgressLine("Measuring ranges"):
+        made = measure(model, sentences, longest=longest, outputs=outputs, name=model.stem, **pooling)
     network = made.network(Rule(), [len(sentences[0])])
     write_bytes(output, made.file(Rule()))
     print(f"{output}: {len(network.operators)} operators, {network.weight_bytes} weight bytes")

@@ -12,7 +12,7 @@ import pytest
 
 from hw.errors import InputError, ToolError
 from sim.build.cache import VARIABLE, BuildCache
-from sim.build.simulator import SimulationError, build, run
+from sim.build.simulator import OPTIMIZE_VARIABLE, SimulationError, build, built_quickly, run
 from sim.build.toolchain import package_root
 from tests.support.processes import running
 
@@ -48,6 +48,27 @@ def own_cache(tmp_path, monkeypatch):
     (folder / "objects").symlink_to(shared)
     monkeypatch.setenv(VARIABLE, str(folder))
     return BuildCache("simulators")
+
+
+def test_demo_and_commands_share_a_simulator(own_cache, monkeypatch):
+    """The demo compiles quickly, commands optimize: what is there serves both."""
+    monkeypatch.delenv(OPTIMIZE_VARIABLE)
+    with built_quickly():
+        quick = built()
+    assert not quick.cached
+    assert OPTIMIZE_VARIABLE not in os.environ
+    assert (built().path, built().cached) == (quick.path, True)
+    monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O2 -fno-tree-pre -fno-code-hoisting")
+    optimized = built()
+    assert not optimized.cached
+    monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")
+    with built_quickly():  # the user's own level stays
+        assert os.environ[OPTIMIZE_VARIABLE] == "-O0"
+        assert not built().cached
+    monkeypatch.delenv(OPTIMIZE_VARIABLE)
+    BuildCache("simulators").remove(quick.path.name)
+    with built_quickly():
+        assert (built().path, built().cached) == (optimized.path, True)
 
 
 def test_it_is_built_once_and_runs(tmp_path, own_cache):
@@ -200,6 +221,7 @@ def test_every_input_of_a_build_is_in_its_key(tmp_path, monkeypatch):
         seen.append(key)
         return tmp_path, False
 
+    monkeypatch.setattr(BuildCache, "find", lambda self, key: None)
     monkeypatch.setattr(BuildCache, "get", get)
     for sources, options in (
         ({"counter.sv": COUNTER}, {}),

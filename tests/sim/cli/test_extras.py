@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from sim.host.extras import extra_of
+from tests.support.processes import told
 
 #: Makes the modules of an extra fail to import, as where they are not installed.
 PROGRAM = """
@@ -33,7 +34,7 @@ def test_what_needs_no_planner_works_without(words):
 
 def test_the_planner_is_said_to_be_missing():
     done = run("plan", "rw40", "--scratchpad", "M_R")
-    assert (done.returncode, done.stderr) == (
+    assert (done.returncode, told(done.stderr)) == (
         2,
         "loomwork: numba is missing: pip install 'loomwork[planner]'\n",
     )

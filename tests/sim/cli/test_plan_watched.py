@@ -62,7 +62,7 @@ def test_wrong_times(text):
 def started(*words):
     """Run the command with a line of progress every second."""
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": "1"}
-    code = "from sim.host import progress; progress._LOG_INTERVAL_SECONDS = 1\n"
+    code = "from sim.host import progress; progress._FIRST_SECONDS = progress._NEXT_SECONDS = 1\n"
     code += "from sim.cli.main import main; main()"
     return subprocess.Popen(
         [sys.executable, "-c", code, *map(str, words)], env=environ,

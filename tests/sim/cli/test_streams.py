@@ -2,8 +2,12 @@
 
 import subprocess
 import sys
+import time
 
 import pytest
+
+from tests.support.command_line import call
+from tests.support.processes import told
 
 
 @pytest.mark.parametrize(
@@ -19,7 +23,7 @@ import pytest
 def test_streams_that_take_nothing(redirected, status, said):
     line = f'"$0" -c "from sim.cli.main import main; main()" boards u55c {redirected}'
     ended = subprocess.run(["sh", "-c", line, sys.executable], capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stderr) == (status, said)
+    assert (ended.returncode, told(ended.stderr)) == (status, said)
 
 
 def test_an_interrupt_while_gates_are_made_is_one_line():
@@ -33,4 +37,14 @@ sim.cli.main.main()
 """
     command = [sys.executable, "-c", program, "verilog", "--board", "ultra96v2"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stderr) == (130, "\nloomwork: interrupted\n")
+    assert (ended.returncode, told(ended.stderr)) == (130, "\nloomwork: interrupted\n")
+
+
+def test_in_a_log_no_command_is_silent(monkeypatch):
+    def slow():
+        time.sleep(0.5)
+        return []
+
+    monkeypatch.setattr("sim.build.doctor.examine", slow)
+    monkeypatch.setattr("sim.cli.main._SILENT_SECONDS", 0.1)
+    assert "Working (0 s)\n" in call("doctor").stderr

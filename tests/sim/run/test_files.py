@@ -7,7 +7,7 @@ from examples.vadd.adapter import VaddAdapter
 from hw.errors import InputError
 from sim.run.files import InputFile, OutputFile
 from sim.run.launch_folder import read_launch, read_manifest
-from sim.sweep.spec import read_spec
+from sim.sweep.input.spec_file import read_spec
 from tests.support.command_line import call, refused
 from tests.support.vadd import register_vadd
 
@@ -64,7 +64,7 @@ def test_a_sweep_takes_it_as_a_workload(tmp_path):
     assert asked.files == {"pairs": str(tmp_path / "pairs.txt")}
     (tmp_path / "a.yaml").write_text(f"boards: [u55c]\nobjectives: {{lut: min}}\n{text % 'pears'}\n")
     with pytest.raises(
-        InputError, match=r"pears must be one of shape, weight, pairs.*did you mean 'pairs'\?"
+        InputError, match=r"pears must be one of shape, weight, title, pairs.*did you mean 'pairs'\?"
     ):
         read_spec(tmp_path / "a.yaml")
 

@@ -12,7 +12,7 @@ import pytest
 from sim.sweep.input.spec_file import read_spec
 from sim.sweep.results import load_sweep
 from sim.sweep.sweep import run_sweep
-from tests.support.processes import ROOT, running
+from tests.support.processes import ROOT, running, told
 from tests.support.sweep.specs import Inline, essence, plain, write
 
 WIDE = {"heads": 4, "queries": [512], "keys": [512], "query_size": 32, "value_size": 32, "causal": True}
@@ -108,7 +108,7 @@ def test_a_sweep_that_is_stopped_leaves_nothing_running(place, number, status):
     process = start(place, "a.db")
     some_work_is_done(place)
     _, refused = finish(start(place, "a.db"), status=2)
-    assert refused.count("\n") == 1
+    assert told(refused).count("\n") == 1
     assert "or joined with --join" in refused
     process.send_signal(number)
     _, said = finish(process, status)
