@@ -76,7 +76,8 @@ def test_commands_of_pages_are_understood(line):
 
 def test_tests_that_pages_name_are_there():
     lines = [line for page in PAGES for line in page.read_text().splitlines() if "python -m pytest" in line]
-    paths = {word for line in lines for word in line.split() if word.startswith("tests/")}
+    words = {word.strip("`") for line in lines for word in line.split()}
+    paths = {word for word in words if word.startswith("tests/")}
     assert len(paths) >= 6
     for path in paths:
         assert "NAME" in path or (ROOT / path.partition("::")[0]).exists(), path

@@ -351,7 +351,7 @@ def signals(node):
 
 @pytest.mark.parametrize("package", ["hw", "examples"])
 def test_signals_are_named_in_waves(package):
-    """Amaranth names a signal after its variable; in a tuple only the last gets a name, in Python 3.13 none."""
+    """Amaranth names a signal after its variable; in a tuple the last alone has one, in Python 3.13 none."""
     nameless = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in modules(package)

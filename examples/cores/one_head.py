@@ -70,7 +70,8 @@ class OneHead(wiring.Component):
         ):
             memory = Memory(shape=8 * config.lanes, depth=MOST, init=[], attrs={"ram_style": "distributed"})
             m.submodules[f"memory_{name}"] = memory
-            write, read = memory.write_port(), memory.read_port(domain="comb")
+            write = memory.write_port()
+            read = memory.read_port(domain="comb")
             key, _ = self._walk(m, name, begin, run, target, job, step=1)
             m.d.comb += [
                 source.ready.eq((left != 0) & (count != job.keys)),

@@ -28,5 +28,5 @@ def running(mark):
 
 
 def told(stderr):
-    """Return the errors of a command without the lines that a loaded machine makes it write: it works still."""
+    """Return the errors of a command without the lines that it writes on a loaded machine."""
     return "".join(line for line in stderr.splitlines(keepends=True) if not line.startswith("Working ("))
