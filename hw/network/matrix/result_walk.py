@@ -73,6 +73,8 @@ class ResultWalk(wiring.Component):
         last_word = Signal()
         last_tile = Signal()
         last_block = Signal()
+        # Whether the next block is the last: compared a block ahead, as flags of its first word follow from it.
+        next_last = Signal()
         step = Signal()
         place = payload_register(m, self.o.payload)
         move = ~self.o.valid | self.o.ready
@@ -112,10 +114,11 @@ class ResultWalk(wiring.Component):
                         tile.eq(following),
                         block.eq(following),
                         blocks_left.eq(blocks_left - 1),
-                        last_block.eq(blocks_left == 1),
+                        last_block.eq(next_last),
+                        next_last.eq(blocks_left == 2),
                         tiles_left.eq(order.n_tiles - 1),
                         last_tile.eq(order.n_tiles == 1),
-                        *begin(Mux(blocks_left == 1, order.last_steps, order.steps)),
+                        *begin(Mux(next_last, order.last_steps, order.steps)),
                     ]
                     with m.If(last_block):
                         m.d.sync += walking.eq(0)
@@ -130,6 +133,7 @@ class ResultWalk(wiring.Component):
                 last_tile.eq(order.n_tiles == 1),
                 blocks_left.eq(order.blocks - 1),
                 last_block.eq(single),
+                next_last.eq(order.blocks == 2),
                 *begin(Mux(single, order.last_steps, order.steps)),
             ]
         return m
