@@ -73,7 +73,7 @@ class ResultWalk(wiring.Component):
         last_word = Signal()
         last_tile = Signal()
         last_block = Signal()
-        # Whether the next block is the last: compared a block ahead, as flags of its first word follow from it.
+        # Whether the next block is the last; compared a block ahead: flags of its first word need it.
         next_last = Signal()
         step = Signal()
         place = payload_register(m, self.o.payload)
