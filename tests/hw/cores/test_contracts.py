@@ -19,7 +19,7 @@ from tests.support.gateware.streams import put, simulate
 
 @pytest.mark.parametrize(("tile_keys", "keys", "most"), [(16, 100, 64), (64, 200, 128)])
 def test_keys_lead_values_by_a_known_number(tile_keys, keys, most):
-    config = small(rows=2, lanes=16, folds=1, tile_keys=tile_keys)
+    config = small(rows=2, lanes=16, folds=1, tile_keys=tile_keys, cached_keys=0)
     ones = {name: np.ones((1, count, 16), np.int8) for name, count in (("q", 2), ("k", keys), ("v", keys))}
     job = IntegerJob(**ones, scale=Scaling(multiplier=1, shift=1), output=Output())
     core = AttentionCore(config, BarePlacer(), beat_width=256)
