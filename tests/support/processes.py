@@ -1,6 +1,7 @@
 """Output of a program in a process of its own."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -28,5 +29,5 @@ def running(mark):
 
 
 def told(stderr):
-    """Return the errors of a command without the lines that it writes on a loaded machine."""
-    return "".join(line for line in stderr.splitlines(keepends=True) if not line.startswith("Working ("))
+    """Return the errors of a command without lines of progress, which a loaded machine makes it write."""
+    return re.sub(r"^.* \(\d+ s\)\n", "", stderr, flags=re.MULTILINE)
