@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from hw.errors import InputError
 from hw.launch import Buffer, Launch, Tensor, Tensors
 from sim.run.adapter import Case, EngineAdapter
 from sim.run.files import tensor_file
+from sim.run.host_call import HostCall, host_tensor
 
 
 class VaddAdapter(EngineAdapter):
@@ -44,6 +45,20 @@ class VaddAdapter(EngineAdapter):
         )
         output = Buffer(argument="c", data=None, size_bytes=job["a"].nbytes, output=True)
         return Launch(scalars={"words": job["a"].size}, buffers=(*inputs, output))
+
+    def host_call(self, job: Tensors, config: VaddConfig, board: Board) -> HostCall:
+        """Describe a, b and c, which lie in memory as they are."""
+
+        def write(elements: Sequence[Tensor]) -> dict[str, NDArray[np.uint8]]:
+            return {name: each.view(np.uint8) for name, each in zip("ab", elements, strict=True)}
+
+        shape = job["a"].shape
+        return HostCall(
+            inputs=tuple(host_tensor(name, shape, "int32") for name in "ab"),
+            outputs=(host_tensor("c", shape, "int32", output=True),),
+            write=write,
+            read=lambda buffers: self.outputs(job, config, buffers),
+        )
 
     def golden(self, job: Tensors, config: VaddConfig) -> dict[str, Tensor]:
         """Add; NumPy wraps as the gates do."""

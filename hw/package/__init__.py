@@ -8,6 +8,7 @@ file                   for
 ``<kernel>.h``         register offsets, C and C++
 ``meta.json``          configuration, hash, versions, argument table, list of files
 ``host.py``            carries out a launch folder: pyxrt on Alveo, PYNQ on Zynq
+``loomwork_host``      the host library, which that script calls, and programs may
 ``package_kernel.tcl`` Alveo: Vivado IP that Vitis accepts
 ``gen_xo.tcl``         Alveo: ``.xo`` from it
 ``connectivity.cfg``   Alveo: which port on which memory channel

@@ -44,7 +44,6 @@ def context(design: Design) -> dict[str, Any]:
     table, board = design.table, design.board
     interfaces = [f"{MEMORY_PREFIX}_{port.name}" for port in design.ports]
     vitis = {memory.name: _VITIS_MEMORY[memory.kind] for memory in board.memories}
-    host = [port.name for port in design.ports if board.host and port.memory == board.host.name]
     return {
         "kernel": design.top_name,
         "design": design,
@@ -64,9 +63,6 @@ def context(design: Design) -> dict[str, Any]:
         "connections": [
             (interface, f"{vitis[port.memory]}[{port.channel}]")
             for interface, port in zip(interfaces, design.ports, strict=True)
-        ],
-        "host_arguments": [
-            register.argument.name for register in table.registers if register.argument.port in host
         ],
         "slr": _slr(design),
         "regions": constrained(design),

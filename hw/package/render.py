@@ -13,8 +13,9 @@ from hw.package.context import c_comment, context, python_literal, tcl_word
 META = "meta.json"
 
 TEMPLATES = Path(__file__).parent / "templates"
-#: Copied as it is: the same for every kernel.
+#: Copied as they are, the same for every kernel: the test bench, and the host library.
 _TESTBENCH = Path(__file__).parent / "tb" / "testbench.py"
+_HOST_LIBRARY = Path(__file__).parents[1] / "host" / "loomwork_host"
 
 #: Template of each file, by family; ``{kernel}`` stands for the kernel's name.
 _FILES = {
@@ -24,7 +25,7 @@ _FILES = {
         "gen_xo.tcl": "gen_xo.tcl.j2",
         "connectivity.cfg": "connectivity.cfg.j2",
         "Makefile": "Makefile.j2",
-        "host.py": "host_xrt.py.j2",
+        "host.py": "host.py.j2",
         "tb/Makefile": "Makefile_tb.j2",
     },
     "zynq": {
@@ -32,7 +33,7 @@ _FILES = {
         "package_ip.tcl": "package_ip.tcl.j2",
         "block_design.tcl": "block_design.tcl.j2",
         "Makefile": "Makefile_zynq.j2",
-        "host.py": "host_pynq.py.j2",
+        "host.py": "host.py.j2",
         "tb/Makefile": "Makefile_tb.j2",
     },
 }
@@ -60,6 +61,8 @@ def render(design: Design) -> dict[str, str]:
     for name, template in {**templates, **{path.stem: path.name for path in own}}.items():
         files[name.format(kernel=design.top_name)] = environment.get_template(template).render(variables)
     files["tb/testbench.py"] = _TESTBENCH.read_text(encoding="utf-8")
+    for path in sorted(_HOST_LIBRARY.glob("*.py")):
+        files[f"{_HOST_LIBRARY.name}/{path.name}"] = path.read_text(encoding="utf-8")
     meta = {**design.meta, "files": [*files, META]}
     files[META] = json.dumps(meta, indent=2, ensure_ascii=False) + "\n"
     return files

@@ -13,6 +13,7 @@ from hw.errors import InputError
 from hw.launch import Buffers, Launch, Tensor, Tensors
 from hw.lib.arguments import STATUS
 from sim.run.files import TENSOR_FILE, InputFile, OutputFile
+from sim.run.host_call import HostCall
 from sim.run.result import RunResult
 from sim.run.tensors import save_results
 from sim.workloads.layers import Layer
@@ -177,6 +178,12 @@ class EngineAdapter(abc.ABC):
     @abc.abstractmethod
     def launch(self, job: Any, config: Any, board: Board) -> Launch:
         """Lay the job out in memory: scalars and buffers of the kernel call."""
+
+    def host_call(self, job: Any, config: Any, board: Board) -> HostCall | None:
+        """Describe the launch's tensors for the host library, which executes it with others on a card; None
+        for an engine without such tensors.
+        """
+        return None
 
     @abc.abstractmethod
     def golden(self, job: Any, config: Any) -> dict[str, Tensor]:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from hw.board.form import read_board
 from hw.config import config_dict, config_hash
 from hw.edge import Document, validate
 from hw.errors import InputError
-from hw.launch import Launch, Tensors
+from hw.launch import Launch, Tensor, Tensors
 from hw.lib.arguments import ArgumentKind, Register
 from hw.registry import find_engine
 from hw.verilog import kernel_name
@@ -23,6 +23,7 @@ from sim.host.progress import ProgressLine
 from sim.run import launch_folder as folder
 from sim.run.adapter import EngineAdapter
 from sim.run.expected import Expected, expected_bytes
+from sim.run.host_call import TensorEntry, described
 from sim.run.launch_folder import Manifest, RunRecord
 from sim.run.memories import memory_of_port, uncounted_traffic
 from sim.run.result import RunResult
@@ -50,17 +51,34 @@ def write_launch(
     adapter, config = target.adapter, target.config
     prepared = target.prepare(adapter.read_files(given, config, seed=seed))
     launch = adapter.launch(prepared.job, config, target.board)
+    entries, arrays = _tensors(prepared, launch)
     with ProgressLine("Golden model"):
         integers = adapter.golden(prepared.job, config)
     expected = _expected(prepared, launch, integers)
-    manifest = _manifest(prepared, launch, expected, seed=seed, inputs=tuple(given))
-    golden = io.BytesIO()
-    np.savez(golden, allow_pickle=False, **integers)
+    manifest = _manifest(prepared, launch, expected, seed=seed, inputs=tuple(given), tensors=entries)
+    golden = _archive(integers)
     kinds = {name: adapter.input_file(name, str(path)) for name, path in given.items()}
     files = {kinds[name].copy_name: kinds[name].kept(path) for name, path in given.items()}
     files[folder.BOARD] = board_file
-    folder.write_launch(directory, manifest, launch, files, golden.getvalue(), expected)
+    if entries:
+        files[folder.PLACES] = _archive(arrays, np.savez_compressed)
+    folder.write_launch(directory, manifest, launch, files, golden, expected)
     return manifest
+
+
+def _archive(arrays: Tensors, save: Callable[..., None] = np.savez) -> bytes:
+    content = io.BytesIO()
+    save(content, allow_pickle=False, **dict(arrays))
+    return content.getvalue()
+
+
+def _tensors(prepared: Prepared, launch: Launch) -> tuple[tuple[TensorEntry, ...], dict[str, Tensor]]:
+    """Return the tensors of a job's call, and the arrays of their places."""
+    target = prepared.target
+    call = target.adapter.host_call(prepared.job, target.config, target.board)
+    if call is None:
+        return (), {}
+    return described(call, {each.argument: each.size_bytes for each in launch.buffers if each.output})
 
 
 def replay(
@@ -159,6 +177,7 @@ def _manifest(
     *,
     seed: int,
     inputs: tuple[Any, ...],
+    tensors: tuple[TensorEntry, ...] = (),
 ) -> Manifest:
     """Return the manifest of a job's call."""
     target = prepared.target
@@ -174,6 +193,8 @@ def _manifest(
         config_hash=config_hash(engine.name, config, board),
         seed=seed,
         inputs=inputs,
+        counters={register.argument.name: register.offset for register in target.table.counter_registers},
+        tensors=tensors,
     )
 
 

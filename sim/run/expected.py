@@ -37,17 +37,17 @@ def expected_bytes(
     Raises `ValueError` where ``read`` computes, or two tensors of ``golden`` differ in a shared byte.
     """
     sizes = {buffer.argument: buffer.size_bytes for buffer in launch.buffers if buffer.output}
-    places = _places(sizes, read, golden)
-    known = _joined(golden, golden)
+    places = places_of(sizes, read, golden)
+    known = joined(golden, golden)
     content, mask = (np.zeros(sum(sizes.values()), np.uint8) for _ in range(2))
     content[places], mask[places] = known, 255
-    contents, masks = _split(content, sizes), _split(mask, sizes)
-    if not np.array_equal(_joined(read(contents), golden), known):
+    contents, masks = split(content, sizes), split(mask, sizes)
+    if not np.array_equal(joined(read(contents), golden), known):
         raise ValueError("the reader computes, or golden tensors contradict each other")
     return {name: Expected(content=contents[name], mask=masks[name]) for name in sizes if masks[name].any()}
 
 
-def _places(
+def places_of(
     sizes: Mapping[str, int], read: Callable[[Buffers], Tensors], golden: Tensors
 ) -> NDArray[np.uint32]:
     """Return, for each byte of the tensors, its number among all bytes of the buffers."""
@@ -58,15 +58,16 @@ def _places(
         run = 1 << (8 * n)
         turn = np.repeat(np.arange(min(256, -(-total // run)), dtype=np.uint8), run)
         numbers = np.tile(turn, -(-total // turn.size))[:total]
-        digits[:, n] = _joined(read(_split(numbers, sizes)), golden)
+        digits[:, n] = joined(read(split(numbers, sizes)), golden)
     return digits.view("<u4").reshape(-1)
 
 
-def _split(content: Bytes, sizes: Mapping[str, int]) -> dict[str, Bytes]:
+def split(content: Bytes, sizes: Mapping[str, int]) -> dict[str, Bytes]:
+    """Return the contents of buffers, from all of them one behind the other."""
     ends = np.cumsum(list(sizes.values()))
     return dict(zip(sizes, np.split(content, ends[:-1]), strict=True))
 
 
-def _joined(tensors: Tensors, order: Tensors) -> Bytes:
+def joined(tensors: Tensors, order: Tensors) -> Bytes:
     """Return the bytes of tensors, one tensor behind the other in the order of ``order``'s names."""
     return np.concatenate([np.frombuffer(tensors[name].tobytes(), np.uint8) for name in order])

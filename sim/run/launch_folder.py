@@ -5,6 +5,7 @@ file                    holds
 ======================  =============================================================================
 ``launch.json``         the call: `Manifest`
 ``buffers/NAME.bin``    bytes of the buffer behind pointer NAME, where the manifest says ``given``
+``tensors.npz``         places of the tensors' bytes, for the host library
 ``golden.npz``          the golden model's integers
 ``expected/NAME.bin``   bytes of the output buffer behind NAME after the call, where it has ``expected_bytes``
 ``expected/NAME.mask``  255 for each byte of it that is known, 0 for the others
@@ -40,15 +41,16 @@ from sim.host.files import fresh_directory, refused, write_text
 from sim.report.sections import Count, Hardware, doc
 from sim.run.adapter import FaultyLaunch
 from sim.run.expected import Expected
+from sim.run.host_call import TensorEntry
 
 LAUNCH_FORMAT: Literal["loomwork-launch-1"] = "loomwork-launch-1"
 RUN_FORMAT: Literal["loomwork-run-1"] = "loomwork-run-1"
 MANIFEST, GOLDEN, BOARD, RESULTS, RUN = "launch.json", "golden.npz", "board.yaml", "results", "run.json"
-EXPECTED = "expected"
+EXPECTED, PLACES = "expected", "tensors.npz"
 SCHEMA = Path(__file__).with_name("launch.schema.json")
 #: Files that `loomwork verify` writes.
 REPORT, PAGE = "report.json", "report.html"
-_OWN = {MANIFEST, GOLDEN, BOARD, RESULTS, REPORT, PAGE, EXPECTED, "inputs", "buffers"}
+_OWN = {MANIFEST, GOLDEN, BOARD, RESULTS, REPORT, PAGE, EXPECTED, PLACES, "inputs", "buffers"}
 _FIELD = "launch folder"
 _STRICT = ConfigDict(extra="forbid", strict=True)
 
@@ -115,6 +117,10 @@ class Manifest:
         tuple[Annotated[Scalar | Pointer, Field(discriminator="kind")], ...],
         doc("Arguments in the order of the call."),
     ]
+    counters: Annotated[dict[Identifier, Count], doc("Byte offset of each counter's register, 64 bits.")] = (
+        Field(default_factory=dict)
+    )
+    tensors: Annotated[tuple[TensorEntry, ...], doc("Tensors that further calls may have others of.")] = ()
 
     def __post_init__(self) -> None:
         pointers = {entry.name: entry.size_bytes for entry in self.arguments if isinstance(entry, Pointer)}

@@ -18,6 +18,9 @@ class Equalized:
     k: Floats  #: ``[Hkv, Nk, dqk]``.
     v: Floats  #: ``[Hkv, Nk, dv]``.
     channels: Floats  #: ``[Hkv, dv]``: results of each channel are to be multiplied by it; at most 1.
+    #: ``[Hkv, 1, dqk]``: subtracted from keys, which then are divided by ``ratio``; queries are multiplied.
+    centre: Floats
+    ratio: Floats
 
     @property
     def steps(self) -> tuple[Floats, Floats, Floats]:
@@ -42,12 +45,14 @@ def equalized(q: Tensor, k: Tensor, v: Tensor, *, read: NDArray[np.bool_], centr
     over that of their head.
     """
     queries, keys, values = (tensor.astype(np.float64) for tensor in (q, k, v))
+    middle = np.zeros((len(keys), 1, keys.shape[2]))
     if centre:
         counts = read[..., None]
         highest = keys.max(1, keepdims=True, where=counts, initial=-np.inf)
         lowest = keys.min(1, keepdims=True, where=counts, initial=np.inf)
         ends = np.add(highest, lowest, out=np.zeros_like(highest), where=highest >= lowest)
-        keys = np.where(counts, keys - ends / 2, 0)
+        middle = ends / 2
+        keys = np.where(counts, keys - middle, 0)
     groups = queries.reshape(len(keys), -1, queries.shape[2])
     ratio = np.sqrt(_ratio(np.abs(keys).max(1), np.abs(groups).max(1)))[:, None]
     largest = np.abs(values).max(1)
@@ -57,6 +62,8 @@ def equalized(q: Tensor, k: Tensor, v: Tensor, *, read: NDArray[np.bool_], centr
         k=keys / ratio,
         v=values / channels[:, None],
         channels=channels,
+        centre=middle,
+        ratio=ratio,
     )
 
 

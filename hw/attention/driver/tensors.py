@@ -1,9 +1,11 @@
 """The user's tensors of an attention launch: names, legal values, quantization."""
 
+from __future__ import annotations
+
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 from hw.attention.config import MAX_KEYS, AttentionConfig
 from hw.attention.driver.division import separate_groups_are_free
 from hw.attention.driver.modes import Floats, Modes, Sequence, read_tokens
-from hw.attention.driver.quantize import clipped_ratio, common_step, equalized, quantized
+from hw.attention.driver.quantize import Equalized, clipped_ratio, common_step, equalized, quantized
 from hw.attention.driver.workload import AttentionWorkload, size_in_memory
 from hw.errors import InputError, check_power_of_two, check_range
 from hw.launch import Tensor, Tensors
@@ -48,6 +50,11 @@ class Inputs(Modes):
     real: tuple[Tensor, Tensor, Tensor] | None
     #: Share of elements clamped to int8, among those that some query reads, with given steps.
     clipped_ratio: float
+    equal: Equalized | None = None  #: The tensors before quantization, if equalized channel by channel.
+
+    def with_elements(self, q: Tensor, k: Tensor, v: Tensor) -> Inputs:
+        """Return the same launch of other int8 elements, in the shapes of the user's tensors."""
+        return replace(self, q=_filled(q), k=_filled(k), v=_filled(v))
 
 
 def read_inputs(tensors: Tensors, config: AttentionConfig) -> Inputs:
@@ -195,6 +202,7 @@ def _quantized(tensors: Tensors, given: dict[str, Tensor], modes: Modes, config:
         q, k, v = map(_filled, in_real_units)
         real = q, k, v
     channels = np.ones((modes.kv_heads, size_in_memory(modes.value_size)))
+    equal: Equalized | None = None
     if _per_channel(tensors, given, scales, workload, config):
         equal = equalized(given["q"], given["k"], given["v"], read=read.keys, centre=modes.cap is None)
         given = {"q": equal.q, "k": equal.k, "v": equal.v}
@@ -225,6 +233,7 @@ def _quantized(tensors: Tensors, given: dict[str, Tensor], modes: Modes, config:
         channels=channels.repeat(modes.group, 0),
         real=real,
         clipped_ratio=clipped,
+        equal=equal,
     )
 
 

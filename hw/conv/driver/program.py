@@ -146,20 +146,26 @@ class ConvProgram:
         return maps
 
     @cached_property
-    def _compiled(self) -> tuple[list[PlannedJob], Bytes, Bytes]:
-        """Plan every step; returns jobs, weights and offsets."""
-        weights, offsets = _Arena(), _Arena()
+    def _compiled(self) -> tuple[list[PlannedJob], Bytes]:
+        """Plan every step; returns jobs and weights."""
+        weights = _Arena()
         jobs = []
-        for step in self.steps:
+        for step, offsets in zip(self.steps, self._offset_arena[0], strict=True):
             streams = self._streams(step, self.route(step))
             places = replace(
                 self._places(step),
                 weights=weights.add(streams.get("weights", _EMPTY)),
                 tiles=weights.add(streams.get("tiles", _EMPTY)),
-                offsets=offsets.add(self._offsets(step)),
+                offsets=offsets,
             )
             jobs.append(step.job.plan(self.config, beat_bits=self.beat_bits, places=places))
-        return jobs, weights.content, offsets.content
+        return jobs, weights.content
+
+    @cached_property
+    def _offset_arena(self) -> tuple[list[int], Bytes]:
+        """Return the address of each step's offsets, and all of them."""
+        arena = _Arena()
+        return [arena.add(self._offsets(step)) for step in self.steps], arena.content
 
     def _places(self, step: ConvStep) -> JobPlaces:
         """Return the places of a step's maps."""
@@ -223,7 +229,7 @@ class ConvProgram:
     @property
     def offsets(self) -> Bytes:
         """Offsets of all jobs."""
-        return self._compiled[2]
+        return self._offset_arena[1]
 
     @property
     def workload(self) -> ConvWorkload:

@@ -37,6 +37,7 @@ class QuantizedLayer:
 
     config: ConvConfig
     x: NDArray[np.int8]
+    x_scale: float  #: Real value of a step of x.
     layer: LayerTensors  #: Its parameters hold only the bias.
     unit: NDArray[np.float64]  #: For each output channel the real value of 1 in ``w (x - x_zero)``.
     #: Fraction bits of the sums: of samples and masks, none where samples are pixels.
@@ -123,6 +124,7 @@ def read_tensors(tensors: Mapping[str, Tensor], config: ConvConfig) -> Quantized
     found = QuantizedLayer(
         config=config,
         x=x,
+        x_scale=x_scale,
         layer=LayerTensors(layer=shape, w=w, parameters=neutral, offset=offset, mask=mask),
         unit=unit,
         sum_bits=sum_bits,

@@ -64,5 +64,11 @@ def unwritten(program: NetworkProgram) -> NDArray[np.bool_]:
     return words.repeat(WORD_BYTES)
 
 
+def constants_stay(program: NetworkProgram) -> bool:
+    """Return whether a launch leaves the constants of the region as they are, so that others may follow."""
+    kept = unwritten(program)
+    return all(kept[_place(home)].all() for home in program.constants)
+
+
 def _place(home: Home) -> slice:
     return slice(home.address, home.address + home.size_bytes)

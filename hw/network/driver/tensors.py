@@ -71,7 +71,7 @@ def real_outputs(network: Network, elements: Mapping[str, NDArray[Any]]) -> dict
     found: dict[str, NDArray[Any]] = {}
     for tensor in model_outputs(network):
         value = network.values[tensor.value]
-        stored = _from_hwc(elements[value.name].reshape(value.shape), tensor)
+        stored = elements_of_model(elements[value.name], tensor, value)
         if tensor.real:
             found[tensor.name] = (stored.astype(np.int32) - value.zero).astype(np.float32) * np.float32(
                 value.scale
@@ -106,7 +106,17 @@ def _stored(tensor: ModelTensor, value: Value, tensors: Tensors) -> NDArray[Any]
         stored = quantize(numbers, value)
     else:
         stored = (array ^ np.uint8(128)).view(np.int8) if value.unsigned else array
-    return _to_hwc(stored.reshape(tensor.shape), tensor).reshape(value.shape)
+    return elements_of_value(stored, tensor, value)
+
+
+def elements_of_value(array: NDArray[Any], tensor: ModelTensor, value: Value) -> NDArray[Any]:
+    """Return elements in the model's shape, with or without the batch, in the value's shape and order."""
+    return _to_hwc(array.reshape(tensor.shape), tensor).reshape(value.shape)
+
+
+def elements_of_model(array: NDArray[Any], tensor: ModelTensor, value: Value) -> NDArray[Any]:
+    """Return a value's elements in the model's shape and order."""
+    return _from_hwc(array.reshape(value.shape), tensor)
 
 
 def _axes(tensor: ModelTensor) -> list[int]:

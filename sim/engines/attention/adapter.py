@@ -16,12 +16,14 @@ from hw.errors import InputError
 from hw.launch import Buffers, Launch, Tensor, Tensors
 from sim.engines.attention.cases import attention_cases
 from sim.engines.attention.drawn import random_tensors
+from sim.engines.attention.host_call import attention_call
 from sim.engines.attention.job import AttentionJob, distance, make_job
 from sim.engines.attention.saturation import saturation
 from sim.golden.attention.formats import Arithmetic
 from sim.golden.attention.model import attention_job
 from sim.run.adapter import Case, EngineAdapter
 from sim.run.files import tensor_file
+from sim.run.host_call import HostCall
 from sim.workloads.layers import Attention, Layer
 
 
@@ -67,6 +69,10 @@ class AttentionAdapter(EngineAdapter):
     def launch(self, job: AttentionJob, config: AttentionConfig, board: Board) -> Launch:
         """See `hw.attention.driver.layout`."""
         return Layout(job, config).launch()
+
+    def host_call(self, job: AttentionJob, config: AttentionConfig, board: Board) -> HostCall:
+        """See `sim.engines.attention.host_call`."""
+        return attention_call(job, config)
 
     def golden(self, job: AttentionJob, config: AttentionConfig) -> dict[str, Tensor]:
         """Run `sim.golden.attention.model.attention_job` on every job."""

@@ -17,9 +17,11 @@ from sim.engines.conv.cases import as_network, regression
 from sim.engines.conv.demo import conv_demo
 from sim.engines.conv.drawn import as_tensor, drawn_program, layer_shape
 from sim.engines.conv.execute import execute
+from sim.engines.conv.host_call import conv_call
 from sim.engines.conv.job import LayerJob, NetworkJob, control_layer_job, layer_job
 from sim.run.adapter import UNWRITTEN, Case, Demo, EngineAdapter
 from sim.run.files import InputFile, tensor_file
+from sim.run.host_call import HostCall
 from sim.workloads.layers import Layer
 
 #: Name of the array with the seed of a network's weights, offsets and first map.
@@ -124,6 +126,10 @@ class ConvAdapter(EngineAdapter):
                 Buffer(argument="log", data=None, size_bytes=8 * count, output=True),
             ),
         )
+
+    def host_call(self, job: Job, config: ConvConfig, board: Board) -> HostCall:
+        """See `sim.engines.conv.host_call`."""
+        return conv_call(job, config, board)
 
     def golden(self, job: Job, config: ConvConfig) -> dict[str, Tensor]:
         """Run `sim.golden.conv`; the memory that no step writes is compared, too."""

@@ -26,6 +26,7 @@ from sim.engines.network.programs import image_of, program_for
 from sim.golden.network import execute
 from sim.run.adapter import UNWRITTEN, BuildFolder, Case, Demo, EngineAdapter
 from sim.run.files import InputFile, tensor_file
+from sim.run.host_call import HostCall
 
 if TYPE_CHECKING:
     from sim.engines.network.build_folder import Build
@@ -151,6 +152,12 @@ class NetworkAdapter(EngineAdapter):
                 *(Buffer(argument=name, data=data, size_bytes=data.size) for name, data in given.items()),
             ),
         )
+
+    def host_call(self, job: NetworkJob, config: NetworkConfig, board: Board) -> HostCall | None:
+        """See `sim.engines.network.host_call`."""
+        from sim.engines.network.host_call import network_call
+
+        return network_call(job, fill=_EMPTY)
 
     def golden(self, job: NetworkJob, config: NetworkConfig) -> dict[str, Tensor]:
         """Run `sim.golden.network.execute`, which knows no program."""

@@ -80,7 +80,7 @@ class Host:
         command = [sys.executable, "-W", "error", str(self.script), "k.xclbin"]
         environ = {
             **os.environ,
-            "PYTHONPATH": f"{HERE / 'fakes'}:{ROOT}",
+            "PYTHONPATH": f"{HERE / 'fakes'}:{ROOT}:{ROOT / 'hw' / 'host'}",
             "PYTHONDONTWRITEBYTECODE": "1",
             "LD_LIBRARY_PATH": str(self.library),
             "FAKE_LOG": str(self.log),

@@ -49,9 +49,18 @@ def nasty(design):
 def build_xrt(directory):
     """Build the stand-in for XRT's C library; gives its directory."""
     target = directory / "libxrt_coreutil.so.2"
-    options = ("-shared", "-fPIC", "-Wall", "-Werror")
+    # A process that has loaded it by its path finds it by its name.
+    options = ("-shared", "-fPIC", "-Wall", "-Werror", f"-Wl,-soname,{target.name}")
     subprocess.run(["gcc", *options, "-o", target, FAKES / "xrt_coreutil.c"], check=True)
     return directory
+
+
+def write_host(files, directory):
+    """Write the files of a package that its host script needs."""
+    for name, text in files.items():
+        if name in ("host.py", "meta.json") or name.startswith("loomwork_host/"):
+            (directory / name).parent.mkdir(exist_ok=True)
+            (directory / name).write_text(text)
 
 
 class TclError(AssertionError):

@@ -15,7 +15,7 @@ from hw.board.files import find_board, load_board
 from hw.package import render
 from sim.run.card import verify, write_launch
 from sim.run.run import Target
-from tests.hw.package.support import FAKES, build_xrt, make_design
+from tests.hw.package.support import FAKES, build_xrt, make_design, write_host
 from tests.support.vadd import register_vadd
 
 COUNTERS = ("cycles_total", "cycles_busy", "cycles_stall_memory", "cycles_idle")
@@ -33,7 +33,7 @@ class Host:
         self.directory, self.library, self.folder = directory, library, directory / "card"
         self.script, self.log = directory / "host.py", directory / "log"
         self.is_alveo = board == "u55c"
-        self.script.write_text(render(make_design(board))["host.py"])
+        write_host(render(make_design(board)), directory)
         rng = np.random.default_rng(1)
         self.inputs = {name: rng.integers(-(2**31), 2**31, 32, np.int32) for name in "ab"}
         np.savez(directory / "in.npz", **self.inputs)
@@ -220,10 +220,13 @@ def test_addresses_within_a_buffer(host, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": "loomwork-launch-2"}, "must have the format loomwork-launch-1, not loomwork-launch-2"),
-        ({"config_hash": "0" * 12}, "card is a launch of loomwork_vadd of configuration 000000000000, and"),
-        ({"kernel": "loomwork_conv"}, "card is a launch of loomwork_conv of configuration"),
-        ({"arguments": []}, "must have exactly the arguments a, b, c, words"),
+        (
+            {"format": "loomwork-launch-2"},
+            "format of card/launch.json must be loomwork-launch-1, not 'loomwork-launch-2'",
+        ),
+        ({"config_hash": "0" * 12}, "not 'loomwork_vadd of configuration 000000000000'"),
+        ({"kernel": "loomwork_conv"}, "launch card must be one for loomwork_vadd of configuration"),
+        ({"arguments": []}, "arguments of card/launch.json must be a, b, c, words, not ''"),
     ],
 )
 def test_another_launch_is_one_line_and_nothing_runs(host, change, message):
@@ -233,17 +236,20 @@ def test_another_launch_is_one_line_and_nothing_runs(host, change, message):
 
 def test_a_damaged_folder_is_one_line_and_nothing_runs(host):
     (host.folder / "buffers" / "b.bin").write_bytes(b"short")
-    refuses(host, "b.bin must have 128 bytes, not 5")
+    refuses(host, "b.bin must be 128, not 5")
     (host.folder / "buffers" / "b.bin").unlink()
     refuses(host, "b.bin'")
     (host.folder / "launch.json").write_text("{")
-    refuses(host, "launch.json is no launch: ")
+    refuses(host, "launch folder must be one of `loomwork launch` (")
     (host.folder / "launch.json").write_text("[]")
-    refuses(host, "must have the format loomwork-launch-1, not None")
+    refuses(host, "format of card/launch.json must be loomwork-launch-1, not None")
     (host.folder / "launch.json").write_text('{"format": "loomwork-launch-1"}')
-    refuses(host, "launch.json is no launch: KeyError 'kernel'")
+    refuses(
+        host,
+        "launch folder must be whole, and made by this version of Loomwork (launch.json: KeyError 'kernel')",
+    )
     (host.folder / "launch.json").unlink()
-    refuses(host, "launch.json is no launch: ")
+    refuses(host, "launch folder must be one of `loomwork launch` (")
 
 
 def refuses(host, message, **environ):
@@ -257,7 +263,7 @@ def refuses(host, message, **environ):
 
 def test_without_the_libraries_of_the_card(host):
     library = "pyxrt" if host.is_alveo else "pynq"
-    refuses(host, f"No module named '{library}': this script needs NumPy", PYTHONPATH="")
+    refuses(host, f"No module named '{library}': ", PYTHONPATH="")
 
 
 def test_help_needs_no_library(host):
@@ -275,7 +281,7 @@ def test_without_a_card_or_its_image(host):
 def test_a_run_that_does_not_complete(alveo):
     alveo.run()
     run = alveo.run(FAKE_STATE="TIMEOUT")
-    assert (run.returncode, run.stderr) == (1, "loomwork_vadd did not complete: TIMEOUT\n")
+    assert (run.returncode, run.stderr) == (1, "loomwork_vadd was not done after 60 s\n")
     # What came of the run before is not taken for what came of this one.
     assert not (alveo.folder / "results").exists()
 
@@ -301,7 +307,7 @@ def test_a_kernel_that_says_that_nothing_came_of_it(host, status, message):
 
 def test_a_run_that_does_not_end_or_not_begin(zynq):
     run = zynq.run("--timeout-ms", "20", FAKE_HANGS="1")
-    assert (run.returncode, run.stderr) == (1, "loomwork_vadd was not done after 20 ms\n")
+    assert (run.returncode, run.stderr) == (1, "loomwork_vadd was not done after 0.02 s\n")
     run = zynq.run(FAKE_BUSY="1")
     message = "loomwork_vadd is busy with an earlier call: load the bitstream again\n"
     assert (run.returncode, run.stderr) == (1, message)
@@ -326,8 +332,8 @@ def test_what_xrt_refuses(alveo, refuses, message):
 def test_one_instance_among_several(zynq):
     run = zynq.run(FAKE_IPS="vadd_0,vadd_1")
     assert run.stderr == "the bitstream must have one loomwork_vadd, not 2\n"
-    assert zynq.run("--ip", "vadd_1", FAKE_IPS="vadd_0,vadd_1").returncode == 0
-    run = zynq.run("--ip", "vadd_2", FAKE_IPS="vadd_0")
+    assert zynq.run("--instance", "vadd_1", FAKE_IPS="vadd_0,vadd_1").returncode == 0
+    run = zynq.run("--instance", "vadd_2", FAKE_IPS="vadd_0")
     assert run.stderr == "the bitstream must have one loomwork_vadd called vadd_2, not 0\n"
 
 

@@ -23,7 +23,7 @@ from sim.run.adapter import FaultyLaunch, Tamper
 from sim.run.card import replay, verify, write_launch
 from sim.run.launch_folder import SCHEMA, Manifest, read_expected, read_launch, read_manifest, schema_text
 from sim.run.run import Target, find_adapter
-from tests.hw.package.support import FAKES, build_xrt
+from tests.hw.package.support import FAKES, build_xrt, write_host
 from tests.support.command_line import call, refused
 from tests.support.engines import small_design
 
@@ -100,7 +100,7 @@ def test_a_card_that_computes_so_is_verified_too(replayed, library, tmp_path):
     """host.py on a stand-in whose memory gets what the gates wrote, and whose registers what they counted."""
     engine, folder = replayed
     design, manifest = small_design(engine), read_manifest(folder)
-    (tmp_path / "host.py").write_text(render(design)["host.py"])
+    write_host(render(design), tmp_path)
     before = verify(folder)
     counted = json.loads((folder / "results" / "run.json").read_text())["counters"]
     registers = np.zeros(0x400, "<u4")
@@ -158,7 +158,7 @@ def test_links_are_there_to_be_tested(card):
 
 
 def test_every_host_script_passes_the_linter_of_this_project(card, tmp_path):
-    (tmp_path / "host.py").write_text(render(small_design(card[0]))["host.py"])
+    write_host(render(small_design(card[0])), tmp_path)
     rules = ["--isolated", "--select", "E,F,W,B,UP,SIM", "--line-length", "110"]
     command = [sys.executable, "-m", "ruff", "check", *rules, "host.py"]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -29,6 +29,8 @@ class Buffer(np.ndarray):
 
 
 def allocate(shape, dtype):
+    if shape[0] > int(os.environ.get("FAKE_ROOM", shape[0])):
+        raise RuntimeError("Failed to allocate memory")
     buffer = np.zeros(shape, dtype).view(Buffer)
     buffer.card = np.zeros(shape, dtype)
     buffer.device_address = 0x8_0000_0000 + 0x1_0000 * len(BUFFERS) + int(os.environ.get("FAKE_OFFSET", "0"))

@@ -1,5 +1,7 @@
 """Stands in for XRT's Python binding: buffers with a host and a card side, a card that computes c = a + b.
 
+In the process of a test ``compute`` may be another card: a function of the kernel's name and the arguments.
+
 Every call goes to the file named by FAKE_LOG, one JSON list a line.  FAKE_STATE is the state a run ends in,
 FAKE_OFFSET how far into a page buffers begin, FAKE_NOT why the card does not open.
 FAKE_SEEN names a folder for what the card's memory holds when the call begins, by the argument's index;
@@ -11,6 +13,8 @@ import os
 
 import numpy as np
 
+compute = None
+
 
 def log(*event):
     with open(os.environ["FAKE_LOG"], "a") as file:
@@ -20,10 +24,6 @@ def log(*event):
 class xclBOSyncDirection:
     XCL_BO_SYNC_BO_TO_DEVICE = "to"
     XCL_BO_SYNC_BO_FROM_DEVICE = "from"
-
-
-class ert_cmd_state:
-    ERT_CMD_STATE_COMPLETED = "COMPLETED"
 
 
 class xclbin:
@@ -51,6 +51,8 @@ class bo:
     def __init__(self, card, size, flags, group):
         assert isinstance(card, device)
         assert isinstance(size, int)
+        if size > int(os.environ.get("FAKE_ROOM", size)):
+            raise RuntimeError("bad_alloc")
         log("bo", size, flags, group)
         # The card's memory holds what an earlier program left.
         self.host, self.card = bytearray(size), bytearray(b"\xa5" * size)
@@ -76,7 +78,10 @@ class bo:
 class run:
     def wait(self, timeout_ms):
         log("wait", timeout_ms)
-        return os.environ.get("FAKE_STATE", "COMPLETED")
+        return self.state()
+
+    def state(self):
+        return "ert_cmd_state.ERT_CMD_STATE_" + os.environ.get("FAKE_STATE", "COMPLETED")
 
 
 class kernel:
@@ -84,7 +89,10 @@ class kernel:
 
     def __init__(self, card, uuid, name, mode):
         assert (uuid, mode) == ("uuid", "shared")
+        if os.environ.get("FAKE_REFUSES") == "open":
+            raise RuntimeError("no compute unit of this name")
         log("kernel", name)
+        self.name = name
 
     def __del__(self):
         log("kernel gone")
@@ -99,6 +107,9 @@ class kernel:
             for argument in arguments
         ]
         log("call", *seen)
+        if compute is not None:
+            compute(self.name, arguments)
+            return run()
         if folder := os.environ.get("FAKE_SEEN"):
             for index, argument in enumerate(arguments):
                 if isinstance(argument, bo):
