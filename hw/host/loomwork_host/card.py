@@ -196,7 +196,7 @@ class Call:
         writes them.
         """
         last = self._unit.last
-        under_way = last is not None and last.call is self and not last.done()
+        under_way = last is not None and last.call is self and last.under_way
         for memory in self._memories.values():
             if memory is not None:
                 if under_way:
@@ -280,8 +280,16 @@ class Launch:
         self._sound = False  #: Whether the status was seen to be 0.
 
     def done(self) -> bool:
-        """Return whether the kernel ended the launch; `wait` then returns at once."""
-        return self.ended or bool(self._unit.driver.done())
+        """Return whether the launch ended; `wait` then returns, or raises, at once."""
+        return not self.under_way
+
+    @property
+    def under_way(self) -> bool:
+        """Whether the kernel may still read and write the buffers."""
+        try:
+            return not (self.ended or self._unit.driver.done())
+        except FailedError:
+            return False
 
     def wait(self, timeout_s: float = 60.0, *, integers: bool = False) -> dict[str, np.ndarray]:
         """Wait for the end, and return the outputs by name.

@@ -176,6 +176,7 @@ def test_a_launch_that_xrt_ends(stand, vadd, tmp_path, monkeypatch):
     with xrt.open() as opened:
         call = opened.load(folder)
         launch = call.submit()
+        assert launch.done()
         for _ in range(2):
             with pytest.raises(
                 loomwork_host.FailedError, match=r"^loomwork_vadd did not complete: ABORT$"

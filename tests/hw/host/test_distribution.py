@@ -1,6 +1,8 @@
 """The library as a distribution of its own: NumPy alone, one version with Loomwork, and old Pythons."""
 
 import ast
+import inspect
+import re
 import shutil
 import subprocess
 import sys
@@ -104,3 +106,26 @@ def test_everything_public_is_there():
     assert len(SOURCES) == 8
     for name in loomwork_host.__all__:
         assert getattr(loomwork_host, name).__doc__
+
+
+def test_the_page_names_calls_exceptions_and_their_options():
+    page = (ROOT / "docs" / "host.md").read_text()
+    owners = {"card": loomwork_host.Card, "call": loomwork_host.Call, "launch": loomwork_host.Launch}
+    cells = re.findall(r"^\| ((?:`[^`|]+`(?:, )?)+) \| ", page, re.MULTILINE)
+    calls = [call for cell in cells for call in re.findall(r"`([^`]+)`", cell)]
+    seen = set()
+    for call in calls:
+        found = re.fullmatch(r"(?:(card|call|launch)\.)?(\w+)(?:\((.*)\))?", call)
+        if not found or not (found[1] or found[2] == "open"):
+            continue
+        function = getattr(owners.get(found[1], loomwork_host), found[2], None)
+        if function is None:  # set by each launch
+            assert f"self.{found[2]}" in (HOST / "loomwork_host" / "card.py").read_text()
+        elif found[3] is not None:
+            given = [name.partition("=")[0] for name in found[3].split(", ") if name]
+            known = list(inspect.signature(function).parameters)
+            assert [name for name in known if name not in ("self", "named")] == given
+        seen.add(call)
+    assert len(seen) == 11
+    errors = set(re.findall(r"`(\w+Error)`", page)) - {"ValueError", "TimeoutError"}
+    assert errors == {name for name in loomwork_host.__all__ if name.endswith("Error")}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import loomwork_host
 from hw.board.resources import Resources
 from hw.errors import InputError
 from hw.package import render
@@ -181,6 +182,8 @@ def test_makefile_refuses_another_target(design, tmp_path):
 
 def test_files_of_each_family(design, zynq, tmp_path):
     common = {f"{TOP}.v", f"{TOP}.h", "host.py", "meta.json", "tb/Makefile", "tb/testbench.py"}
+    library = Path(loomwork_host.__file__).parent
+    common |= {f"loomwork_host/{path.name}" for path in library.glob("*.py")}
     vitis = {"package_kernel.tcl", "gen_xo.tcl", "connectivity.cfg", "Makefile"}
     paths = write_package(design, tmp_path / "a")
     found = {str(path.relative_to(tmp_path / "a")) for path in paths}
