@@ -64,7 +64,7 @@ def _earlier_files(directory: Path) -> set[str]:
     """Return the file names of an earlier package in ``directory``."""
     try:
         meta: Any = json.loads((directory / META).read_text(encoding="utf-8"))
-        names = {str(name) for name in meta["files"]} if {"kernel", "core"} & meta.keys() else set()
+        names = {str(name) for name in meta["files"]} if "kernel" in meta or "core" in meta else set()
     except (OSError, ValueError, KeyError, TypeError):
         return set()
     # Names outside the directory are ignored.
