@@ -61,6 +61,7 @@ DOORS = {
         "hw.errors", "hw.oram.sizing.lists", "hw.oram.sizing.queues", "hw.oram.sizing.records",
     ],
     "hw.oram.sizing": ["hw.errors", "hw.oram.config"],
+    "hw.host.loomwork_host": [],
     "hw.oram.core.crypto": ["hw.errors", "hw.lib", "hw.oram.config", "hw.oram.core.layouts"],
     "hw.oram.client": [
         "hw.errors", "hw.launch", "hw.oram.config", "hw.oram.core.layouts", "hw.oram.kernel.arguments",

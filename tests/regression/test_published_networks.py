@@ -10,8 +10,8 @@ from hw.network.graph.onnx_reader import read_network
 from hw.network.predict import predict
 from hw.network.program.lower import program_of
 from sim.engines.network import nsfw
-from sim.engines.network.adapter import NetworkJob
 from sim.engines.network.compiling import compile_on
+from sim.engines.network.job import NetworkJob
 from tests.support.networks.integer_models import integer_model
 from tests.support.networks.launches import run
 

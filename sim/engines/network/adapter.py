@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from hw.board import Board, load_board
 from hw.errors import InputError
 from hw.launch import Buffer, Buffers, Launch, Tensor, Tensors
 from hw.network.config import NetworkConfig
-from hw.network.driver.region import read_outputs, region_of, unwritten
+from hw.network.driver.region import read_outputs, unwritten
 from hw.network.driver.tensors import element_type, model_inputs, real_outputs, stored_inputs
 from hw.network.driver.weights import weight_buffers
 from hw.network.graph.network import Network
@@ -22,6 +21,7 @@ from hw.network.graph.refs import FLAT_CHW, FLAT_HWC, NCHW, NHWC
 from hw.network.program.image import RECORD_BYTES, opening_records
 from hw.network.program.program import NetworkProgram
 from sim.engines.network.default import default_network
+from sim.engines.network.job import EMPTY, NetworkJob
 from sim.engines.network.programs import image_of, program_for
 from sim.golden.network import execute
 from sim.run.adapter import UNWRITTEN, BuildFolder, Case, Demo, EngineAdapter
@@ -41,22 +41,6 @@ MODEL = "(model)"
 BUILD = "(build)"
 #: Name of the array that seeds random inputs.
 SEED = "seed"
-#: Byte that fills the region outside of inputs and constants before the launch.
-_EMPTY = 0x5A
-
-
-@dataclass(frozen=True, kw_only=True)
-class NetworkJob:
-    """One launch of a network."""
-
-    network: Network
-    program: NetworkProgram
-    inputs: dict[str, Tensor]  #: Stored elements of each input.
-
-    @cached_property
-    def region(self) -> np.ndarray:
-        """The program's region of the memory before the launch."""
-        return region_of(self.program, self.inputs, fill=_EMPTY)
 
 
 class NetworkAdapter(EngineAdapter):
@@ -157,7 +141,7 @@ class NetworkAdapter(EngineAdapter):
         """See `sim.engines.network.host_call`."""
         from sim.engines.network.host_call import network_call
 
-        return network_call(job, fill=_EMPTY)
+        return network_call(job, fill=EMPTY)
 
     def golden(self, job: NetworkJob, config: NetworkConfig) -> dict[str, Tensor]:
         """Run `sim.golden.network.execute`, which knows no program."""

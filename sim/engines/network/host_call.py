@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,11 +17,9 @@ from hw.network.driver.tensors import (
     model_outputs,
 )
 from hw.network.graph.network import Network, Value
+from sim.engines.network.job import NetworkJob
 from sim.engines.network.token_inputs import numbers_below, segments_of
 from sim.run.host_call import HostCall, HostTensor, RealEntry, host_tensor
-
-if TYPE_CHECKING:
-    from sim.engines.network.adapter import NetworkJob
 
 #: As `hw.network.graph.refs.quantize` does it.
 _REALS = RealEntry(type="float32", lowest=-128, highest=127)

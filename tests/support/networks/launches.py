@@ -9,7 +9,8 @@ from hw.launch import Launch
 from hw.network.config import NetworkConfig
 from hw.registry import find_engine
 from sim.build.design import simulated_design
-from sim.engines.network.adapter import ADAPTER, NetworkJob
+from sim.engines.network.adapter import ADAPTER
+from sim.engines.network.job import NetworkJob
 from sim.run.launch import simulate
 from sim.run.run import compare
 
