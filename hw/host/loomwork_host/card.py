@@ -46,7 +46,7 @@ class Unit:
     """One instance of a kernel: at most one launch at a time.
 
     ``driver`` has ``allocate``, ``start`` with the byte offset and the value of each argument, ``wait``,
-    ``done`` and ``read``, as `XrtUnit` and `ZynqUnit` have them.
+    ``done``, ``read`` and ``release``, as `XrtUnit` and `ZynqUnit` have them.
     """
 
     def __init__(self, driver: Any) -> None:
@@ -58,6 +58,18 @@ class Unit:
         if self.last is not None and not self.last.ended:
             name, path = self.driver.name, self.last.call.folder.path
             raise BusyError(f"{name} has a launch of {path} under way: wait for its end first")
+
+    def close(self) -> None:
+        """Let go of the kernel, unless it may still execute a launch."""
+        if self.last is not None and self.last.under_way:
+            _keep(self.driver)
+        else:
+            self.driver.release()
+
+
+def _keep(thing: Any) -> None:
+    """Keep an object until the process ends: an owner could end before the kernel does."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
 class Card:
@@ -100,6 +112,8 @@ class Card:
         """Release all buffers, and leave the card."""
         for call in self._calls:
             call.close()
+        for unit in self._units.values():
+            unit.close()
         self._calls.clear()
         self._units.clear()
         self.device.close()
@@ -200,8 +214,7 @@ class Call:
         for memory in self._memories.values():
             if memory is not None:
                 if under_way:
-                    # A reference that is never given back: an owner could end before the kernel.
-                    ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
+                    _keep(memory)
                 else:
                     memory.free()
         self._memories.clear()

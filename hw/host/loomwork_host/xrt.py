@@ -134,8 +134,12 @@ class XrtUnit:
 
     def read(self, offsets: Iterable[int]) -> list[int]:
         """Read registers of 32 bits. XRT allows it only to the one user of a kernel: the binding lets go."""
-        self._run = self._kernel = None
+        self.release()
         return self._registers.read(self.name, offsets)
+
+    def release(self) -> None:
+        """Let go of the kernel; the next launch opens it again."""
+        self._run = self._kernel = None
 
 
 class _Registers:

@@ -135,3 +135,6 @@ class ZynqUnit:
     def read(self, offsets: Iterable[int]) -> list[int]:
         """Read registers of 32 bits."""
         return [int(self._registers.read(offset)) for offset in offsets]
+
+    def release(self) -> None:
+        """Do nothing: a board's registers are nobody's own."""
