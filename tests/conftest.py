@@ -10,6 +10,7 @@ from hypothesis.internal.conjecture import providers
 from xdist.scheduler import LoadScopeScheduling
 
 from sim.build.simulator import OPTIMIZE_VARIABLE
+from sim.host import progress
 from tests.support.gateware import quick
 
 #: The longest tests first, by the start of node ids. Each entry runs on one worker: the tests of these
@@ -56,21 +57,16 @@ def pytest_configure(config: pytest.Config) -> None:
     from loaded modules: reading takes 10 s, and modules differ between workers.  Processes in the background
     of a shell ignore Ctrl-C; tests of Ctrl-C need the user's handler.
     """
+    # Refusals are one line, however loaded the machine is.
+    progress._FIRST_SECONDS = progress.SILENT_SECONDS = 600.0
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    gc.set_threshold(1_000_000, 20, 100)
+    gc.set_threshold(1_000_000, 50, 100)
     quick.install()
     if config.option.markexpr == "not soak":
         os.environ.setdefault(OPTIMIZE_VARIABLE, "-O0")
         hypothesis.settings.register_profile("suite", derandomize=True)
         hypothesis.settings.load_profile("suite")
         providers._get_local_constants = lambda: providers._local_constants
-
-
-@pytest.fixture(autouse=True)
-def _no_progress_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have refusals be one line, however loaded the machine is."""
-    monkeypatch.setattr("sim.host.progress._FIRST_SECONDS", 600.0)
-    monkeypatch.setattr("sim.cli.main._SILENT_SECONDS", 600.0)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -40,6 +40,7 @@ from sim.cli.options import (
 )
 from sim.cli.report import report
 from sim.cli.sweep import sweep
+from sim.host import progress
 from sim.host.options import (
     EXPLORE,
     HARDWARE,
@@ -53,10 +54,6 @@ from sim.host.options import (
     SeedOption,
 )
 from sim.host.process import Terminated
-from sim.host.progress import ProgressLine
-
-#: Seconds without a word of a command in a log, after Python's own start.
-_SILENT_SECONDS = 4.0
 
 
 def _ended(reason: str, status: int = EXIT_USER) -> typer.Exit:
@@ -82,7 +79,7 @@ class _CommandGroup(typer.core.TyperGroup):
             # In a log no command is silent; on a terminal slow work has lines of its own.
             if sys.stderr.isatty():
                 return super().invoke(ctx)
-            with ProgressLine("Working", first_seconds=_SILENT_SECONDS):
+            with progress.ProgressLine("Working", first_seconds=progress.SILENT_SECONDS):
                 return super().invoke(ctx)
         except typer.BadParameter as error:
             wrong, told, choices = error.message.partition(" is not one of ")

@@ -15,6 +15,8 @@ from sim.host.plain import plain
 #: Seconds until the first line where there is no terminal, and from one line to the next: together five, so
 #: that a log shows life from one activity to the next, too.
 _FIRST_SECONDS, _NEXT_SECONDS = 2.0, 3.0
+#: Seconds without a word of a command in a log, after Python's own start.
+SILENT_SECONDS = 4.0
 #: Seconds between two looks at the clock on a terminal.
 _GLANCE_SECONDS = 0.5
 #: The innermost activity, which alone is shown.

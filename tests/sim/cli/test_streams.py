@@ -46,5 +46,5 @@ def test_in_a_log_no_command_is_silent(monkeypatch):
         return []
 
     monkeypatch.setattr("sim.build.doctor.examine", slow)
-    monkeypatch.setattr("sim.cli.main._SILENT_SECONDS", 0.1)
+    monkeypatch.setattr("sim.host.progress.SILENT_SECONDS", 0.1)
     assert "Working (0 s)\n" in call("doctor").stderr
