@@ -19,8 +19,9 @@ _ROW = re.compile(r"^\| ([\w.-]+) \| (.+) \|$", re.MULTILINE)
 ELSEWHERE = "not installed on Linux"
 _HEAD = """# Licences
 
-Loomwork is under Apache-2.0. `constraints.txt` pins these packages; their metadata state these
-licences. None of them is part of generated Verilog or of packages for a card. `python -m tests.support.licences` writes this page.
+Loomwork is under Apache-2.0. `constraints.txt` pins these packages; their metadata state these licences.
+None of them is part of generated Verilog or of packages for a card. `python -m tests.support.licences`
+writes this page.
 
 | package | licence |
 |---|---|
