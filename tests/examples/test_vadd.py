@@ -17,6 +17,7 @@ from hw.registry import ENGINES, find_engine
 from sim.build.cache import VARIABLE, default_directory
 from sim.cli.main import app
 from sim.run.run import run
+from tests.support.processes import told
 from tests.support.vadd import register_vadd
 
 ROOT = Path(__file__).parents[2]
@@ -66,7 +67,7 @@ def test_the_command_line_finds_it_in_this_checkout(tmp_path):
     assert np.load(tmp_path / "out.npz")["c"].tolist() == list(range(0, 16, 2))
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     names = ", ".join(sorted(ENGINES.keys() - {"vadd"}))
-    assert done.stderr.startswith(f"loomwork: engine must be one of {names}, not 'vadd'")
+    assert told(done.stderr).startswith(f"loomwork: engine must be one of {names}, not 'vadd'")
 
 
 @pytest.mark.parametrize(
