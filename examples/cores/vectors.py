@@ -171,7 +171,7 @@ def config_of(core: str) -> Any:
 
 
 def arithmetic(config: AttentionConfig) -> Arithmetic:
-    """Return what determines the bits of a core's results."""
+    """Return the arithmetic of a core, for its golden model."""
     return Arithmetic(
         tile_keys=config.tile_keys,
         streams=config.streams,

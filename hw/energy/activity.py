@@ -9,7 +9,7 @@ from hw.errors import check_range
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryActivity:
-    """What one memory does in a launch."""
+    """The traffic of one memory in a launch."""
 
     #: ``name``, ``kind``: as those of `hw.board.Memory`.
     name: str
@@ -36,7 +36,7 @@ class MemoryActivity:
 
 @dataclass(frozen=True, kw_only=True)
 class Activity:
-    """What a kernel and its memories do in a launch."""
+    """The work of a kernel and its memories in a launch."""
 
     clock_mhz: float
     cycles: float  #: From start to done.

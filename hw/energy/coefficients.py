@@ -25,11 +25,20 @@ Confidence = Literal["measured", "published", "derived", "fitted", "estimate"]
 WIDEST = 2.0
 
 
-class _Entry(BaseModel):
+class RangeForm(BaseModel):
+    """A figure with its range, as files have it."""
+
     model_config = ConfigDict(extra="ignore")  # unknown keys are found by `validate`
     value: float
     low: float
     high: float
+
+    def span(self) -> Span:
+        """Return the figure; raises `InputError` when it is outside of its range."""
+        return Span(self.value, self.low, self.high)
+
+
+class _Entry(RangeForm):
     source: str
     confidence: Confidence
 
@@ -118,9 +127,9 @@ def read_coefficients(path: Path) -> Coefficients:
         raise document.error(("fitted", "toggles", "high"), "at most 1")
     return Coefficients(
         cells=cells,
-        leakage=_span(form.ultrascale_plus.leakage),
-        scale=_span(form.fitted.scale),
-        toggles=_span(form.fitted.toggles),
+        leakage=form.ultrascale_plus.leakage.span(),
+        scale=form.fitted.scale.span(),
+        toggles=form.fitted.toggles.span(),
         memories={kind: _spans(parts) for kind, parts in form.memories.items()},
     )
 
@@ -137,7 +146,7 @@ def sourced(path: Path = FILE) -> list[Sourced]:
     return [
         Sourced(
             name=".".join(str(step) for step in place),
-            span=_span(entry),
+            span=entry.span(),
             source=form.sources[entry.source],
             confidence=entry.confidence,
         )
@@ -152,7 +161,7 @@ def _read(path: Path) -> tuple[_Form, Document]:
         if entry.source not in form.sources:
             raise document.error((*place, "source"), "a key of sources: " + ", ".join(form.sources))
         try:
-            _span(entry)
+            entry.span()
         except InputError as error:
             legal = f"from low, {entry.low:g}, to high, {entry.high:g}, which are at least 0"
             raise document.error((*place, "value"), legal) from error
@@ -171,8 +180,4 @@ def _entries(data: Any, place: Location) -> Iterator[tuple[Location, _Entry]]:
 
 
 def _spans(entries: Mapping[Any, _Entry]) -> dict[str, Span]:
-    return {str(name): _span(entry) for name, entry in entries.items()}
-
-
-def _span(entry: _Entry) -> Span:
-    return Span(entry.value, entry.low, entry.high)
+    return {str(name): entry.span() for name, entry in entries.items()}

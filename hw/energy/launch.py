@@ -1,4 +1,4 @@
-"""The activity of a launch of any engine: of its prediction, or of what was counted."""
+"""The activity of a launch, from the prediction of its engine or from its counters."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def predicted_activity(
 def measured_activity(
     predicted: Activity, *, cycles: int, busy_cycles: int, moved: Mapping[str, Mapping[str, float | None]]
 ) -> Activity:
-    """Return the activity of a launch with what was counted in the place of predictions.
+    """Return a predicted activity with cycles, bytes and rows replaced by counters.
 
     ``moved``: ``read_bytes``, ``write_bytes`` and ``activates`` of each counted memory, by its name.
     """

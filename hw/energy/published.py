@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from hw.edge import read_document, validate
-from hw.energy.coefficients import Coefficients
+from hw.energy.coefficients import Coefficients, RangeForm
 from hw.energy.span import Span
 
 FILE = Path(__file__).with_name("published.yaml")
@@ -21,15 +21,8 @@ _CELLS = ("lut", "ff", "dsp", "bram36", "uram")
 _RAMS = ("bram36", "uram")
 
 
-class _Range(BaseModel):
-    model_config = ConfigDict(extra="ignore")  # unknown keys are found by `validate`
-    value: float
-    low: float
-    high: float
-
-
 class _Cells(BaseModel):
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore")  # unknown keys are found by `validate`
     lut: int
     ff: int
     dsp: int
@@ -49,8 +42,7 @@ class _Design(BaseModel):
     both_ports: bool = False
     volts: float = VOLTS
     cells: _Cells
-    hbm_read_bytes_per_second: float = 0.0
-    idle: _Range
+    idle: RangeForm
     source: str
     idle_source: str
 
@@ -78,7 +70,6 @@ class Design:
     both_ports: bool  #: Whether a RAM reads and writes in a cycle.
     volts: float  #: Supply of the fabric.
     cells: dict[str, int]
-    hbm_read_bytes_per_second: float
     idle: Span  #: Watts without the design.
     source: str  #: Text of the source.
 
@@ -90,8 +81,7 @@ class Design:
             each = coefficients.steady(cell, "clock") + words * coefficients.steady(cell, "access")
             picojoules += self.cells[cell] * (each + words * self._data(cell, coefficients))
         dynamic = picojoules * (self.busy * self.clock_mhz * 1e-6 * (self.volts / VOLTS) ** 2)
-        read = (self.hbm_read_bytes_per_second * 1e-12) * coefficients.memories["hbm2"]["read"]
-        return self.idle + dynamic + read
+        return self.idle + dynamic
 
     def _data(self, cell: str, coefficients: Coefficients) -> Span:
         """Return picojoules of a cell's data; with known toggles the doubt is that of the scale."""
@@ -125,7 +115,7 @@ def load_designs(path: Path = FILE) -> list[Design]:
             "name": name,
             "fits": found.coefficient,
             "cells": dict(found.cells),
-            "idle": Span(found.idle.value, found.idle.low, found.idle.high),
+            "idle": found.idle.span(),
             "source": f"{form.sources[found.source]}. Idle: {form.sources[found.idle_source]}",
         }
         designs.append(Design(**fields | further))
@@ -135,7 +125,7 @@ def load_designs(path: Path = FILE) -> list[Design]:
 def fitted(designs: Iterable[Design], coefficients: Coefficients) -> dict[str, float]:
     """Return the values of the fitted coefficients: first ``scale``, then ``toggles`` with that scale.
 
-    Power is linear in each of them, so that two points of it give the value.
+    Power is linear in each of them: its values at 0 and at 1 determine the line.
     """
     found: dict[str, float] = {}
     fits = {design.fits: design for design in designs if design.fits}

@@ -15,13 +15,12 @@ def energy_section(activity: Activity) -> dict[str, Any]:
     found = energy(activity)
     sources = {name: span.value for name, span in found.picojoules.items()}
     picojoules = {"total": math.fsum(sources.values()), "low": found.total.low, "high": found.total.high}
-    watts = {name: value * 1e-12 / found.seconds for name, value in picojoules.items()}
     return {
         **{f"energy_{name}_picojoules": value for name, value in picojoules.items()},
         "source_picojoules": sources,
-        "average_watts": watts["total"],
-        "average_low_watts": watts["low"],
-        "average_high_watts": watts["high"],
+        "average_watts": found.watts.value,
+        "average_low_watts": found.watts.low,
+        "average_high_watts": found.watts.high,
     }
 
 

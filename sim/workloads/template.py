@@ -15,7 +15,9 @@ from hw.errors import InputError
 class _Assert(Extension):
     """``{% assert CONDITION, "MESSAGE" %}``."""
 
-    tags = {"assert"}  # noqa: RUF012  # Jinja reads a set of the class
+    def __init__(self, environment: jinja2.Environment) -> None:
+        super().__init__(environment)
+        self.tags = {"assert"}
 
     def parse(self, parser: Parser) -> nodes.Node:
         """Read the statement, and check it when the text is made."""

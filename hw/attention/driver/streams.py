@@ -87,7 +87,7 @@ def _keys(
     parts: dict[str, int],
     items: Streams,
 ) -> None:
-    """Add the tiles of a pass, and their keys and values; a placeholder for a stream without any."""
+    """Add the tiles of a pass, and their keys and values.  A stream without any gets a dummy tile."""
     for s, tiles in enumerate(given.tiles):
         numbered = zip(tiles.numbers.tolist(), tiles.leads.tolist(), tiles.keys.tolist(), strict=True)
         places = [((n * config.tile_keys + lead) * config.streams + s, keys) for n, lead, keys in numbered]

@@ -15,7 +15,7 @@ from .tensors import Tensor
 from .xrt import XrtDevice
 from .zynq import ZynqDevice
 
-#: What a kernel's pointers are multiples of, in bytes.
+#: Alignment of a kernel's pointers, in bytes.
 ALIGN_BYTES = 4096
 #: Counter of errors, and its bit for an error of a memory.
 _STATUS, _STATUS_BUS = "status", 32
@@ -87,7 +87,7 @@ class Card:
         self.close()
 
     def load(self, launch: Any, instance: str | None = None, package: Any = None) -> Call:
-        """Load a launch folder: allocate its buffers and write what the folder has, weights too.
+        """Load a launch folder: allocate its buffers, and write its files and weights to them.
 
         ``launch``: path of a folder of ``loomwork launch``. ``instance``: which of several instances of the
         kernel, by its name in the image. ``package``: folder of ``loomwork verilog``, to check that the

@@ -72,10 +72,14 @@ def test_the_table_is_printed():
     ("old", "new", "complaint"),
     [
         ("    coefficient: scale\n", "", "designs.xbtest_u55c.use must be fit with a coefficient"),
-        ("    source: dfx\n", "    source: hearsay\n", "designs.dfx_u280.source must be a key of sources"),
-        ("    watts: 45\n", "", "designs.dfx_u280.watts must be"),
-        ("    watts: 45\n", "    watts: 45\n    colour: red\n", "designs.dfx_u280.colour"),
-        ("    cells: {lut: 520000,", "    cells: {", "designs.dfx_u280.cells.lut must be"),
+        (
+            "    source: u50lv\n",
+            "    source: hearsay\n",
+            "designs.xbtest_u50lv.source must be a key of sources",
+        ),
+        ("    watts: 32.49\n", "", "designs.ubimoe_u280.watts must be"),
+        ("    watts: 32.49\n", "    watts: 32.49\n    colour: red\n", "designs.ubimoe_u280.colour"),
+        ("    cells: {lut: 316100,", "    cells: {", "designs.ubimoe_u280.cells.lut must be"),
     ],
 )
 def test_a_wrong_file_is_one_error_with_its_place(tmp_path, old, new, complaint):

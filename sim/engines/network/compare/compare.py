@@ -94,7 +94,7 @@ class NetworkFigures:
     utilization: float | None = None  #: Multiply-accumulates over all slots of all cycles.
     moved_bytes: int | None = None
     over_compulsory: float | None = None
-    millijoules: float | None = None  #: Of a run; of published ones power times time.
+    millijoules: float | None = None  #: Of a run, predicted; None of published ones.
 
     @property
     def milliseconds(self) -> float:
@@ -185,7 +185,6 @@ class NetworkComparison:
                     cycles=1e3 * layer * peer.clock_mhz,
                     clock_mhz=peer.clock_mhz,
                     images_a_second=1e3 / layer,
-                    millijoules=None if peer.watts is None else peer.watts * layer,
                 )
 
     def _ours(self, row: NetworkRow, method: str, source: str, cost: Cost, more: int = 0) -> NetworkFigures:

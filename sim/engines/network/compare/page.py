@@ -68,8 +68,8 @@ Its figures are end to end, with the processor's part of the work.
 are in it; of ours they are left out. Devices, clocks and precisions are their own; ours is int8 throughout,
 with sums of 16 bits.
 
-<b>Millijoules</b>: ours of kernel, device and memory by docs/energy.md, without the card; DFX's its published
-45 W of a card times its time, so with everything on it.
+<b>Millijoules</b>: ours, of kernel, device and memory by docs/energy.md, without the card. No source of the
+peers' power was at hand.
 
 <b>InTAR at best</b>: derived, DFX's time over 39.14, the most that its abstract (arXiv 2502.08807) has over
 DFX and Allo; the least is 3.65. Its arrays make up to 16,384 products of 4 by 8 bits a cycle.

@@ -55,7 +55,6 @@ class PublishedTransformer:
     form: str  #: Of weights and activations.
     milliseconds: Mapping[int, float]  #: By tokens of the prompt.
     source: str = "published"
-    watts: float | None = None  #: Of a card; None where it is not published.
 
     @property
     def method(self) -> str:
@@ -72,7 +71,6 @@ DFX = PublishedTransformer(
     clock_mhz=200.0,
     form="FP16",
     milliseconds={32: 177.2, 64: 349.1, 128: 692.8, 256: 1417.6},
-    watts=45.0,  # of its paper
 )
 ALLO = PublishedTransformer(
     name="Allo",

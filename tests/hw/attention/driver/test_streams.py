@@ -50,7 +50,7 @@ def test_streams_are_those_of_the_plain_model(seed):
     given = CoreJob.random(rng, random_job(rng, config, pack=1))
     found = attention_streams(config, integers(config, given))
     expected = {f"i_{name}": items for name, items in feed(config, [given], rng).items()}
-    for s in range(config.streams):  # parts of placeholders have no meaning
+    for s in range(config.streams):  # the core ignores keys and values of dummy tiles
         dummies = [bool(tile["dummy"]) for tile in expected[f"i_tile_{s}"] for _ in range(count(tile, "key"))]
         blank(expected[f"i_key_{s}"], found[f"i_key_{s}"], dummies)
         dummies = [bool(t["dummy"]) for t in expected[f"i_tile_{s}"] for _ in range(count(t, "value"))]

@@ -156,8 +156,7 @@ def test_published_layers_stand_beside_the_same_tokens(folder, tmp_path):
     document = figures(folder, tmp_path, "gpt2_medium_layer", tokens=(32,))
     found = {each["method"]: each for each in document["figures"]}
     assert found[DFX.method]["cycles"] == pytest.approx(177.2 / 24 * 200e3)
-    assert found[DFX.method]["millijoules"] == pytest.approx(45 * 177.2 / 24)
-    assert found[ALLO.method]["millijoules"] is None
+    assert found[DFX.method]["millijoules"] is None
     assert 0 < found[WHOLE]["millijoules"] < found[LAYERS]["millijoules"]
     assert found[INTAR.method]["cycles"] == pytest.approx(177.2 / 39.14 / 24 * 240e3)
     sources = [found[each.method]["source"] for each in (DFX, ALLO, STREAM_TENSOR, INTAR)]
