@@ -13,8 +13,5 @@ def test_the_page_is_that_of_the_pinned_packages():
 def test_a_package_that_is_not_installed_keeps_its_row():
     assert licence_of("no-package-of-this-name") is None
     name = next(name for name in pinned() if licence_of(name) is None)
-    before = PAGE.read_text()
     assert f"| {name} | {ELSEWHERE} |" in page("")
-    assert (
-        page(before.replace(f"| {name} | {ELSEWHERE} |", f"| {name} | MIT |")).count(f"| {name} | MIT |") == 1
-    )
+    assert page(f"| {name} | MIT |\n").count(f"| {name} | MIT |") == 1
