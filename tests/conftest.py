@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+from collections import defaultdict
 
 import hypothesis
 import pytest
@@ -69,8 +70,21 @@ def pytest_configure(config: pytest.Config) -> None:
         providers._get_local_constants = lambda: providers._local_constants
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest tests: no worker is to end with one."""
+    """Leave the cases that no sample has to the soak. Begin with the longest tests: no worker is to end
+    with one.
+    """
+    sampled = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("sample") and not item.get_closest_marker("soak"):
+            sampled[item.nodeid.partition("[")[0]].append(item)
+    for cases in sampled.values():
+        (count,) = cases[0].get_closest_marker("sample").args
+        chosen = {(2 * n + 1) * len(cases) // (2 * count) for n in range(count)}
+        for at, case in enumerate(cases):
+            if at not in chosen:
+                case.add_marker("soak")
     items.sort(key=lambda item: _place(item.nodeid))
 
 

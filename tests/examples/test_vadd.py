@@ -87,6 +87,7 @@ def test_a_project_that_declares_no_engine_rightly_is_refused(text, says, tmp_pa
         find_engine("mine")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("case", list(ADAPTER.cases()), ids=lambda case: case.name)
 def test_gates_equal_the_golden_model_and_the_prediction(case, tmp_path):
     options = {"memory_mode": case.memory, "directory": tmp_path}

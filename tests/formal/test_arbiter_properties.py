@@ -178,6 +178,7 @@ BUGS = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("bug", BUGS)
 def test_seeded_bug_is_found(bug):
     old, new, packets, words = BUGS[bug]

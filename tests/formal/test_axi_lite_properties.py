@@ -188,6 +188,7 @@ def test_correct_manager():
     cover(ManagerSpec(), depth=8)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("fault", "rule"),
     [

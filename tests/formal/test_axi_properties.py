@@ -200,6 +200,7 @@ def test_correct_writer():
     cover(WriteSpec(), depth=14)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("fault", "rule"),
     [

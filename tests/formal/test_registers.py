@@ -344,6 +344,7 @@ SLOW = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "bug", [pytest.param(bug, marks=[pytest.mark.soak] if bug in SLOW else []) for bug in REGISTER_BUGS]
 )

@@ -351,6 +351,7 @@ LEAKS = {
 LONG = {"waits for a fresh record's place", "what is kept delays the next"}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "leak", [pytest.param(leak, marks=[pytest.mark.soak] if leak in LONG else []) for leak in LEAKS]
 )
@@ -387,6 +388,7 @@ BUGS = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_bug_is_found(bug, monkeypatch):
     part, old, new, words = BUGS[bug]

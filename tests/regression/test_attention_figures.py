@@ -45,6 +45,7 @@ def predict(figure):
     }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
 def test_figures_are_predicted_within_their_bars(figure):
     """`tests.regression.test_engines` compares the model with the RTL; here it speaks for large launches."""
@@ -164,6 +165,7 @@ def test_random_launches_are_predicted(engines, monkeypatch):
     assert all(each.of_allowed <= 1 for each in found), summary(found)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(4))
 def test_launches_of_a_small_engine_are_predicted(seed, tmp_path, monkeypatch):
     monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")  # the simulator of the regression, data and all

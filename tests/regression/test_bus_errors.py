@@ -59,6 +59,7 @@ class Calls:
         return self.prepared.simulate(launch, directory=self.directory, memory_mode="fast", seed=0)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("engine", "name"), LAUNCHES)
 def test_an_error_ends_the_call_and_leaves_nothing_to_the_next(engine, name, tmp_path):
     calls = Calls(engine, name, tmp_path)

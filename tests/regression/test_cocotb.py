@@ -67,6 +67,7 @@ def test_the_page_s_run_passes_and_is_verified(folder):
     assert done.report.measured_on == "hardware"
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "fault", [pytest.param(fault, marks=[] if fault == QUICK else pytest.mark.soak) for fault in FAULTS]
 )

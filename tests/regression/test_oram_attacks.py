@@ -11,6 +11,7 @@ from hw.board import load_board
 from hw.oram.config import OramConfig
 from hw.registry import find_engine
 from sim.engines.oram.adapter import ADAPTER
+from sim.engines.oram.cases import SMALL
 from sim.run.run import compare
 from tests.support.oram.attacks import SEED, Attacker, Late
 from tests.support.oram.bus import BOARD, Bus, simulated
@@ -49,11 +50,13 @@ def check(attacker, bursts, board, directory, *, absent=0):
     Bus(config, launch, trace, board=board).follows(job, found=late.looks(), empty_pages=config.host_pages)
 
 
-def test_bursts_on_a_bank_are_answered(tmp_path):
-    """Keys of one bin, a pair of them, one key, few keys, and an absent pair."""
-    attacker = Attacker(FEW, np.random.default_rng(3))
-    bursts = [attacker.bank(96, 32), attacker.pairs(1440), attacker.one(272), attacker.zipf(272, 8)]
-    check(attacker, [*bursts, attacker.pairs(96)], FAST, tmp_path, absent=1)
+@pytest.mark.parametrize("config", [SMALL, pytest.param(FEW, marks=pytest.mark.soak)], ids=["small", "few"])
+def test_bursts_on_a_bank_are_answered(config, tmp_path):
+    """Keys of one bin, one key, few keys, and an absent bin; pairs in two rows of a bin where it has two."""
+    attacker = Attacker(config, np.random.default_rng(3))
+    pairs = attacker.pairs if config is FEW else lambda operations: attacker.bank(operations, 2)
+    bursts = [attacker.bank(96, 16), pairs(240), attacker.one(144), attacker.zipf(144, 8)]
+    check(attacker, [*bursts, pairs(96)], FAST, tmp_path, absent=1)
 
 
 def on_banks(attacker):

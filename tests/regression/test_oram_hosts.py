@@ -95,6 +95,7 @@ def buses(bus, parts):
         yield own
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("config", "answer_ns"), CASES)
 def test_all_follows_from_labels_and_host(config, answer_ns, tmp_path, monkeypatch):
     """New keys, keys that are absent, one key, and keys that are deleted."""

@@ -123,6 +123,7 @@ class Sequence:
         return np.concatenate(found), rings[free]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("name", "seed"),
     [

@@ -72,6 +72,7 @@ def planned(name):
     return plan_model(model, scratchpad, board=load_board("u55c"), **options)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("name", "memory"),
     [

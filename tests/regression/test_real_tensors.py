@@ -14,6 +14,7 @@ CAPTURE = Path(__file__).parents[1] / "data" / "minilm_layer0.npz"
 BOARD = load_board("u55c")
 
 
+@pytest.mark.soak
 def test_minilm_heads_are_exact_and_near_float64(tmp_path):
     with np.load(CAPTURE) as capture:
         tensors = {name: capture[name] for name in capture}

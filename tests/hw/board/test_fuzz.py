@@ -59,6 +59,7 @@ def damage(rng, data):
             part[key] = rng.choice(_WRONG)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(12))
 def test_a_damaged_file_is_one_error_or_a_board(tmp_path, seed):
     rng = random.Random(seed)

@@ -4,7 +4,7 @@ import dataclasses
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from hw.board import board_names, load_board
 from hw.board.resources import RamWords, Resources
@@ -114,6 +114,7 @@ def activities(draw):
 
 
 @given(activities(), st.data())
+@settings(max_examples=30)
 def test_more_of_anything_never_costs_less(activity, data):
     """One count grows; no source and no end of a range shrinks."""
     name = data.draw(st.sampled_from(("cycles", "busy_cycles", "device_luts", "lut", "uram", "read_bytes")))
@@ -148,6 +149,7 @@ def test_refuses_a_memory_that_cannot_be(field):
         dataclasses.replace(BUSY.memories[0], **{field: -1})
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", sorted(ENGINES))
 @pytest.mark.parametrize("board_name", board_names())
 def test_every_default_says_which_of_its_rams_work(name, board_name):

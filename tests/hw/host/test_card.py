@@ -157,6 +157,7 @@ def test_a_late_launch_is_waited_for_again(card, monkeypatch):
         call.run()
 
 
+@pytest.mark.soak
 def test_buffers_of_a_launch_under_way_are_not_released(stand, vadd, tmp_path, monkeypatch):
     """The kernel would write into memory of others."""
     pynq, folder = stand("pynq"), write_vadd("pynq", tmp_path / "card")

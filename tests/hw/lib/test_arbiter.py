@@ -32,6 +32,7 @@ def run(per_input, *, shape=16, packets=False, stall_i=0.0, stall_o=0.0, seed=0)
     return out, sources
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("inputs", "stall_i", "stall_o", "seed"), grid([1, 2, 3, 5], STALLS, STALLS))
 def test_each_input_arrives_whole_and_in_order(inputs, stall_i, stall_o, seed):
     per_input = [[index << 8 | n for n in range(12)] for index in range(inputs)]

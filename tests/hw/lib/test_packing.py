@@ -30,6 +30,7 @@ def multipliers(component, folder):
     return int(counted[1] or counted[2]) if counted else 0
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("rows", "expected"), [(2, 16), (1, 16)])
 def test_two_rows_share_the_multipliers_of_their_scores(rows, expected, tmp_path):
     """16 lanes: 8 multipliers a row in a pair, 16 for a row by itself."""

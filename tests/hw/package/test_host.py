@@ -95,6 +95,7 @@ def host(request):
     return request.getfixturevalue(request.param)
 
 
+@pytest.mark.sample(1)
 def test_the_kernel_gets_the_bytes_and_gives_its_own(host, tmp_path):
     (tmp_path / "seen").mkdir()
     run = host.run(FAKE_SEEN=str(tmp_path / "seen"))

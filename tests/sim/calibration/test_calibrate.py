@@ -22,6 +22,7 @@ def quick_points():
     ]
 
 
+@pytest.mark.soak
 def test_single_channel_points():
     measured = measure(quick_points())
     assert {m.point.key for m in measured} >= {"1a", "1b", "1c", "2", "3", "6", "7"}

@@ -70,6 +70,7 @@ def started(*words):
     )  # fmt: skip
 
 
+@pytest.mark.soak
 def test_an_interrupt_gives_the_best_plan_so_far():
     call("plan", "g.json", "--scratchpad", "M_R", "-o", "compiled.json")
     process = started(*LONG, "-o", "p.json")

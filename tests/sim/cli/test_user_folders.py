@@ -59,6 +59,7 @@ def test_a_simulation(folder):
     run(folder, "sim", "attention", *example, "--output", "out.npz")
 
 
+@pytest.mark.soak
 def test_a_compilation_and_its_simulation(folder):
     net = Builder("small")
     net.output(net.conv(net.input("image", 1, 3, 9, 8), 24, name="first", kernel=3, stride=2))

@@ -47,6 +47,7 @@ def streamed(board):
     return 32 * beats * board.clock_mhz * 1e6 / (got[-1] - got[-1 - beats])
 
 
+@pytest.mark.soak
 def test_half_the_bandwidth_is_half_for_the_memory_model(tmp_path):
     whole, half = load_board("u55c"), load_board(copied(tmp_path, HALF))
     for board in (whole, half):

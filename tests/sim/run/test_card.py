@@ -79,6 +79,7 @@ def library(tmp_path_factory):
     return build_xrt(tmp_path_factory.mktemp("xrt"))
 
 
+@pytest.mark.sample(2)
 def test_a_replay_is_verified_bit_for_bit_and_reported(replayed):
     _, folder = replayed
     done = verify(folder)
@@ -96,6 +97,7 @@ def test_a_replay_is_verified_bit_for_bit_and_reported(replayed):
         jsonschema.validate(json.loads((folder / name).read_text()), json.loads(SCHEMA.read_text()))
 
 
+@pytest.mark.sample(2)
 def test_a_card_that_computes_so_is_verified_too(replayed, library, tmp_path):
     """host.py on a stand-in whose memory gets what the gates wrote, and whose registers what they counted."""
     engine, folder = replayed

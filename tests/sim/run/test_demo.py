@@ -219,6 +219,7 @@ def test_attention_alone_is_no_part():
     assert find_adapter("attention").demo(load_board("u55c")) is None
 
 
+@pytest.mark.soak
 def test_the_network_shows_sentences_a_photograph_layers_and_plans(bench, tmp_path):
     for module in (PACKAGE, minilm.PACKAGE, "safetensors", "tokenizers"):
         pytest.importorskip(module)
@@ -328,6 +329,7 @@ def test_what_is_kept_is_shown_again_and_said_to_be(kept, tmp_path):
     assert re.findall(r'<img src="([^"]*)"', page) == pictures
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("change", ["key", "file", "kept", "damaged"])
 def test_it_is_simulated_again_when_anything_changes(change, kept, tmp_path):
     show(tmp_path, engines=["conv"])

@@ -67,6 +67,7 @@ def simulate_call(kernel, given, directory, **options):
     return simulate(kernel.on(BOARD, PLACEMENT), given, directory=directory, **options)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("mode", "size"), [("model", 1), ("model", 4096), ("model", 5003), ("fast", 1), ("jitter", 5003)]
 )
@@ -104,6 +105,7 @@ def test_a_relative_directory_is_the_callers(kernel, tmp_path, monkeypatch):
     assert (tmp_path / "run" / "results.xml").is_file()
 
 
+@pytest.mark.soak
 def test_waves_are_written_on_request(kernel, tmp_path):
     done = simulate_call(kernel, call(100), tmp_path / "run", waves=tmp_path / "waves.any")
     assert done.waves == tmp_path / f"waves.{done.built.trace}"
@@ -174,6 +176,7 @@ def test_a_broken_axi_rule_fails_the_run(kernel, tmp_path):
         simulate_call(dataclasses.replace(kernel, verilog=broken), call(64), tmp_path / "run")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("number", "said"), [(signal.SIGINT, "KeyboardInterrupt"), (signal.SIGTERM, "Terminated")]
 )

@@ -117,6 +117,7 @@ def test_a_sweep_that_is_stopped_leaves_nothing_running(place, number, status):
     ended(place)
 
 
+@pytest.mark.soak
 def test_processes_share_a_sweep_though_one_is_killed(place):
     """A local cluster: one process is killed, and a worker of another; none is lost, none counted twice."""
     first = start(place, "a.db", "--join")

@@ -10,6 +10,7 @@ from tests.support.oram.fast import FastMap
 from tests.support.oram.workloads import draws, keys_of, quick_map
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("workload", ["uniform", "scan", "burst"])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_it_is_the_map(variant, workload):

@@ -66,6 +66,7 @@ def test_random_jobs_with_gaps_on_every_stream(seed):
     run_core(config, random_jobs(rng, config, 3, most_keys=40), stalls=stalls, seed=seed)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("stream", [*INPUTS, "output"])
 @pytest.mark.parametrize("streams", [1, pytest.param(2, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("stall", [0.9, pytest.param(0.5, marks=pytest.mark.soak)])
@@ -133,6 +134,7 @@ def test_cycles_of_many_jobs(seed):
     assert cycles[-1] + 1 == core_cycles(config, shapes(config, jobs))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("config", "sizes"),
     [

@@ -212,6 +212,7 @@ def odd_jobs(rng, config, count, *, decode):
             return jobs
 
 
+@pytest.mark.sample(1)
 @RUNS
 def test_phases_in_turn(config, seed):
     rng = np.random.default_rng(seed)
@@ -241,6 +242,7 @@ def test_lanes_of_a_pass_come_behind_the_bank_of_the_one_before():
             assert following + lanes_at > last + later, config
 
 
+@pytest.mark.sample(1)
 @RUNS
 def test_exact_to_the_cycle(config, seed):
     rng = np.random.default_rng(100 + seed)

@@ -16,6 +16,7 @@ def beat_of(row, bank, beat):
     return 1 + row + 16 * bank + 256 * beat
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("stall", STALLS)
 @pytest.mark.parametrize(("beat_width", "output"), [(128, "int16"), (256, "int16"), (512, "int8")])
 def test_drain(beat_width, output, stall):

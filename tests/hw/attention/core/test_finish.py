@@ -23,6 +23,7 @@ CONFIGS = [
 ]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("slow", ["streams", "results"])
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: f"{config.streams}-{config.output}")
 def test_finish(config, slow):

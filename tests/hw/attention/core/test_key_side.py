@@ -88,6 +88,7 @@ class Model:
         return seen
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("stall", "reads"), [(0.0, 1.0), (0.4, 0.9), (0.1, 0.3)])
 @pytest.mark.parametrize("name", CONFIGS)
 def test_keys(name, stall, reads):

@@ -28,6 +28,7 @@ def test_spacing():
     assert spacing(small(lanes=16, folds=2, merge_lanes=2, streams=2), parts=1, closes=True) == 8
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("stall", "banks"), [(0.0, 1.0), (0.4, 0.005), (0.0, 0.005)])
 @pytest.mark.parametrize("name", CONFIGS)
 def test_values(name, stall, banks):

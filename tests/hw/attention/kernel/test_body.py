@@ -109,6 +109,7 @@ def test_random_launches(seed):
     run_body(launches, stall=float(rng.choice([0.0, 0.3, 0.6])), seed=seed)
 
 
+@pytest.mark.soak
 def test_slopes_do_not_wait_for_entries_of_pages():
     """More pages than entries and tiles that may wait for the core, which begins when it has the slopes."""
     config = small(rows=1, lanes=16, folds=1, cached_keys=0, alibi=True, paged=True)
@@ -119,6 +120,7 @@ def test_slopes_do_not_wait_for_entries_of_pages():
     run_body([Launch(config, [job], 0, 256, golden=True)], limit=6000)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("output", [pytest.param("int8", marks=pytest.mark.soak), "int16"])
 def test_numbers_that_saturate_are_counted(output):
     """In two streams, with a last pass of one query in two rows, and afresh for each launch."""

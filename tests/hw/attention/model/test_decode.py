@@ -88,6 +88,7 @@ def test_no_job_decodes_without_gates_for_it():
     assert not any(share.shape.decode for share in shares(config, queries=(1,), keys=(8192,)))
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("seed", range(30))
 def test_what_decodes_takes_fewer_cycles(seed):
     """By the estimate it does; by the prediction it does not take more."""

@@ -30,6 +30,7 @@ def test_bytes_of_random_launches(seed):
     assert moved.write_bytes == sum(len(written) for written in launch.results)
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("seed", range(60))
 def test_bytes_of_windows(seed):
     """What is held of a tile is of use to a window that moved on, unless it went back or left a gap."""

@@ -212,6 +212,7 @@ def run(config, requests, *, stall=0.0, seed=0, epoch_bits=12):
     return sides
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("ports", [1, 2, 4])
 @pytest.mark.parametrize("cached", [0, 64, 256])
 @pytest.mark.parametrize("seed", seeds(1, 12))
@@ -242,6 +243,7 @@ def test_turns_wrap(seed):
     run(config, Requests(config, seed, count=60, turns=12), seed=seed, epoch_bits=2)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("ports", [1, 4])
 @pytest.mark.parametrize("stall", STALLS[:3])
 @pytest.mark.parametrize("seed", seeds(1, 6))

@@ -104,6 +104,7 @@ def run(config, *, part_latency=PART_LATENCY, stall=0.0, stall_take=0.0, seed=0,
     return memories, takes
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", seeds(1, 8))
 @pytest.mark.parametrize(("streams", "ports"), [(2, 1), (4, 2)])
 @pytest.mark.parametrize(("stall", "stall_take"), [(0.0, 0.0), (0.6, 0.0), (0.3, 0.4), (0.0, 0.8)])

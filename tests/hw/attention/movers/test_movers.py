@@ -190,6 +190,7 @@ def run(config, launches, *, width=256, stall=0.0, latency=(1, 20), seed=0, limi
 SHAPES = [(1, 1, 128), (1, 2, 256), (2, 1, 256), (1, 4, 128), (4, 1, 256), (2, 2, 512)]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", seeds(2, 36))
 def test_random_jobs(seed):
     streams, ports, width = SHAPES[seed % len(SHAPES)]
@@ -249,6 +250,7 @@ def test_keys_are_kept_whatever_was_before():
     run(config, [launch], width=config.port_bits, stall=0.3)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("dqk", "dv"), [(32, 32), pytest.param(64, 48, marks=pytest.mark.soak)])
 @pytest.mark.parametrize(
     ("cached", "ports"), [(128, 1), (0, 1), pytest.param(128, 2, marks=pytest.mark.soak)]
@@ -309,6 +311,7 @@ def test_jobs_that_share_keys_and_values():
     assert sum(launch.read[key_port(config, 0, 0) :]) == twice
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("streams", [2, *(pytest.param(n, marks=pytest.mark.soak) for n in (1, 4))])
 def test_windows_that_move_on_and_back(streams):
     """Windows begin within tiles that take turns in the caches; sets of heads and jobs go back."""
@@ -337,6 +340,7 @@ def test_empty_jobs_are_done_at_once():
     assert max(times[:3]) <= 5
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("tiles", "cached"), [(2, 128), *(pytest.param(1, cached, marks=pytest.mark.soak) for cached in (0, 128))]
 )

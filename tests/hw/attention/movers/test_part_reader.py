@@ -80,6 +80,7 @@ def run(config, asked, turns, *, stall=0.0, stall_take=0.0, patience=0, seed=0, 
     return memory, takes
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("times", [1, 3])
 @pytest.mark.parametrize("seed", seeds(1, 6))
 @pytest.mark.parametrize("stall_take", STALLS[:3])

@@ -77,6 +77,7 @@ def run(config, asked, numbers, *, stall=0.0, stall_take=0.0, patience=0, seed=0
     return memories, came
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", seeds(1, 6))
 @pytest.mark.parametrize("stall_take", STALLS[:3])
 @pytest.mark.parametrize("stall", STALLS[:3])

@@ -91,6 +91,7 @@ def job(config, **changes):
     return PlainJob(**{"queries": 2, "keys": 40, "dqk": config.lanes, "dv": config.lanes} | changes)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_first_pass(shape):
     config, width, latency = made(*shape)
@@ -159,6 +160,7 @@ def test_tiles_from_a_bitmap(bits):
     assert seen["key"][0] == known.keys + latency.key
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("page_keys", [16, 32])
 @pytest.mark.parametrize(
     ("bits", "window"), [(None, 0), (None, 3), (None, 20), ([1, 1, 0], 0), ([1, 1, 0], 20), ([0, 0, 1], 0)]

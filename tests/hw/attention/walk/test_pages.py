@@ -59,6 +59,7 @@ def look(config, walked, stream, *, stall=0.0, seed=0):
     return sides
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("streams", [1, 2, 4])
 @pytest.mark.parametrize("seed", seeds(4, 40))
 def test_tiles_of_random_passes(streams, seed):

@@ -224,6 +224,7 @@ def test_a_tile_a_cycle():
     assert cycles == list(range(2, 22)) or cycles == list(range(1, 21))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("width", [128, 256, 512, 1024])
 @pytest.mark.parametrize(("streams", "ends"), [(1, 0), (4, 0), (4, 1), (16, 0)])
 def test_table_words(width, streams, ends):

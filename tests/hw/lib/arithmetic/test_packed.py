@@ -4,6 +4,7 @@
 import subprocess
 from pathlib import Path
 
+import pytest
 from amaranth.back import verilog
 from amaranth.hdl import Module, Signal, signed, unsigned
 from amaranth.lib import wiring
@@ -66,6 +67,7 @@ class Products(wiring.Component):
         return m
 
 
+@pytest.mark.soak
 def test_every_product(tmp_path):
     """2^24 inputs for two int8 and a third; 2^16 * 257 with a probability of 8 bits."""
     text = verilog.convert(Products(), name="products", emit_src=False)

@@ -134,6 +134,7 @@ def test_every_bug_can_be_planted():
         mutant(*bug)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("part", "old", "new"), some_at_once(SHARED + READ))
 def test_bug_of_reading_is_found(monkeypatch, part, old, new):
     plant(monkeypatch, hw.lib.dma.read, test_read, part, mutant(part, old, new))
@@ -141,6 +142,7 @@ def test_bug_of_reading_is_found(monkeypatch, part, old, new):
         read_tests()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("part", "old", "new"), some_at_once(SHARED + WRITE))
 def test_bug_of_writing_is_found(monkeypatch, part, old, new):
     plant(monkeypatch, hw.lib.dma.write, test_write, part, mutant(part, old, new))

@@ -114,6 +114,7 @@ def test_whole_beats(stall):
     assert stall or outcome.cycles[-1] - outcome.cycles[0] == len(outcome.cycles) - 1
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("stall_o", STALLS)
 @pytest.mark.parametrize("stall", STALLS)
 def test_backpressure_of_consumer_and_memory_apart(stall, stall_o):

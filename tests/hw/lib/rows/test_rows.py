@@ -66,6 +66,7 @@ def cut(command, part_bytes, width, commands, *, stalls=(0.0, 0.0, 0.0), seed=0)
     return sides
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("width", [128, 256, 512, 1024])
 @pytest.mark.parametrize("part_bytes", [16, 32, 48, 80, 128])
 @pytest.mark.parametrize("seed", seeds(1, 3))
@@ -133,6 +134,7 @@ def pack(command, width, commands, *, stalls=(0.0, 0.0, 0.0), seed=0):
     return sides
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("width", [128, 256, 512, 1024])
 @pytest.mark.parametrize("most", [8, 16])
 @pytest.mark.parametrize("seed", seeds(1, 4))

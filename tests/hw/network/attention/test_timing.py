@@ -47,6 +47,7 @@ def found(commands):
     return [done - ran.taken[0] for done in ran.done]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "shape",
     [
@@ -68,6 +69,7 @@ def test_cycles_are_those_of_the_model(shape):
     assert all(0 <= later - earlier - following <= 8 for earlier, later in itertools.pairwise(ends))
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("merge_lanes", [2, 4])
 @pytest.mark.parametrize("keys", [1, 7, 16, 31, 32, 33, 47, 64, 65, 100, 128, 500])
 def test_steps_are_those_of_the_core(keys, merge_lanes):

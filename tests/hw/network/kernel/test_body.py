@@ -126,6 +126,7 @@ def check_times(one, outcome, config, *, latency):
     assert abs(played.cycles - total) <= max(12, 0.01 * total)
 
 
+@pytest.mark.soak
 def test_results_are_exact_and_steps_end_when_the_model_says():
     """Without barriers, and with commands that follow others, the same commands take less time."""
     one = launch(tiny(), SMALL)

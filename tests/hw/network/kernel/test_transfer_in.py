@@ -113,6 +113,7 @@ async def launch(ctx, dut, memory, pad, rng, transfers, stall, *, records=0):
     memory.reads.clear()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("port_bytes", [16, 32, 64])
 @pytest.mark.parametrize(("stall", "write_stall", "seed"), STALLED)
 def test_transfers(port_bytes, stall, write_stall, seed):

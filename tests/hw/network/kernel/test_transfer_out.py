@@ -65,6 +65,7 @@ def scratchpad(dut, stall, seed, allowed):
     return serve
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("port_bytes", PORTS)
 @pytest.mark.parametrize(("stall", "read_stall", "seed"), STALLED)
 def test_transfers(port_bytes, stall, read_stall, seed):

@@ -143,6 +143,7 @@ MUTANTS = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutants_are_found(name, monkeypatch):
     cls, old, new = MUTANTS[name]

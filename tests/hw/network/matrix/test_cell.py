@@ -135,6 +135,7 @@ MUTANTS = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutants_are_found(name):
     played = drawn(mutant(MatrixCell, *MUTANTS[name]), 0, 16, 12)

@@ -284,6 +284,7 @@ def run(commands, *, stall, held, seed):
     return memory, after.reshape(GRANULES, BYTES)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("stall", [0.0, 0.6])
 @pytest.mark.parametrize("seed", seeds(2, 20))
 def test_bytes_equal_a_naive_drain(stall, seed):

@@ -147,6 +147,7 @@ def run_layers(feeds, layers, *, stall, entry_stall, busy, seed):
     return memory, result
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("feeds", [1, 2])
 @pytest.mark.parametrize("stall", [0.0, 0.5])
 @pytest.mark.parametrize("seed", seeds(2, 40))

@@ -42,6 +42,7 @@ def test_layers_equal_the_golden_model(seed):
     assert (found.after == found.wanted).all()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", seeds(1, 20))
 def test_cycles_are_those_of_the_formula(seed):
     """A step a cycle, but for sweeps shorter than a packet.  A table is copied once for several commands."""

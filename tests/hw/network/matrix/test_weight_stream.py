@@ -63,6 +63,7 @@ def run(entries, *, lines, stall, memory_stall, latency, seed):
     return sides["beats"], wanted
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("lines", [1, 2, 4])
 @pytest.mark.parametrize("stall", STALLS)
 @pytest.mark.parametrize("seed", seeds(1, 8))

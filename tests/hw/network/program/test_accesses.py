@@ -55,6 +55,7 @@ def joined(parts):
     return np.concatenate([np.empty((0, 4), np.int64), *parts])
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", seeds(1, 12))
 def test_matrix_commands(monkeypatch, seed):
     """Commands of int8 and int16 that overlap; a residual's port may read granules that are not used."""

@@ -51,6 +51,7 @@ async def until_idle(ctx, port):
         await ctx.tick()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("ports", "stall", "answer_stall", "seed"),
     grid([(5, 3), (1, 1), (2, 3)], (0.0, 0.3, 0.8), (0.0, 0.3, 0.9), soak=2),

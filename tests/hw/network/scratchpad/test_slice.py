@@ -68,6 +68,7 @@ class Watched:
             port.edge(wins[1][n], word if valid and ready else None, False)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("shape", "stall", "answer_stall", "seed"),
     grid([(5, 3, 4, 4), (1, 1, 2, 4), (3, 2, 8, 8), (2, 4, 4, 16)], (0.0, 0.3, 0.7), (0.0, 0.3, 0.9)),

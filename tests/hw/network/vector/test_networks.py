@@ -51,6 +51,7 @@ def alone(command, lowered):
     return Program(commands=[command], lowered=replace(lowered, taps=taps, **own))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "seed",
     [18, 20, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(30) if seed not in (18, 20))],

@@ -45,6 +45,7 @@ class OnScratchpad(wiring.Component):
         return m
 
 
+@pytest.mark.soak
 def test_cycles_are_those_of_the_model():
     """Exact but for conflicts of the unit's own ports at the banks."""
     bench = OnScratchpad()

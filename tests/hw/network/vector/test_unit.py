@@ -22,6 +22,7 @@ _POINTS = [(16, 0.0, 0), (32, 0.6, 1)]
 _SOAK = [(lanes, stall, seed) for lanes in (16, 32, 64) for stall in (0.0, 0.3, 0.8) for seed in range(3, 13)]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("lanes", "stall", "seed"), [*_POINTS, *(pytest.param(*p, marks=pytest.mark.soak) for p in _SOAK)]
 )

@@ -22,6 +22,7 @@ def check(drawn, commands, lanes, **options):
     return found
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("lanes", "stall", "seed"), [*_POINTS, *(pytest.param(*p, marks=pytest.mark.soak) for p in _SOAK)]
 )

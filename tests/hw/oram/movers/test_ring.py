@@ -268,6 +268,7 @@ def test_no_response_is_sent_after_a_halt(halted):
     assert len(memory.cycles["w"]) == 2 * len(offers)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("value", "slots"), [(8, 2), (64, 8), (128, 2)])
 @pytest.mark.parametrize("seed", seeds(2, 8))
 def test_responses_go_around_the_ring(seed, value, slots):

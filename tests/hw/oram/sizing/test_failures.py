@@ -16,6 +16,7 @@ from tests.support.command_line import refused
 ENGINE, BOARD = OramEngine(), load_board("u55c")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("fields", "sizes"),
     [

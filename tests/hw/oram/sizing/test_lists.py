@@ -23,6 +23,7 @@ def close(found, expected, share, upto):
     np.testing.assert_allclose(found[1 : upto + 1], expected[1 : upto + 1], rtol=share)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "config",
     [CONFIG, replace(CONFIG, items_per_label=4, slots=6, bin_split=2)],
@@ -84,6 +85,7 @@ def test_a_map_with_fewer_labels_than_its_window_has_longer_lists():
     assert OramConfig(log_n=8, inflight=16, touch_cycles=64, settle_cycles=64).record_slots == 14
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("log_n", [16, 20, 22, 26, 30])
 def test_automatic_lists_do_not_overflow(log_n):
     """The least of the slots that suffice are selected, for every value and both touches."""

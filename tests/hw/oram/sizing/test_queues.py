@@ -97,6 +97,7 @@ def test_the_longest_wait_of_many_windows():
     assert tuple(map(max, zip(*waits, strict=True))) == (830, 311)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "changes", [{}, {"log_n": 18}, {"log_n": 14, "position_ports": 4, "interval_cycles": 8}]
 )

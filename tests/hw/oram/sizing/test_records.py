@@ -131,6 +131,7 @@ def test_the_longest_wait_of_many_windows():
     assert tuple(map(max, zip(*waits, strict=True))) == (815, 30)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("attack", ["one", "loop", "pages", "bursts"])
 def test_attacks_meet_the_deadlines(attack):
     """A hot key; 60 of them in turn; pages in order, as by LOADs; bursts after pauses."""

@@ -31,6 +31,7 @@ def narrowed(graph, capacity, streaming, order=None):
     return found
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("seed", range(20))
 def test_no_bound_is_above_the_optimum(seed, streaming):

@@ -86,6 +86,7 @@ def test_the_plans_to_corrupt_are_right_and_of_all_kinds(plans):
     assert any(plan["totals"]["avoidable_bytes"] for plan in plans)
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("kind", CORRUPTIONS)
 def test_corrupted_plans_are_refused_with_the_reason(plans, kind):
     corrupt, reason = CORRUPTIONS[kind]

@@ -155,6 +155,7 @@ def test_the_plans_are_right_and_are_of_their_models(case):
     assert plan["totals"]["avoidable_bytes"] > 0
 
 
+@pytest.mark.sample(23)
 @pytest.mark.parametrize("places", [PLACES, pytest.param(MORE_PLACES, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("field", sorted(FIELDS))
 def test_no_field_can_be_changed_unseen(field, places):

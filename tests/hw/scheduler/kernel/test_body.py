@@ -138,6 +138,7 @@ SHAPES = {
 LAUNCHES = 5
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("name", "seed"),
     [
@@ -233,6 +234,7 @@ def step(*operands, compute_cycles=0, **waits):
     return StepWord(cores=(core,), **waits)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("words_in", "words_out", "compute"), [(40, 10, 0), (9, 33, 70), (9, 33, 44)])
 def test_cycles_of_steps(words_in, words_out, compute):
     operands = [OperandWord(address=0, words=words_in), OperandWord(address=200, words=words_out)]
@@ -305,6 +307,7 @@ BUGS = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("bug", BUGS)
 def test_seeded_bug_corrupts_data(bug, monkeypatch):
     module, original, old, new = BUGS[bug]

@@ -81,6 +81,7 @@ def test_a_free_order_is_no_worse_than_the_given_one():
     assert given.certificate.claim != "optimal"
 
 
+@pytest.mark.soak
 def test_below_the_largest_operator_bands_make_it_fit(small):
     scratchpad = working_set(small) // 4
     plan = planned(small, scratchpad, streaming=When.NEVER)

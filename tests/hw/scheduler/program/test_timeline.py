@@ -95,6 +95,7 @@ STUCK = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("case", STUCK)
 def test_a_program_that_waits_for_itself_is_found(case):
     with pytest.raises(LoomworkError, match="the program waits for itself"):

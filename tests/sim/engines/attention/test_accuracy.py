@@ -10,6 +10,7 @@ from sim.golden.attention.formats import EXP_SEGMENTS, PROBABILITY_BITS
 BOUNDS = {20: (3.5e-4, 3.5e-4), 16: (3.5e-4, 3e-3), 12: (3e-3, 3e-2), 8: (4e-2, 3e-1)}
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("spread", [0.02, 1.0, 2.0, 3.0, 4.0, 8.0])
 @pytest.mark.parametrize("bits", PROBABILITY_BITS)
 @pytest.mark.parametrize("segments", EXP_SEGMENTS)
@@ -33,6 +34,7 @@ def test_sinks_cost_the_others_their_bits(bits, lead):
     assert error(lead, streams=4) < 0.6 * error(lead)
 
 
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("spread", [0.02, 1.0, 3.0, 8.0])
 @pytest.mark.parametrize(
     "changes",

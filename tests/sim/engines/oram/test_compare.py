@@ -62,6 +62,7 @@ def comparison():
     return OramComparison(BOARD, CONFIG, tuple(found), {FIRST: EXACT})
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("value_bytes", [8, 384])
 def test_ours_are_the_bars_formula_and_the_prediction(comparison, value_bytes):
     """Host bytes are 2 (1 - alpha) P a label for skip and 2 P for always."""

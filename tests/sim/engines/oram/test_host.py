@@ -59,6 +59,7 @@ def reads(job):
     return found
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "deed", [pytest.param(deed, marks=[] if deed in QUICK else pytest.mark.soak) for deed in DEEDS]
 )
@@ -92,6 +93,7 @@ def test_changed_pages_are_found_when_they_are_taken(deed, tmp_path, monkeypatch
     assert answered >= found - CONFIG.response_records
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("deed", ["flip", "truncation"])
 def test_a_page_in_flight_is_not_taken_from_the_host(deed, tmp_path, monkeypatch):
     """Its content on the way in is ignored, and its write replaces the changed one."""

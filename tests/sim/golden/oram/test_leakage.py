@@ -45,6 +45,7 @@ def leaky(workload, operations, seed, labels=32):
     return leaky_touches(keys, draws, others, rng.integers(labels, size=4 * labels))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("workload", WORKLOADS)
 @pytest.mark.parametrize("touch", ["one", "both"])
 @pytest.mark.parametrize(("maps", "least"), [(1, 0.12), pytest.param(10, 0.04, marks=pytest.mark.soak)])

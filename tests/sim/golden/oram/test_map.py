@@ -36,6 +36,7 @@ def run(config, commands, seed=0, every=97):
     return state, outcomes
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("workload", WORKLOADS)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_answers_are_those_of_a_dict(variant, workload):

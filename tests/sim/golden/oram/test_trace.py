@@ -351,6 +351,7 @@ CONFIGS = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("pages", [3, None])
 @pytest.mark.parametrize("endless", [False, True])
 @pytest.mark.parametrize("name", CONFIGS)
@@ -379,6 +380,7 @@ def test_every_limit_is_met():
         assert trace.accesses == Machine(config, TIMING, LAUNCH, hosts[1], asked).run()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("value", "inflight", "slots"), [(8, 64, 64), (8, 64, 4), (128, 32, 32), (384, 8, 16)]
 )

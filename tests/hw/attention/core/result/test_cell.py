@@ -112,6 +112,7 @@ def scales(rng, form, count):
     return [{"multiplier": int(rng.integers(2**16, 2**17)), "shift": int(s)} for s in shifts]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("form", ["int8", "int16", "bfloat16"])
 @pytest.mark.parametrize("bits", BITS)
 def test_normalize(bits, form):

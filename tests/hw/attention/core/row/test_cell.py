@@ -304,6 +304,7 @@ CONFIGS = {
 QUICK = {(name, 2, 0) for name in CONFIGS if name != "streams"} | {("folds", 1, 1), ("alibi", 1, 1)}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("name", "rows", "seed"),
     [

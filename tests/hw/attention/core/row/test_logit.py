@@ -30,6 +30,7 @@ def settings(rng, config):
     return drawn
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("rows", [1, 2])
 @pytest.mark.parametrize(("cap", "alibi"), [(0, 0), (0, 1), (1, 0), (1, 1)])
 def test_logit(cap, alibi, rows):

@@ -9,6 +9,7 @@ from hw.attention.core.row.score import ScoreUnit
 from tests.support.gateware.play import play
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("rows", [1, 2])
 @pytest.mark.parametrize(("lanes", "folds"), [(16, 1), (16, 4), (48, 2), (64, 2), (80, 1), (128, 4)])
 def test_score(lanes, folds, rows):

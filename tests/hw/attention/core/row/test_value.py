@@ -9,6 +9,7 @@ from hw.attention.core.row.value import ValueUnit
 from tests.support.gateware.streams import simulate
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("bits", [8, 12, 16, 20])
 @pytest.mark.parametrize(("lanes", "folds"), [(16, 4), (48, 1), (64, 2), (80, 2)])
 def test_values(lanes, folds, bits):

@@ -69,6 +69,7 @@ def test_layers(name, seed):
     assert found["o"].received == [word for layer in layers for word in layer.words_out()]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("changes", "beat_bits", "columns", "rows", "last_rows", "out_words", "load_bound"),
     [

@@ -28,6 +28,7 @@ def spoil(rng, sealed):
         sealed[n, byte] ^= 1 << rng.integers(8)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("name", "request_stall", "stall", "seed"), runs(soak=4))
 def test_pages(name, request_stall, stall, seed):
     shape, rng = SHAPES[name], np.random.default_rng(seed)

@@ -16,6 +16,7 @@ def unit(name):
     return PageSeal(SHAPES[name], InlinePlacer())
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("name", "request_stall", "stall", "seed"), runs(soak=4))
 def test_pages(name, request_stall, stall, seed):
     shape, rng = SHAPES[name], np.random.default_rng(seed)

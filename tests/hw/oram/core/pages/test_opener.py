@@ -14,6 +14,7 @@ from tests.support.oram.blocks import content
 from tests.support.oram.images import open_pages
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("pauses", [False, True])
 @pytest.mark.parametrize("lanes", CONFIGS)
 def test_opened(lanes, pauses):

@@ -12,6 +12,7 @@ from tests.hw.oram.core.pages.beats import CONFIGS, beats_of, case, nonce, run, 
 from tests.support.oram.blocks import content
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("asked", "pauses"), [(-20, False), (-1, False), (2, True)])
 @pytest.mark.parametrize("lanes", CONFIGS)
 def test_sealed(lanes, asked, pauses):

@@ -138,6 +138,7 @@ def mixed(config, rng, count, keys):
     return queries
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("changes", "stall"),
     [
@@ -158,6 +159,7 @@ def test_every_operation_as_specified(changes, stall):
     assert {operation["status"] for operation in wanted} >= set(Status)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("read_cycles", "query_stall"), [(16, 0.0), (0, 0.9)])
 def test_few_keys_whatever_the_hbm_shows(read_cycles, query_stall):
     """Two buckets a table, so that almost every operation needs an unsettled write."""
@@ -168,6 +170,7 @@ def test_few_keys_whatever_the_hbm_shows(read_cycles, query_stall):
     hold(config, queries, read=read_cycles, query_stall=query_stall)
 
 
+@pytest.mark.soak
 def test_cleared_again():
     config = small()
     rng = random.Random(23)
@@ -175,6 +178,7 @@ def test_cleared_again():
     hold(config, mixed(config, rng, 40, keys), mixed(config, rng, 40, keys))
 
 
+@pytest.mark.soak
 def test_full_at_n_keys():
     """N keys fit into the buckets; the next is refused until one is removed."""
     config = small()
@@ -192,6 +196,7 @@ def test_full_at_n_keys():
     assert loaded == [[n % config.host_pages] for n in range(len(loaded))]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("read_cycles", [0, 16])
 def test_four_cycles_an_operation(read_cycles):
     """Inserted, looked up and removed in turn: the same key, keys of the same buckets, and random ones."""
@@ -269,6 +274,7 @@ def test_numbers_that_return_are_found(monkeypatch):
         test_the_age_of_an_entry_whose_bucket_stays_in_the_log()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("bug", BUGS)
 def test_bugs_of_the_log_are_found(bug, monkeypatch):
     original, old, new, module = BUGS[bug]

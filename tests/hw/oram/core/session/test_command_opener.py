@@ -57,6 +57,7 @@ def spoil(rng, config, records):
     return broken
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("within", [1, 4])
 @pytest.mark.parametrize("value_bytes", SHAPES)
 def test_commands(value_bytes, within):

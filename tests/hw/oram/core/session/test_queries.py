@@ -56,6 +56,7 @@ def schedule(rng, pauses, ready):
     return begins, taken
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("way", ["close", "pauses", "full"])
 def test_queries(way):
     """Also for a user that pauses, and one that takes none until the queue is full."""

@@ -44,6 +44,7 @@ def rows_of(rng, dut, config, results, n):
         yield bits_of(dut.i.payload, told | {"first": row == 0, "value": value})
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("value_bytes", CONFIGS)
 def test_responses(value_bytes, seed):

@@ -180,6 +180,7 @@ RUNS = [
 ]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("name", "seed", "count"), RUNS)
 def test_operations(name, seed, count):
     """Back to back, and then with gaps."""

@@ -74,6 +74,7 @@ def expected_places(config, pages, times):
     return found
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "host", [pytest.param(name, marks=[pytest.mark.soak] if name == "slowest" else []) for name in HOSTS]
 )

@@ -52,6 +52,7 @@ def words_of(memories, lines, line, length, word_bytes):
     return [int.from_bytes(content[at : at + word_bytes], "little") for at in range(0, length, word_bytes)]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("port_bytes", "reads", "stall", "away", "seed"), grid((16, 32, 64), (BUCKET, RECORD), (0.0, 0.7), STALLS)
 )
@@ -60,6 +61,7 @@ def test_words_in_order_of_requests(port_bytes, reads, stall, away, seed):
     read_words(rng, lines_of(port_bytes, max(read.length for read in reads)), reads, stall, away, seed)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("depth", "stall", "away", "seed"), grid((1, 3, 32), (0.0, 0.7), STALLS))
 def test_swapped_lines(depth, stall, away, seed):
     """Even and odd lines in any order, as many under way as a port has room for."""
@@ -79,6 +81,7 @@ BUGS = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("bug", BUGS)
 def test_bugs_are_found(bug, monkeypatch):
     monkeypatch.setattr(line_reader, "LineReadPort", mutant(LineReadPort, *BUGS[bug]))
@@ -106,6 +109,7 @@ def read_words(rng, lines, reads, stall, away, seed, *, depth=3, count=24):
     assert all(cycle >= 0 for memory in memories for cycle in memory.cycles["r"])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("swapped", "line"), [(False, 3), (True, 3), (True, 11)])
 def test_rate_and_latency(swapped, line):
     """A record and a header every four cycles over ports with a latency of 100; then one alone.

@@ -66,6 +66,7 @@ def written(lines, beats):
     return bytes_of
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("shape", "stall", "away", "seed"),
     grid(((16, False), (32, True), (64, False), (32, False)), (0.0, 0.7), STALLS),
@@ -238,6 +239,7 @@ def erase_between_writes(shape, stall):
     return lines, memories
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("shape", SLICES)
 @pytest.mark.parametrize("stall", [0.0, 0.7])
 def test_slices_are_erased(shape, stall):
@@ -273,6 +275,7 @@ BUGS = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("bug", BUGS)
 def test_bugs_are_found(bug, monkeypatch):
     original, old, new = BUGS[bug]

@@ -28,6 +28,7 @@ def only_cpsat(monkeypatch):
     monkeypatch.setattr(address, "MANY", 10_000)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", "ABCDFHK")
 def test_minimalloc_instances_fit_exactly(name, worker):
     found = check_minimalloc(name, worker)

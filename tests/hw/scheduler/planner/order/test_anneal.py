@@ -33,6 +33,7 @@ def tight(problem, seed, way):
     return random.Random(seed).randint(least, max(least, sum(problem.size) // 2))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("way", [False, True])
 @pytest.mark.parametrize("seed", range(8))
 def test_an_order_is_found_that_the_exact_residency_makes_the_best_of_all(seed, way):

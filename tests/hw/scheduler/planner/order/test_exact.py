@@ -30,6 +30,7 @@ def known(problem, capacity, streaming):
     return {"upper": plan.avoidable_words, "order_hint": order}
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("seed", range(16))
 def test_nothing_is_better_among_all_orders_and_residencies(seed, streaming):

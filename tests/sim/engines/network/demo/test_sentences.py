@@ -76,6 +76,7 @@ def done(tmp_path_factory):
     )
 
 
+@pytest.mark.soak
 def test_sentences_calibrate_nothing_and_are_one_launch(done):
     calibrating = set(CALIBRATION.read_text("utf-8").splitlines())
     assert len(encoder.texts()) == encoder.COUNT
