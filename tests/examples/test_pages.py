@@ -24,6 +24,7 @@ def here(tmp_path, monkeypatch):
     monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")  # the simulator of `test_engines`, too
 
 
+@pytest.mark.soak
 def test_the_notebook():
     notebook = json.loads((ROOT / "examples" / "attention.ipynb").read_text())
     names = {}
