@@ -58,7 +58,6 @@ def free(engine: Engine, config: object, board: Board) -> bool:
     return all(dict(need.items())[name] <= 0.8 * count for name, count in board.user.items())
 
 
-@pytest.mark.sample(12)
 @pytest.mark.parametrize("name", sorted(ENGINES))
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_default_leaves_a_fifth_or_the_board_is_refused_once(name, seed):
@@ -129,7 +128,6 @@ SCANS = {
 }
 
 
-@pytest.mark.sample(7)
 @pytest.mark.parametrize("name", SCANS)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_default_has_half_the_multipliers_of_the_best_that_fits(name, seed):

@@ -89,7 +89,6 @@ def test_a_part_lies_where_it_or_what_holds_it_is_named():
     assert {path: die_of(found, path) for path in paths} == paths
 
 
-@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     ("name", "board"),
     # The map needs the host's memory.
