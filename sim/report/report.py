@@ -179,8 +179,12 @@ def load(path: Path) -> Report:
     each other.
     """
     check_readable("report file", path)
+    text = path.read_bytes()
     try:
-        return ADAPTER.validate_json(path.read_bytes())
+        return ADAPTER.validate_json(text)
     except ValidationError as error:
+        if b'"loomwork-prediction-1"' in text[:100]:
+            legal = f"a report of format {FORMAT}; `loomwork sweep` makes pages of predictions"
+            raise InputError("report file", f"{path}, a prediction", legal) from error
         legal = f"a report of format {FORMAT} ({refusal(error)})"
         raise InputError("report file", str(path), legal) from error

@@ -54,7 +54,8 @@ _PAGE_PREDICTIONS = f"""
 ## Predictions
 
 `loomwork predict ... --report prediction.json` writes the format `{FORECAST}`. The sections `cycles`, `work`
-and `roofline` have the fields of a report; their figures are predicted. These fields are its own:
+and `roofline` have the fields of a report; their figures are predicted. `loomwork report` makes no page of
+it; `loomwork sweep` makes pages of predictions. These fields are its own:
 
 | field | meaning |
 |---|---|

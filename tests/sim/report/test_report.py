@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from hw.energy import load_coefficients
 from hw.errors import InputError
 from sim.report import report as report_module
+from sim.report.forecast import FORECAST
 from sim.report.report import ADAPTER, load, save
 from sim.report.schema import PAGE, SCHEMA, glossary, page_text, schema_text
 from sim.run.accounting import build_report, git_revision
@@ -290,6 +291,13 @@ def test_refuses_a_file_that_is_no_report(tmp_path, text):
     ) as caught:
         load(path)
     assert "\n" not in str(caught.value)
+
+
+def test_names_the_command_that_shows_predictions(tmp_path):
+    path = tmp_path / "prediction.json"
+    path.write_text(json.dumps({"format": FORECAST}, indent=2))
+    with pytest.raises(InputError, match="`loomwork sweep` makes pages of predictions, not '.*a prediction'"):
+        load(path)
 
 
 def test_refuses_a_report_whose_figures_were_edited(tmp_path):

@@ -25,6 +25,7 @@ from sim.engines.attention.compare.compare import AttentionComparison, Attention
 from sim.engines.attention.compare.page import COMPARISON
 from sim.host.digest import key_of, source_digest
 from sim.host.paths import check_directory
+from sim.host.progress import ProgressLine
 
 #: Most heads of a comparison: a launch counts them in 32 bits, memory and patience in fewer.
 _MOST_HEADS = 1024
@@ -61,7 +62,11 @@ def run_compare(
     code = source_digest(hw.attention, hw.lib, sim.memory)
     followed = [code, config_hash("attention", config, board), str(heads), str(seed)]
     keys = {tokens: key_of([*followed, str(tokens)]) for tokens in lengths}
-    predicted = {tokens: _predicted(setting, config, board, tokens) for tokens in lengths}
+    predicted = {}
+    with ProgressLine("Predicting") as activity:
+        for tokens in lengths:
+            activity.update(f"{tokens:,} tokens")
+            predicted[tokens] = _predicted(setting, config, board, tokens)
 
     def compared(known: Mapping[str, CoSimulation]) -> AttentionComparison:
         return AttentionComparison(

@@ -27,6 +27,7 @@ from sim.engines.conv.compare.operations import ARRAY, ROWS, named, network_rows
 from sim.engines.conv.compare.page import COMPARISON
 from sim.host.digest import key_of, source_digest
 from sim.host.paths import check_directory
+from sim.host.progress import ProgressLine
 
 
 def run_compare(
@@ -53,7 +54,11 @@ def run_compare(
     check_fits(engine, config, board)
     setting = ConvSetting(board=board, config=config)
     simulated = simulate or partial(_co_simulated, board, seed, output)
-    costs = {work.name: predicted(work, setting) for work in everything}
+    costs = {}
+    with ProgressLine("Predicting") as activity:
+        for work in everything:
+            activity.update(work.name)
+            costs[work.name] = predicted(work, setting)
     code = source_digest(hw.conv, hw.lib, sim.engines.conv, sim.memory)
     keys = {
         work.name: key_of([code, config_hash("conv", measured_config(work), board), work.name, str(seed)])
