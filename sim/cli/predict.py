@@ -42,7 +42,11 @@ def _rows(found: Forecast) -> Iterator[tuple[str, str]]:
     ends = [1e-6 * end for end in (energy.energy_low_picojoules, energy.energy_high_picojoules)]
     yield "energy, µJ", f"{least}{1e-6 * energy.energy_total_picojoules:,.2f}"
     yield "range of the energy, µJ", f"{ends[0]:,.2f} to {ends[1]:,.2f}"
-    yield f"energy over {found.rate.unit}, µJ each", f"{least}{found.rate.microjoules_per_item:,.4g}"
+    each = found.rate.microjoules_per_item
+    yield (
+        f"energy over {found.rate.unit}, µJ each",
+        least + (f"{each:.4g}" if each < 1000 else f"{each:,.0f}"),
+    )
     yield "average power, W", f"{energy.average_watts:.2f}"
     yield "range of the power, W", f"{energy.average_low_watts:.2f} to {energy.average_high_watts:.2f}"
     for source, picojoules in energy.source_picojoules.items():

@@ -84,7 +84,7 @@ def _of_archive(path: Path) -> dict[str, Any]:
         raise
     except _DAMAGED as error:
         others = f", a {SAFETENSORS} file, or a folder with NAME.npy of each"
-        raise InputError("input file", str(path), f"{_ARCHIVE}{others}") from error
+        raise InputError("input file", str(path), f"{_ARCHIVE}{others} ({error})") from error
 
 
 def _of_folder(path: Path) -> dict[str, Any]:

@@ -296,7 +296,7 @@ def test_refuses_a_file_that_is_no_report(tmp_path, text):
 def test_names_the_command_that_shows_predictions(tmp_path):
     path = tmp_path / "prediction.json"
     path.write_text(json.dumps({"format": FORECAST}, indent=2))
-    with pytest.raises(InputError, match=r"`loomwork sweep` makes pages of predictions, not '.*a prediction'"):
+    with pytest.raises(InputError, match=r"`loomwork sweep` makes pages of predictions, not '.*a pred"):
         load(path)
 
 
