@@ -14,9 +14,10 @@ from hw.conv.config import ConvConfig
 from hw.conv.core.core import ConvCore
 from hw.conv.driver.layer import ConvLayer
 from hw.conv.driver.layout import map_words
-from hw.conv.driver.program import ConvProgram, ConvStep, LayerTensors, MapName
+from hw.conv.driver.program import ConvProgram, ConvStep, LayerTensors
 from hw.conv.driver.streams import conv_shapes, conv_streams
 from hw.conv.driver.weight_streams import ChannelParameters
+from hw.conv.driver.workload import MapName
 from hw.cores.generate import CoreDesign, core_name, generate_core, write_core
 from hw.cores.items import item_bits
 from hw.cores.kinds import CORES, CoreKind, find_core

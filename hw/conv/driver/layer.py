@@ -133,8 +133,3 @@ class ConvLayer:
     def useful_macs(self) -> int:
         """Multiply-accumulates: each tap of each input channel of each result."""
         return math.prod(self.out_size) * self.outputs * (self.channels // self.group) * self.taps
-
-    @property
-    def map_bytes(self) -> int:
-        """Bytes of the map and of the result, each once."""
-        return self.channels * self.rows * self.columns + self.outputs * math.prod(self.out_size)

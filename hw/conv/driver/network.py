@@ -14,11 +14,11 @@ from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
 from hw.conv.driver.blocked import blocked_map, blocked_weights, in_blocks
 from hw.conv.driver.layer import ConvLayer
-from hw.conv.driver.program import ConvProgram, ConvStep, LayerTensors, MapName, in_order
+from hw.conv.driver.program import ConvProgram, ConvStep, LayerTensors, in_order
 from hw.conv.driver.route import Rearrangement
 from hw.conv.driver.seeded import SeededTensors
 from hw.conv.driver.table import Row
-from hw.conv.driver.workload import busy_cycles
+from hw.conv.driver.workload import MapName, busy_cycles
 from hw.errors import InputError
 from hw.launch import Int8
 

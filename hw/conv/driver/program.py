@@ -18,7 +18,7 @@ from hw.conv.driver.maps import MapPlace
 from hw.conv.driver.plan import JobPlaces, PlannedJob
 from hw.conv.driver.route import PLAIN, Rearrangement, Route, plan_route
 from hw.conv.driver.weight_streams import ChannelParameters, DotTensors, tap_stream, tile_stream
-from hw.conv.driver.workload import ConvJob, ConvWorkload
+from hw.conv.driver.workload import ConvJob, ConvWorkload, JobMaps, MapName
 from hw.conv.movers.descriptor import pack_descriptor
 from hw.errors import InputError
 from hw.launch import Bytes, Int8
@@ -39,14 +39,6 @@ class LayerTensors:
     offset: NDArray[np.int16] | None = None
     mask: NDArray[np.uint8] | None = None  #: uint8 ``[offset_group * K, oH, oW]``
     dot: DotTensors | None = None  #: Computes the offsets, if they are not given.
-
-
-@dataclass(frozen=True, kw_only=True)
-class MapName:
-    """A map by name; ``part`` selects a half of one whose rows are split, None the whole."""
-
-    name: str
-    part: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -234,7 +226,12 @@ class ConvProgram:
     @property
     def workload(self) -> ConvWorkload:
         """The launch without its tensors."""
-        return ConvWorkload(jobs=tuple(step.job for step in self.steps))
+        maps = tuple(
+            JobMaps(source=step.source, result=step.result, bypass=step.bypass) for step in self.steps
+        )
+        names = [name for each in maps for name in each.names]
+        shared = len(set(names)) < len(names)
+        return ConvWorkload(jobs=tuple(step.job for step in self.steps), maps=maps if shared else ())
 
     def arenas(self) -> list[Bytes]:
         """Return each port's memory of maps before the launch: inputs, and a pattern elsewhere."""

@@ -18,9 +18,10 @@ from hw.conv.driver.formats import (
     quantized_weights,
 )
 from hw.conv.driver.layer import ConvLayer
-from hw.conv.driver.program import ConvProgram, ConvStep, LayerTensors, MapName
+from hw.conv.driver.program import ConvProgram, ConvStep, LayerTensors
 from hw.conv.driver.route import Route
 from hw.conv.driver.weight_streams import ChannelParameters
+from hw.conv.driver.workload import MapName
 from hw.errors import InputError, check_one_of
 from hw.launch import Tensor
 

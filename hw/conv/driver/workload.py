@@ -83,11 +83,36 @@ def busy_cycles(config: ConvConfig, layers: Sequence[ConvLayer]) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MapName:
+    """A map by name; ``part`` selects a half of one whose rows are split, None the whole."""
+
+    name: str
+    part: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobMaps:
+    """The maps that a job reads and writes."""
+
+    source: MapName
+    result: str
+    bypass: MapName | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its maps."""
+        return [self.source.name, self.result, *([] if self.bypass is None else [self.bypass.name])]
+
+
+@dataclass(frozen=True, kw_only=True)
 class ConvWorkload:
     """One launch of the convolution engine, of any configuration: jobs in order, at least one."""
 
     jobs: tuple[ConvJob, ...]
+    maps: tuple[JobMaps, ...] = ()  #: Of each job; (): every job has maps of its own.
 
     def __post_init__(self) -> None:
         if not self.jobs:
             raise InputError("jobs", 0, "at least 1")
+        if self.maps and len(self.maps) != len(self.jobs):
+            raise InputError("maps", len(self.maps), f"{len(self.jobs)}, one entry for each job")

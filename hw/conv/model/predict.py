@@ -6,7 +6,7 @@ from hw.board import Board
 from hw.conv.config import ConvConfig
 from hw.conv.driver.workload import ConvWorkload
 from hw.conv.model.launch import predict_launch
-from hw.conv.model.traffic import read_bytes, write_bytes
+from hw.conv.model.traffic import compulsory_bytes, read_bytes, write_bytes
 from hw.conv.movers.movers import side_port
 from hw.prediction import Prediction
 
@@ -27,7 +27,7 @@ def predict(workload: ConvWorkload, config: ConvConfig, board: Board) -> Predict
         write_bytes=write_bytes(config, jobs),
         useful_macs=sum(layer.useful_macs for layer in layers),
         mac_slots_per_cycle=config.inputs * config.outputs + config.lanes * config.taps,
-        compulsory_bytes=sum(layer.map_bytes for layer in layers),
+        compulsory_bytes=compulsory_bytes(workload, weight_bits=config.weight_bits),
         memory_bytes_per_cycle=min(
             ports * width / 8, min(ports, board.memory.channels) * board.channel_bytes_per_cycle
         ),

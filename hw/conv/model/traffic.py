@@ -1,9 +1,13 @@
 """Bytes moved by a launch, over all ports."""
 
+import math
 from collections.abc import Sequence
 
 from hw.conv.config import ConvConfig
+from hw.conv.core.layouts import Offsets
+from hw.conv.driver.layer import ConvLayer
 from hw.conv.driver.plan import PlannedJob
+from hw.conv.driver.workload import ConvJob, ConvWorkload, JobMaps, MapName
 from hw.conv.movers.descriptor import used_bytes
 from hw.conv.movers.side_port import LOG_BYTES
 
@@ -34,6 +38,63 @@ def write_bytes(config: ConvConfig, jobs: Sequence[PlannedJob]) -> dict[str, int
         ),
         "log": len(jobs) * LOG_BYTES,
     }
+
+
+def compulsory_bytes(
+    workload: ConvWorkload, *, weight_bits: int, offset_bytes: int = 2, channel_bytes: int = 8
+) -> int:
+    """Return the bytes that any schedule of a launch moves.
+
+    They are maps that no job writes, weights, offsets and masks, each once in, and maps that no job reads,
+    each once out.
+
+    * ``weight_bits``: of a weight.
+    * ``offset_bytes``: of one coordinate of an offset.
+    * ``channel_bytes``: bias and scale of an output channel.
+    """
+    layers = [layer for job in workload.jobs for layer in job.layers]
+    weights = sum(-(-_weights(layer) * weight_bits // 8) + channel_bytes * layer.outputs for layer in layers)
+    return weights + sum(_offset_bytes(layer, offset_bytes) for layer in layers) + _map_bytes(workload)
+
+
+def _weights(layer: ConvLayer) -> int:
+    return layer.outputs * (layer.channels // layer.group) * layer.taps
+
+
+def _offset_bytes(layer: ConvLayer, offset_bytes: int) -> int:
+    """Count the bytes of offsets and masks, or of the weights that compute offsets: a byte each."""
+    numbers = {Offsets.NONE: 0, Offsets.SQUARE: 1, Offsets.FREE: 2 * layer.offset_group * layer.taps}
+    if layer.dot:
+        return numbers[layer.offsets] * layer.channels
+    pixel = offset_bytes * numbers[layer.offsets] + layer.masked * layer.offset_group * layer.taps
+    return math.prod(layer.out_size) * pixel
+
+
+def _map_bytes(workload: ConvWorkload) -> int:
+    """Count the bytes of the launch's first maps and of its last ones."""
+    maps = workload.maps or [
+        JobMaps(source=MapName(name=f"x{n}"), result=f"y{n}", bypass=MapName(name=f"b{n}"))
+        for n in range(len(workload.jobs))
+    ]
+    written = {each.result for each in maps}
+    read: dict[MapName, int] = {}
+    for job, each in zip(workload.jobs, maps, strict=True):
+        first, last = job.layers[0], job.layers[-1]
+        read[each.source] = first.channels * first.rows * first.columns
+        if job.rearrangement.shuffle and each.bypass is not None:
+            read[each.bypass] = last.outputs * math.prod(last.out_size)
+    entered = sum(size for name, size in read.items() if name.name not in written)
+    left = 0
+    for job, each in zip(workload.jobs, maps, strict=True):
+        halves = sum(MapName(name=each.result, part=part) not in read for part in (0, 1))
+        if MapName(name=each.result) not in read:
+            left += _result_bytes(job) * halves // 2
+    return entered + left
+
+
+def _result_bytes(job: ConvJob) -> int:
+    copies = 4 if job.rearrangement.double else 1
+    return copies * job.result_form.channels * math.prod(job.layers[-1].out_size)
 
 
 def _read(config: ConvConfig, job: PlannedJob, side: str) -> int:

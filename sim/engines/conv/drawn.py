@@ -7,9 +7,9 @@ import numpy as np
 from hw.conv.config import SIDE_BITS, ConvConfig
 from hw.conv.core.layouts import Offsets
 from hw.conv.driver.layer import ConvLayer
-from hw.conv.driver.program import ConvProgram, ConvStep, LayerTensors, MapName
+from hw.conv.driver.program import ConvProgram, ConvStep, LayerTensors
 from hw.conv.driver.seeded import SeededTensors
-from hw.conv.driver.workload import ConvJob, ConvWorkload
+from hw.conv.driver.workload import ConvJob, ConvWorkload, MapName
 from hw.errors import InputError
 from hw.launch import Int8
 from sim.workloads.layers import Convolution, Layer, Product
@@ -22,6 +22,8 @@ def drawn_program(workload: ConvWorkload, config: ConvConfig, *, seed: int) -> C
 
     Raises `InputError` for a job whose tensors depend on other jobs, or a layer with offsets.
     """
+    if workload.maps:
+        raise InputError("maps", len(workload.maps), "left out: every job has drawn maps of its own")
     seeded = SeededTensors(config, seed)
     inputs: dict[str, Int8] = {}
     steps = []

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
 from hw.conv.driver.layer import ConvLayer
-from hw.conv.driver.program import ConvProgram, ConvStep, LayerTensors, MapName
+from hw.conv.driver.program import ConvProgram, ConvStep, LayerTensors
 from hw.conv.driver.route import Route
+from hw.conv.driver.workload import MapName
 from sim.golden.conv.attributes import Attributes
 from sim.golden.conv.formats import computed_offsets, raw_bytes, requantized
 from sim.golden.conv.model import Deformation, accumulators

@@ -246,6 +246,14 @@ def test_drawn_tensors_make_the_workload_that_was_asked_for():
     assert not np.array_equal(weights[0], weights[2])
 
 
+def test_tensors_are_not_drawn_for_jobs_that_share_maps():
+    adapter = find_adapter("conv")
+    shape = adapter.layer_shape(layer(conv())) | {"maps": [{"source": {"name": "x"}, "result": "y"}]}
+    workload = validate(Document(path=Path("a"), data=shape), TypeAdapter(ConvWorkload))
+    with pytest.raises(InputError, match="maps must be left out"):
+        adapter.job(adapter.tensors(workload, SMALL, seed=3), SMALL)
+
+
 def test_a_layer_is_simulated_as_predicted(tmp_path):
     adapter, board = find_adapter("conv"), load_board("u55c")
     shape = adapter.layer_shape(layer(conv(rows=6, columns=7, pads=(1, 1, 1, 1))))

@@ -10,9 +10,10 @@ from hw.conv.core.layouts import Offsets
 from hw.conv.driver.form import MapForm
 from hw.conv.driver.formats import channel_scales
 from hw.conv.driver.layer import ConvLayer, LayerKind
-from hw.conv.driver.program import ConvProgram, ConvStep, LayerTensors, MapName, in_order
+from hw.conv.driver.program import ConvProgram, ConvStep, LayerTensors, in_order
 from hw.conv.driver.route import Rearrangement, sum_shift
 from hw.conv.driver.weight_streams import ChannelParameters, DotTensors
+from hw.conv.driver.workload import MapName
 from hw.errors import InputError
 
 #: Kinds of jobs; those of two layers name both.

@@ -50,11 +50,6 @@ class Work:
         """Multiply-accumulates that the results need."""
         return sum(layer.useful_macs for layer in self.layers)
 
-    @property
-    def compulsory_bytes(self) -> int:
-        """Map and result of every layer once, as in `hw.prediction.Prediction`."""
-        return sum(layer.map_bytes for layer in self.layers)
-
     def offsets(self, fraction_bits: int, *, seed: int = 0) -> Sequence[LayerOffsets | None]:
         """Return offsets of all layers; None for those without."""
         rng = np.random.default_rng(seed)

@@ -15,6 +15,7 @@ from hw.conv.driver.layer import LayerKind
 from hw.conv.driver.network import build
 from hw.conv.driver.workload import ConvJob, ConvWorkload
 from hw.conv.engine import ConvEngine
+from hw.conv.model.traffic import compulsory_bytes
 from sim.compare.simulated import CO_SIMULATIONS, CoSimulation
 from sim.compare.table import STYLES, Column, Columns, table
 from sim.engines.conv.baselines.codenet import CLOCK_MHZ, PUBLISHED, codenet
@@ -49,6 +50,15 @@ class ConvRow:
     predicted: Mapping[str, Cost]  #: Predictions of our engines, by method.
     measured: CoSimulation | None = None  #: Simulated gates of `OURS`, if any.
 
+    @cached_property
+    def compulsory_bytes(self) -> int:
+        """Bytes of any schedule in the narrowest form of any method, scales and biases apart.
+
+        Weights have 4 bits, and coordinates of offsets a byte.
+        """
+        launch = workload(self.work, ARRAY)
+        return compulsory_bytes(launch, weight_bits=4, offset_bytes=1, channel_bytes=0)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ConvFigures:
@@ -64,7 +74,7 @@ class ConvFigures:
     macs: int  #: Multipliers.
     utilization: float  #: Useful multiply-accumulates over all slots of all cycles.
     moved_bytes: int  #: Across the memory ports.
-    over_compulsory: float  #: Bytes over those of every map and result of a layer once.
+    over_compulsory: float  #: Bytes over those of `ConvRow.compulsory_bytes`.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +131,7 @@ class ConvComparison:
             macs=cost.macs,
             utilization=cost.utilization,
             moved_bytes=cost.moved_bytes,
-            over_compulsory=cost.moved_bytes / row.work.compulsory_bytes,
+            over_compulsory=cost.moved_bytes / row.compulsory_bytes,
         )
 
     @cached_property

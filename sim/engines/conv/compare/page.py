@@ -157,7 +157,7 @@ def utilization(comparison: ConvComparison) -> go.Figure:
 
 
 def traffic(comparison: ConvComparison) -> go.Figure:
-    """Draw off-chip bytes over those of every map and result once."""
+    """Draw off-chip bytes over the compulsory ones."""
     return _bars(
         comparison,
         lambda each: each.over_compulsory,

@@ -6,9 +6,10 @@ from amaranth.hdl import Fragment, Shape
 
 from hw.conv.core.core import ConvCore
 from hw.conv.driver.layer import ConvLayer
-from hw.conv.driver.program import ConvProgram, ConvStep, LayerTensors, MapName
+from hw.conv.driver.program import ConvProgram, ConvStep, LayerTensors
 from hw.conv.driver.streams import conv_shapes, conv_streams
 from hw.conv.driver.weight_streams import ChannelParameters
+from hw.conv.driver.workload import MapName
 from hw.cores.ports import core_ports
 from hw.errors import InputError
 from hw.lib.place import InlinePlacer
