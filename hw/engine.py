@@ -113,6 +113,13 @@ class Engine(abc.ABC, Generic[Config, Workload]):
         """
         return {}
 
+    def check(self, workload: Workload, config: Config, board: Board) -> None:
+        """Check that the configuration can execute a workload, as `predict` does; by default by predicting.
+
+        An engine whose predictions of single layers are long checks their sizes alone.
+        """
+        self.predict(workload, config, board)
+
     @abc.abstractmethod
     def predict(self, workload: Workload, config: Config, board: Board) -> Prediction:
         """Predict cycles and bytes of a launch with the analytic model: no tensors, no simulation.

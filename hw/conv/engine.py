@@ -11,7 +11,7 @@ from hw.conv.config import ConvConfig
 from hw.conv.driver.workload import ConvWorkload
 from hw.conv.kernel.arguments import argument_table
 from hw.conv.kernel.body import ConvBody
-from hw.conv.model.predict import predict
+from hw.conv.model.predict import planned, predict
 from hw.conv.movers.movers import side_port
 from hw.conv.regions import regions
 from hw.conv.resources import estimate, ram_words
@@ -104,6 +104,10 @@ class ConvEngine(Engine[ConvConfig, ConvWorkload]):
     def placement(self, config: ConvConfig, board: Board) -> dict[str, int]:
         """Assign each port a channel of its own, while there are free channels."""
         return {f"gmem{n}": n % board.memory.channels for n in range(side_port(config) + 1)}
+
+    def check(self, workload: ConvWorkload, config: ConvConfig, board: Board) -> None:
+        """Plan the jobs; see `hw.conv.model.predict.planned`."""
+        planned(workload, config, board)
 
     regions = staticmethod(regions)
     predict = staticmethod(predict)

@@ -123,6 +123,17 @@ def evaluate(task: Task, directory: Path | None = None) -> Evaluation:
     )
 
 
+def refusal(task: Task) -> str:
+    """Return why a prediction would be refused, without predicting; nothing where it would not."""
+    try:
+        engine, board, config = _parts(task)
+        check_fits(engine, config, board)
+        engine.check(_workload(task, config), config, board)
+    except LoomworkError as error:
+        return str(error)
+    return ""
+
+
 _Answer = tuple[dict[str, float], dict[str, Any]]
 
 

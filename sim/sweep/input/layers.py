@@ -12,7 +12,7 @@ from hw.errors import InputError
 from sim.run.run import find_adapter
 from sim.sweep.points import GATES, OF_WORKLOADS
 from sim.sweep.spec import EngineSpec, LeftOut, ReadLayers, SweepSpec, WorkloadSpec
-from sim.sweep.task import Task, evaluate, legal_config
+from sim.sweep.task import Task, legal_config, refusal
 from sim.workloads.layers import Layer, Workload
 from sim.workloads.reader import read_workload
 
@@ -111,14 +111,13 @@ def _refusal(name: str, engine: EngineSpec, asked: WorkloadSpec, boards: Iterabl
         except InputError as error:
             reason = str(error)
             continue
-        found = evaluate(
+        reason = refusal(
             Task(
                 fidelity="prediction", engine=name, board=board, config=config, workload="layer", asked=asked
             )
         )
-        if not found.failure:
+        if not reason:
             return ""
-        reason = found.failure
     return reason
 
 

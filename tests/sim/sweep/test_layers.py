@@ -63,6 +63,19 @@ def test_layers_are_workloads_and_the_others_are_listed(folder):
     assert read.source == "SCALE-Sim topology of convolutions, net.csv"
 
 
+def test_layers_are_read_without_a_prediction_and_too_long_ones_are_listed(folder, monkeypatch):
+    lines = "E,512,512,1,1,3,4096,1,\nFF,512,512,1,1,4096,16384,1,\n"
+    Path("llama.csv").write_text(CONV.splitlines()[0] + "\n" + lines)
+    with monkeypatch.context() as patch:
+        patch.delattr("hw.conv.model.predict.predict_launch")
+        spec = layers_spec("conv", Path("llama.csv"), boards=["u55c"])
+    (read,) = spec.read.values()
+    assert list(spec.workloads) == ["E"]
+    (left,) = read.left_out
+    assert left.name == "FF"
+    assert left.reason.startswith("sweeps of weight tiles over blocks of pixels must be at most 4,194,304; ")
+
+
 def test_attention_stands_for_its_products(folder):
     (read,) = layers_spec("attention", Path("gemm.csv"), boards=["u55c"]).read.values()
     assert dict(read.numbers) == {"QK_AV": 0}

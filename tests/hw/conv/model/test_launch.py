@@ -16,8 +16,10 @@ from hw.conv.driver.layer import ConvLayer
 from hw.conv.driver.route import Rearrangement
 from hw.conv.driver.weights import tile_beats
 from hw.conv.driver.workload import ConvJob, ConvWorkload
+from hw.conv.engine import ConvEngine
 from hw.conv.model.launch import predict_launch
 from hw.conv.model.predict import predict
+from hw.errors import InputError
 from sim.engines.conv.cases import SMALL
 
 BOARD = load_board("u55c")
@@ -166,3 +168,10 @@ def test_words_of_results_go_as_their_ports_take_them():
         job = ConvJob(layers=(layer(8, 40, outputs=channels),))
         assert sum(launch(job, config=wide).counters.values()) < words * pixels + 900
         assert beats * pixels < sum(launch(job, config=narrow).counters.values()) < beats * pixels + 900
+
+
+def test_a_launch_too_long_to_predict_is_refused():
+    long = ConvJob(layers=(ConvLayer(channels=4096, rows=512, columns=512, outputs=16384),))
+    config = ConvEngine().default_config(BOARD)
+    with pytest.raises(InputError, match=r"^sweeps of .* must be at most 4,194,304; split the layer"):
+        predict(ConvWorkload(jobs=(long,)), config, BOARD)
