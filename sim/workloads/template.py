@@ -1,10 +1,10 @@
 """Templates of AccelForge's files: Jinja with a statement ``assert``, in a sandbox."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import jinja2
-from jinja2 import nodes
+from jinja2 import meta, nodes
 from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.sandbox import SandboxedEnvironment
@@ -39,10 +39,13 @@ class _FailedError(Exception):
 def rendered(path: Path, text: str, variables: Mapping[str, int]) -> str:
     """Return the text that a template makes; without loops each line stays where it is.
 
-    Raises `InputError` for a template that is wrong, a variable without a value, and includes.
+    Raises `InputError` for a template that is wrong, a variable without a value, a value without a variable,
+    and includes.
     """
     environment = SandboxedEnvironment(undefined=jinja2.StrictUndefined, extensions=[_Assert])
     try:
+        used = meta.find_undeclared_variables(environment.parse(text)) - set(environment.globals)
+        _check_names(path, variables, used)
         return environment.from_string(text).render(variables)
     except jinja2.TemplateSyntaxError as error:
         raise InputError("template", error.message, "one of Jinja", where=f"{path}:{error.lineno}") from error
@@ -51,8 +54,17 @@ def rendered(path: Path, text: str, variables: Mapping[str, int]) -> str:
         raise InputError("template", error.message, legal, where=_where(path, error)) from error
     except _FailedError as error:
         raise InputError("variables", str(error), "such that its conditions hold", where=str(path)) from error
+    except InputError:
+        raise
     except (jinja2.TemplateError, ArithmeticError, OverflowError, TypeError, ValueError) as error:
         raise InputError("template", str(error), "one that can be evaluated", where=str(path)) from error
+
+
+def _check_names(path: Path, variables: Mapping[str, int], used: Collection[str]) -> None:
+    for name in variables:
+        if name not in used:
+            legal = f"one of {', '.join(sorted(used))}" if used else "left out: the template has no variable"
+            raise InputError("--dim", name, legal, where=str(path))
 
 
 def _where(path: Path, error: Exception) -> str:

@@ -92,6 +92,16 @@ def test_variables_of_the_template(tmp_path):
         read(tmp_path, CHAIN, N=9)
 
 
+def test_a_variable_that_the_template_does_not_use_is_refused(tmp_path):
+    says = r"a.yaml: --dim must be one of N_TOKENS, not 'TOKENS'; did you mean 'N_TOKENS'\?$"
+    with pytest.raises(InputError, match=says):
+        read(tmp_path, TRANSFORMER, TOKENS=2048)
+    with pytest.raises(InputError, match="--dim must be one of N, not 'range'"):
+        read(tmp_path, CHAIN, range=3)
+    with pytest.raises(InputError, match="--dim must be left out: the template has no variable, not 'N'"):
+        read(tmp_path, BLOCK, N=3)
+
+
 def test_a_block_with_windows(tmp_path):
     found = read(tmp_path, BLOCK)
     pointwise, depthwise = found.layers
