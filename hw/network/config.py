@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hw.errors import InputError, check_field_types, check_power_of_two, check_range
 from hw.lib.memory import RamStyle, check_ram_style
 from hw.network.attention.config import AttentionUnitConfig
-from hw.network.matrix.config import MatrixConfig
+from hw.network.matrix.config import MatrixConfig, weight_port_counts
 from hw.network.scratchpad.shape import GranuleShape
 from hw.network.vector.config import VectorConfig
 
@@ -60,6 +60,10 @@ class NetworkConfig:
         check_range("max_region_bytes", self.max_region_bytes, WORD_BYTES, WORD_BYTES << 32)
         if self.max_region_bytes % WORD_BYTES:
             raise InputError("max_region_bytes", self.max_region_bytes, f"a multiple of {WORD_BYTES}")
+        widths = weight_port_counts(columns=self.columns, port_bits=8 * self.port_bytes)
+        if self.weight_ports not in widths:
+            legal = f"{' or '.join(map(str, widths))} of {self.port_bytes} bytes for {self.columns} columns"
+            raise InputError("weight_ports", self.weight_ports, legal)
         # The parts check their own fields.
         _ = self.shape, self.matrix, self.vector, self.attention_rows and self.attention
 

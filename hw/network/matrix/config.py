@@ -18,6 +18,16 @@ RESULT_BITS = 16
 _LINES = (1, 2, 4)
 
 
+def weight_port_counts(*, columns: int, port_bits: int) -> list[int]:
+    """Return the numbers of weight ports of an array: a packet's word has one, two or four words of each.
+
+    >>> weight_port_counts(columns=64, port_bits=256)
+    [2, 4, 8]
+    """
+    packet = columns // CELL_COLUMNS * BEAT_BITS
+    return [packet // (port_bits * lines) for lines in reversed(_LINES) if packet >= port_bits * lines]
+
+
 @dataclass(frozen=True, kw_only=True)
 class MatrixConfig:
     """Shape of the matrix unit."""
@@ -36,9 +46,9 @@ class MatrixConfig:
         check_power_of_two("block_pixels", self.block_pixels, 32, 1024)
         check_power_of_two("port_bits", self.port_bits, 64, 512)
         check_power_of_two("tables", self.tables, 2, 256)
-        shares = [self.packet_bits // (self.port_bits * lines) for lines in _LINES]
-        if self.ports < 1 or self.ports not in shares:
-            legal = " or ".join(str(each) for each in reversed(shares) if each)
+        counts = weight_port_counts(columns=self.columns, port_bits=self.port_bits)
+        if self.ports not in counts:
+            legal = " or ".join(map(str, counts))
             raise InputError("ports", self.ports, f"{legal} of {self.port_bits} bits")
 
     @property

@@ -29,6 +29,15 @@ def test_the_smallest_board_is_refused():
         check_fits(ENGINE, ENGINE.default_config(board), board)
 
 
+@pytest.mark.parametrize(
+    ("columns", "port_bytes", "legal"),
+    [(64, 32, "2 or 4 or 8 of 32 bytes"), (32, 32, "1 or 2 or 4 of 32 bytes"), (16, 64, "1 of 64 bytes")],
+)
+def test_columns_limit_the_ports_of_weights(columns, port_bytes, legal):
+    with pytest.raises(InputError, match=f"^weight_ports must be {legal} for {columns} columns, not 3$"):
+        NetworkConfig(columns=columns, port_bytes=port_bytes, weight_ports=3)
+
+
 def test_ports_have_channels_of_their_own_where_there_are_any():
     for name, most in (("u55c", 8), ("zcu104", 0)):
         board = load_board(name)
