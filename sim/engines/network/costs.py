@@ -14,6 +14,7 @@ from hw.network.model.layers import Layer, layers_of, play
 from hw.network.model.overlap import Overlap
 from hw.network.model.timeline import Timeline
 from hw.network.predict import predict
+from hw.prediction import Prediction
 from sim.engines.network.build_folder import Build
 from sim.host.console import print_table
 from sim.host.files import write_text
@@ -47,7 +48,7 @@ class Costs:
         """Figures of the whole network, each name with its unit."""
         build, plan = self.build, self.build.compiled.plan
         names = (
-            "peak_bytes", "compulsory_bytes", "avoidable_bytes", "offchip_read_bytes", "offchip_write_bytes",
+            "peak_bytes", "avoidable_bytes", "offchip_read_bytes", "offchip_write_bytes",
             "transfers_total",
         )  # fmt: skip
         return {
@@ -62,14 +63,20 @@ class Costs:
             "commands_total": len(build.program.steps),
             "scratchpad_bytes": plan.scratchpad_bytes,
             **{name: getattr(plan.totals, name) for name in names},
+            "plan_tensor_bytes": plan.totals.compulsory_bytes,
+            "moved_bytes": self.prediction.moved_bytes,
+            "compulsory_bytes": self.prediction.compulsory_bytes,
         }
 
     @cached_property
+    def prediction(self) -> Prediction:
+        """The prediction of a launch."""
+        return predict(self.build.program, self.build.config, self.build.board)
+
+    @property
     def moved_of_compulsory(self) -> float:
         """Bytes of a launch, of those that any kernel moves."""
-        found = predict(self.build.program, self.build.config, self.build.board)
-        moved = sum(found.read_bytes.values()) + sum(found.write_bytes.values())
-        return moved / found.compulsory_bytes
+        return self.prediction.moved_bytes / self.prediction.compulsory_bytes
 
     def print(self, seconds: float) -> None:
         """Print a line for each operator, their total, and the figures of the whole network."""
@@ -91,7 +98,7 @@ class Costs:
         """Write the same as JSON."""
         build = self.build
         document: dict[str, Any] = {
-            "format": "loomwork-costs-1",
+            "format": "loomwork-costs-2",
             "name": build.name,
             "board": build.board.name,
             "configuration": config_dict(build.config),

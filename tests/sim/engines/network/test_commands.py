@@ -1,6 +1,7 @@
 """``loomwork compile``: a model in, a build folder and its costs out; one line for what a user can mend."""
 
 import json
+import re
 from html import escape
 from pathlib import Path
 
@@ -57,7 +58,11 @@ def test_a_folder_and_a_report_of_the_costs(model):
     inside = sum(each["cycles_total"] for each in operators)
     moved = sum(report[f"{kind}_bytes"] for kind in ("image", "weight_read", "offchip_read", "offchip_write"))
     parameters = report["model_weight_bytes"] + 8 * (72 + 70)  # biases and scales of the columns
-    assert report["moved_of_compulsory"] >= moved / (parameters + report["compulsory_bytes"])
+    assert report["moved_bytes"] == moved
+    assert report["plan_tensor_bytes"] == build.compiled.plan.totals.compulsory_bytes
+    assert report["compulsory_bytes"] <= parameters + report["plan_tensor_bytes"]
+    assert report["moved_of_compulsory"] == round(moved / report["compulsory_bytes"], 4) >= 1
+    assert re.search(rf"^ *compulsory_bytes +{report['compulsory_bytes']:,} *$", said, re.MULTILINE)
     outside = report["load_cycles"] + report["drain_cycles"]
     assert 0 <= report["predicted_cycles"] - inside - outside < 20
     # 480 pixels are one block, and two column tiles are no reason to read weights twice.
