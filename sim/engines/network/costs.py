@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hw.config import config_dict
+from hw.network.compile.operands import Operands
 from hw.network.model.layers import Layer, layers_of, play
 from hw.network.model.overlap import Overlap
 from hw.network.model.timeline import Timeline
@@ -38,10 +39,18 @@ class Costs:
         """Its operators, in order of execution."""
         return layers_of(self.build.program, self.timeline)
 
+    @cached_property
+    def _kinds(self) -> dict[str, str]:
+        """Kinds of the network's operators, and of products that the compiler joined, by name."""
+        works = [work for step in self.build.compiled.steps.steps for work in step.works]
+        joined = {
+            work.operator.name: work.operator.kind for work in works if isinstance(work.operator, Operands)
+        }
+        return joined | {operator.name: operator.kind for operator in self.build.network.operators}
+
     def kind(self, layer: Layer) -> str:
         """Return the kind of an operator; ``copy`` for one that the network does not have."""
-        kinds = {operator.name: operator.kind for operator in self.build.network.operators}
-        return kinds.get(layer.name, "copy")
+        return self._kinds.get(layer.name, "copy")
 
     @property
     def figures(self) -> dict[str, int]:

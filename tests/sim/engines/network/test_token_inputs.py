@@ -1,5 +1,6 @@
 """Models on tokens: sentences of a user become the network for their lengths and its packed input."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -72,7 +73,10 @@ def test_refused(model, tensors):
 def test_a_build_has_the_lengths_of_its_sentences(model):
     Path("small.yaml").write_text("attention_rows: 2\nattention_tokens: 16\n")
     said = call("compile", model, "--config", "small.yaml", "--tokens", "6,3", "-o", "build").stdout
-    assert "attention" in said
+    # Products of queries, keys and values are one command's, under all three names.
+    assert re.search(r"^ *Add_\d+ Add_\d+ Add_\d+ +conv ", said, re.MULTILINE)
+    assert re.search(r"^ *Reshape_\d+ +attention ", said, re.MULTILINE)
+    assert not re.search(r" copy ", said)
     build = read_build(Path("build"))
     given = ADAPTER.read_files({"build": Path("build")}, build.config, seed=0)
     made = ADAPTER.job({**given, "input_ids": IDS, "attention_mask": MASK}, build.config)
