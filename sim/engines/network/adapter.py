@@ -172,8 +172,11 @@ class NetworkAdapter(EngineAdapter):
         return 1, "images" if orders & {NCHW, NHWC, FLAT_CHW, FLAT_HWC} else "inferences"
 
     def label(self, job: NetworkJob, config: NetworkConfig) -> str:
-        """Return the network's name."""
-        return job.network.name
+        """Return the network's name, and the number of tokens of each sentence."""
+        from sim.engines.network.token_inputs import segments_of
+
+        lengths = " + ".join(map(str, segments_of(job.network)))
+        return f"{job.network.name}, {lengths} tokens" if lengths else job.network.name
 
     def cases(self) -> Iterator[Case]:
         """See `sim.engines.network.cases`."""

@@ -81,6 +81,7 @@ def test_a_build_has_the_lengths_of_its_sentences(model):
     given = ADAPTER.read_files({"build": Path("build")}, build.config, seed=0)
     made = ADAPTER.job({**given, "input_ids": IDS, "attention_mask": MASK}, build.config)
     assert made.inputs["input_ids"].reshape(-1).tolist() == [3, 1, 4, 1, 5, 9, 2, 6, 5]
+    assert ADAPTER.label(made, build.config) == f"{made.network.name}, 6 + 3 tokens"
     with pytest.raises(InputError, match="lengths of the sentences"):
         ADAPTER.job({**given, "input_ids": IDS}, build.config)
 
@@ -91,6 +92,12 @@ def test_a_kernel_without_the_attention_unit_is_refused(model):
     given = ADAPTER.read_files({"model": model}, NetworkConfig(), seed=0)
     with pytest.raises(InputError, match="attention_rows"):
         ADAPTER.job(given | {"input_ids": IDS[:1]}, NetworkConfig())
+
+
+def test_a_prediction_prints_the_length_that_it_assumes(model):
+    Path("small.yaml").write_text("attention_rows: 2\nattention_tokens: 32\n")
+    said = call("predict", "network", "--model", model, "--config", "small.yaml").stdout
+    assert said.startswith("small, 32 tokens\n")
 
 
 def test_compile_needs_the_lengths(model):
