@@ -1,5 +1,6 @@
 """Writing a package: all or nothing, without loss of the user's files."""
 
+import filecmp
 import json
 import os
 import tempfile
@@ -25,8 +26,8 @@ def write_files(files: dict[str, str], directory: Path | str) -> tuple[Path, ...
     """Write the text of every file, by name, to ``directory``; the last one is ``meta.json`` and lists them.
 
     The files are written beside the directory and renamed into it.  Files of an earlier package are replaced
-    or removed; others (a Vitis build) stay.  Raises `InputError` when the directory cannot be written, or a
-    file would replace one that is not of an earlier package.
+    or removed, equal ones are left untouched; others (a Vitis build) stay.  Raises `InputError` when the
+    directory cannot be written, or a file would replace one that is not of an earlier package.
     """
     directory = Path(directory)
     earlier = _earlier_files(directory)
@@ -55,9 +56,16 @@ def _replace(directory: Path, fresh: Path, files: dict[str, str], earlier: set[s
     """Rename fresh files over earlier ones; ``meta.json`` is last, as it lists the others."""
     for name in files:
         (directory / name).parent.mkdir(exist_ok=True)
-        os.replace(fresh / name, directory / name)
+        # An equal file keeps its time: make would synthesize it again.
+        if not _equal(fresh / name, directory / name):
+            os.replace(fresh / name, directory / name)
     for name in earlier - set(files):
         (directory / name).unlink(missing_ok=True)
+
+
+def _equal(fresh: Path, earlier: Path) -> bool:
+    """Return whether ``earlier`` is a file, no link, with the bytes of ``fresh``."""
+    return earlier.is_file() and not earlier.is_symlink() and filecmp.cmp(fresh, earlier, shallow=False)
 
 
 def _earlier_files(directory: Path) -> set[str]:

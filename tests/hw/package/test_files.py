@@ -228,6 +228,23 @@ def test_a_second_package_replaces_the_first_and_nothing_else(design, zynq, tmp_
     assert names(tmp_path) == ["p"]
 
 
+def test_an_equal_file_is_left_untouched(design, tmp_path):
+    directory, day = tmp_path / "p", 86_400 * 10**9
+    write_package(design, directory)
+    for name in files_of(directory):
+        os.utime(directory / name, ns=(day, day))
+    linked = tmp_path / "elsewhere"
+    (directory / "host.py").rename(linked)
+    (directory / "host.py").symlink_to(linked)
+    (directory / "connectivity.cfg").write_text("[connectivity]\n")
+    os.utime(directory / "connectivity.cfg", ns=(day, day))
+    write_package(design, directory)
+    fresh = {name for name in files_of(directory) if (directory / name).lstat().st_mtime_ns != day}
+    assert fresh == {"connectivity.cfg", "host.py"}
+    assert not (directory / "host.py").is_symlink()
+    assert {name: (directory / name).read_text() for name in files_of(directory)} == render(design)
+
+
 def test_a_file_of_the_user_s_is_never_overwritten(design, tmp_path):
     (tmp_path / "Makefile").write_text("all:\n")
     with pytest.raises(
