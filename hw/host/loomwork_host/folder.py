@@ -167,6 +167,19 @@ def check_package(folder: Folder, meta: Mapping[str, Any]) -> None:
             raise InputError(f"{what} of {name}", ", ".join(found), ", ".join(registers))
 
 
+def check_image(image: str, meta: Mapping[str, Any]) -> None:
+    """Raise `InputError` where ``meta.json`` beside an image, which ``make`` left there, has another
+    configuration than that of the package.
+    """
+    directory = os.path.dirname(image)
+    if not os.path.exists(os.path.join(directory, "meta.json")):
+        return
+    found, own = read_package(directory).get("config_hash"), meta["config_hash"]
+    if found != own:
+        legal = f"{own}, that of the package (make builds the image again)"
+        raise InputError(f"configuration of {image}", found, legal)
+
+
 def discard_results(path: str) -> None:
     """Remove the results of an earlier run."""
     shutil.rmtree(os.path.join(path, RESULTS), ignore_errors=True)

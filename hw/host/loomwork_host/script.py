@@ -9,7 +9,7 @@ import sys
 
 from .card import Launch, open
 from .errors import HostError
-from .folder import check_package, discard_results, read_folder, read_package, save_results
+from .folder import check_image, check_package, discard_results, read_folder, read_package, save_results
 
 
 def main(package: str, image: str, backend: str) -> None:
@@ -44,6 +44,7 @@ def _options(image: str, backend: str) -> argparse.Namespace:
 def _carry_out(options: argparse.Namespace, package: str, backend: str) -> None:
     folder, meta = read_folder(options.launch), read_package(package)
     check_package(folder, meta)
+    check_image(options.image, meta)
     discard_results(folder.path)
     with open(options.image, backend, options.device) as card:
         launch = card.load(folder.path, options.instance).submit()

@@ -177,6 +177,50 @@ def test_makefile_refuses_another_target(design, tmp_path):
     assert "TARGET must be hw or hw_emu, not sw_emu" in run.stderr
 
 
+@pytest.mark.parametrize(
+    ("board", "image"), [("u55c", "hw/loomwork_vadd.xclbin"), ("zcu104", "loomwork_vadd.bit")]
+)
+def test_the_image_s_configuration_lies_beside_it(board, image, tmp_path):
+    """A tool that creates its output stands in for Vitis and Vivado."""
+    package, tools = tmp_path / "p", tmp_path / "tools"
+    tools.mkdir()
+    script = """#!/bin/sh
+case "$*" in
+*package_ip.tcl*) mkdir -p packaged_ip; touch packaged_ip/component.xml ;;
+*block_design.tcl*) touch loomwork_vadd.bit ;;
+*gen_xo.tcl*) touch loomwork_vadd.xo ;;
+*) while [ "$1" != --output ]; do shift; done; touch "$2"; echo "$3" ;;
+esac
+"""
+    for name in ("v++", "vivado"):
+        (tools / name).write_text(script)
+        (tools / name).chmod(0o755)
+    environ = os.environ | {"PATH": f"{tools}:{os.environ['PATH']}"}
+    command = ["make", "--no-print-directory", *(["bitstream"] if board == "zcu104" else [])]
+
+    def build():
+        run = subprocess.run(command, cwd=package, env=environ, capture_output=True, text=True, check=False)
+        assert run.returncode == 0, run.stderr
+        return run.stdout
+
+    def beside():
+        return json.loads((package / "build" / image).with_name("meta.json").read_text())["config_hash"]
+
+    made = make_design(board)
+    write_package(made, package)
+    printed = build()
+    assert beside() == made.config_hash
+    # Of the two prerequisites the linked kernel alone is packaged.
+    assert board == "zcu104" or "build/hw/loomwork_vadd.link.xclbin\n" in printed
+    write_package(made, package)
+    assert "make: Nothing" in build() or not build().strip()
+    other = dataclasses.replace(made, meta=made.meta | {"config_hash": "0" * 12})
+    write_package(other, package)
+    assert beside() == made.config_hash
+    build()
+    assert beside() == "0" * 12
+
+
 # The directory
 
 

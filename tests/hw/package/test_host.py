@@ -64,6 +64,9 @@ class Host:
     def entries(self):
         return json.loads((self.folder / "launch.json").read_text())["arguments"]
 
+    def meta(self):
+        return json.loads((self.directory / "meta.json").read_text())
+
     def events(self):
         return [json.loads(line) for line in self.log.read_text().splitlines()]
 
@@ -233,6 +236,21 @@ def test_addresses_within_a_buffer(host, tmp_path):
 def test_another_launch_is_one_line_and_nothing_runs(host, change, message):
     host.change(**change)
     refuses(host, message)
+
+
+def test_an_image_of_another_configuration_is_one_line_and_nothing_runs(host):
+    own = host.meta()["config_hash"]
+    image = host.directory / "build" / ("hw/loomwork_vadd.xclbin" if host.is_alveo else "loomwork_vadd.bit")
+    beside = image.with_name("meta.json")
+    beside.parent.mkdir(parents=True)
+    beside.write_text(json.dumps(host.meta() | {"config_hash": "0" * 12}))
+    legal = f"{own}, that of the package (make builds the image again)"
+    refuses(host, f"configuration of {image} must be {legal}, not '{'0' * 12}'")
+    beside.write_text("{")
+    refuses(host, "package must be one of `loomwork verilog` (")
+    beside.write_text(json.dumps(host.meta()))
+    run = host.run()
+    assert run.returncode == 0, run.stderr
 
 
 def test_a_damaged_folder_is_one_line_and_nothing_runs(host):
