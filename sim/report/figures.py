@@ -13,6 +13,7 @@ from rich.text import Text
 from sim.host.plain import plain
 from sim.report.report import Report
 from sim.report.schema import glossary
+from sim.report.sections import Source
 from sim.report.text import MISSING, percent, scaled, signed_percent, times, whole
 
 #: Cell of a run whose RTL differs from its golden model.
@@ -50,8 +51,16 @@ def _exact(value: bool | None) -> str:
     return "not computed" if value is None else "yes" if value else FAILED
 
 
-def _measured(source: str) -> str:
-    return f"{'on' if source == 'hardware' else 'in'} {source}"
+#: Words for each source of figures, behind "measured".
+MEASURED: Mapping[Source, str] = {
+    "simulation": "in simulation",
+    "testbench": "in a testbench, memory without latency",
+    "hardware": "on hardware",
+}
+
+
+def _measured(source: Source) -> str:
+    return MEASURED[source]
 
 
 def _known(show: Callable[[Any], str]) -> Callable[[Any], str]:

@@ -8,7 +8,7 @@ from typing import Any
 from hw.errors import InputError
 from sim.report import charts
 from sim.report.board_share import Share, largest_share, resource_lines, share_of_board
-from sim.report.figures import ORIGIN, TABLE, labels, lines, multiplies
+from sim.report.figures import MEASURED, ORIGIN, TABLE, labels, lines, multiplies
 from sim.report.parts import Headline, chart, exact_tile, write_page
 from sim.report.report import Report
 from sim.report.schema import glossary
@@ -25,14 +25,12 @@ def render(reports: Sequence[Report], path: Path) -> None:
     runs = list(zip(labels(reports), reports, strict=True))
     origin = list(lines(reports, ORIGIN))
     shares = [share_of_board(report) for report in reports]
-    sources = sorted({report.measured_on for report in reports})
+    sources = {report.measured_on for report in reports}
     write_page(
         "report.html.j2",
         path,
         runs=[label for label, _ in runs],
-        measured=" and ".join(
-            "on hardware" if source == "hardware" else "in simulation" for source in sources
-        ),
+        measured=" and ".join(words for source, words in MEASURED.items() if source in sources),
         engines=", ".join(dict.fromkeys(report.engine for report in reports)),
         boards=", ".join(dict.fromkeys(report.board for report in reports)),
         tiles=_tiles(reports) + _board_tiles(shares),

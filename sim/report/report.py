@@ -114,22 +114,32 @@ class Report:
     prediction: Annotated[PredictionSection, doc("What the analytic model said.")]
     energy: Annotated[
         EnergySection | None,
-        doc("Energy of the activity that was counted; null where bytes are unknown."),
+        doc("Energy of the activity that was counted; null where bytes are unknown, and in a testbench."),
     ] = None
-    measured_on: Annotated[Source, doc("What ran: the gates in simulation, or hardware.")] = "simulation"
+    measured_on: Annotated[
+        Source,
+        doc(
+            "What ran: the gates in simulation, the package's testbench, whose memory has no latency, or "
+            "hardware."
+        ),
+    ] = "simulation"
     simulation: Annotated[
-        Simulation | None, doc("How the figures were obtained in simulation; null on hardware.")
+        Simulation | None, doc("How the figures were obtained in simulation; null elsewhere.")
     ]
     hardware: Annotated[
-        Hardware | None, doc("How the figures were obtained on hardware; null in simulation.")
+        Hardware | None,
+        doc("How the figures were obtained on hardware or in a testbench; null in simulation."),
     ] = None
 
     def __post_init__(self) -> None:
-        for source in ("simulation", "hardware"):
-            if (getattr(self, source) is not None) != (source == self.measured_on):
+        simulated = self.measured_on == "simulation"
+        for source, given in (("simulation", simulated), ("hardware", not simulated)):
+            if (getattr(self, source) is not None) != given:
                 raise InputError(
                     source, getattr(self, source), f"given as measured_on says: {self.measured_on}"
                 )
+        if self.measured_on == "testbench" and self.energy is not None:
+            raise InputError("energy", self.energy, "null in a testbench, whose memory has no latency")
         control_only = self.simulation is not None and self.simulation.control_only
         if (self.bit_exact is None) != control_only or (control_only and self.errors):
             legal = f"{'null, without errors,' if control_only else 'given'} as control_only says"

@@ -19,7 +19,9 @@ Positive = Annotated[int, Field(ge=1)]
 Ratio = Annotated[float, Field(ge=0)]
 Name = Annotated[str, Field(min_length=1)]
 MemoryMode = Literal["model", "fast", "jitter"]
-Source = Literal["simulation", "hardware"]
+Source = Literal["simulation", "testbench", "hardware"]
+#: Driver of the packages' test bench, whose memory answers without latency.
+TESTBENCH_DRIVER = "cocotb"
 
 
 def doc(text: str) -> Any:
@@ -105,10 +107,12 @@ class MemoryTraffic(UsefulBytes):
     """Bytes through all channels of one memory."""
 
     bus_read_bytes: Annotated[
-        Count | None, doc("Bytes moved by read beats, whole beats counted; null on hardware, unknown.")
+        Count | None,
+        doc("Bytes moved by read beats, whole beats counted; null outside of simulation, unknown."),
     ]
     bus_write_bytes: Annotated[
-        Count | None, doc("Bytes moved by write beats, whole beats counted; null on hardware, unknown.")
+        Count | None,
+        doc("Bytes moved by write beats, whole beats counted; null outside of simulation, unknown."),
     ]
     memory: Annotated[Name, doc("Memory of the board.")]
 
@@ -140,7 +144,8 @@ class TrafficSection:
     ]
     useful_bytes: Annotated[Count, doc("Bytes read and written that the engine asked for.")]
     bus_bytes: Annotated[
-        Count | None, doc("Bytes moved by all beats of all channels; null on hardware, unknown.")
+        Count | None,
+        doc("Bytes moved by all beats of all channels; null outside of simulation, unknown."),
     ]
     useful_over_compulsory_ratio: Annotated[
         Ratio | None,
@@ -255,7 +260,10 @@ class Hardware:
     driver: Annotated[
         str,
         Field(pattern=r"^[!-~]([ -~]{0,62}[!-~])?$"),
-        doc("What the host program reached it by: xrt, pynq, or any other name of 1 to 64 ASCII characters."),
+        doc(
+            "What the host program reached it by: xrt, pynq, cocotb of the package's testbench, or any other "
+            "name of 1 to 64 ASCII characters."
+        ),
     ]
     host_wall_seconds: Annotated[
         float,

@@ -16,7 +16,7 @@ from hw.errors import InputError
 from hw.prediction import Prediction
 from sim.host.process import output_of
 from sim.report.report import ADAPTER, FORMAT, Report, derived, refusal
-from sim.report.sections import total
+from sim.report.sections import TESTBENCH_DRIVER, Source, total
 from sim.run.energy import counted_activity, energy_section
 
 _STALL = "cycles_stall_"
@@ -45,12 +45,13 @@ def build_report(
       them secret, and the prediction is not held to them.  Other counters go to the report's ``details``.
     * ``job_cycles``: cycles of each job by name, as many as were predicted; empty for an engine without jobs.
     * ``simulation``: `sim.report.sections.Simulation` without its rate; None of a run on hardware.
-    * ``hardware``: `sim.report.sections.Hardware`; None of a simulation.
+    * ``hardware``: `sim.report.sections.Hardware`; None of a simulation.  The driver ``cocotb`` is a
+      testbench.
     * ``memory``: the memory model's counts, an entry for each channel, from
       `sim.run.memories.channel_traffic`, or of hardware from `sim.run.memories.uncounted_traffic`; channels
       without traffic may be left out.
-    * ``activity``: of the predicted launch; without it, or where some bytes are unknown, the report has no
-      energy.
+    * ``activity``: of the predicted launch; without it, where some bytes are unknown, or in a testbench, the
+      report has no energy.
     * ``given``: other fields of `sim.report.report.Report`, unchanged.
 
     Raises `InputError` when a counter is missing or figures contradict each other.
@@ -79,14 +80,16 @@ def build_report(
     energy = None
     # The report refuses other counters.
     sound = 0 <= counters["cycles_busy"] <= counters["cycles_total"]
-    if activity is not None and bytes_moved.complete and sound:
+    source = _source(hardware)
+    # Without the memory's latency a launch takes fewer cycles: its power would be that of no board.
+    if activity is not None and bytes_moved.complete and sound and source != "testbench":
         energy = energy_section(counted_activity(activity, counters, bytes_moved.channels))
     document = {
         "format": FORMAT,
         "energy": energy,
         "git_revision": git_revision(),
         "details": {**prediction.details, **others},
-        "measured_on": "simulation" if hardware is None else "hardware",
+        "measured_on": source,
         "hardware": None if hardware is None else dict(hardware),
         **given,
         **sections,
@@ -95,6 +98,12 @@ def build_report(
         return ADAPTER.validate_json(json.dumps(document))
     except ValidationError as error:
         raise InputError("report", given["engine"], f"consistent ({refusal(error)})") from error
+
+
+def _source(hardware: Mapping[str, Any] | None) -> Source:
+    if hardware is None:
+        return "simulation"
+    return "testbench" if hardware["driver"] == TESTBENCH_DRIVER else "hardware"
 
 
 def _check_given(clock_mhz: float, counters: Mapping[str, int], simulation: Mapping[str, Any] | None) -> None:

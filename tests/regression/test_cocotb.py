@@ -64,7 +64,7 @@ def shell(script, directory):
 def test_the_page_s_run_passes_and_is_verified(folder):
     done = verify(folder / LAUNCH)
     assert done.bit_exact, done.mismatches
-    assert done.report.measured_on == "hardware"
+    assert done.report.measured_on == "testbench"
 
 
 @pytest.mark.soak

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from hw.energy import load_coefficients
 from hw.errors import InputError
 from sim.report import report as report_module
+from sim.report.figures import TABLE, lines
 from sim.report.forecast import FORECAST
 from sim.report.report import ADAPTER, load, save
 from sim.report.schema import PAGE, SCHEMA, glossary, page_text, schema_text
@@ -359,6 +360,19 @@ def test_a_report_of_hardware_says_so_and_what_nobody_counted(tmp_path):
     assert not violations(json.loads((tmp_path / "r.json").read_text()))
     with pytest.raises(InputError, match=r"^measured_on must be simulation where"):
         _ = report.simulated
+
+
+def test_a_testbench_is_no_hardware():
+    """Its memory answers without latency: no energy, and another word than hardware's."""
+    assert hardware().energy is not None
+    report = hardware(hardware=ON_HARDWARE | {"driver": "cocotb"})
+    assert (report.measured_on, report.simulation, report.energy) == ("testbench", None, None)
+    assert not violations(ADAPTER.dump_python(report, mode="json"))
+    row = next(line for line in lines([report], TABLE["Correctness"]) if line.label == "measured")
+    assert row.cells == ("in a testbench, memory without latency",)
+    document = ADAPTER.dump_python(hardware(), mode="json")
+    with pytest.raises(ValidationError, match="null in a testbench"):
+        ADAPTER.validate_json(json.dumps(document | {"measured_on": "testbench"}))
 
 
 def test_bytes_of_a_port_that_nobody_counts_have_no_ratio():

@@ -231,6 +231,12 @@ def test_the_verdict_of_the_command(folder):
     assert report == load(folder.parent / "r.json")
     assert (report.measured_on, report.hardware.host_wall_seconds) == ("hardware", 0.5)
     assert "measured on hardware" in (folder / "report.html").read_text()
+    record["hardware"]["driver"] = "cocotb"
+    (folder / "results" / "run.json").write_text(json.dumps(record | {"counters": moved | cycles}))
+    assert "in a testbench, memory without latency" in call("verify", "card").stdout
+    report = load(folder / "report.json")
+    assert (report.measured_on, report.energy) == ("testbench", None)
+    assert "measured in a testbench, memory without latency" in (folder / "report.html").read_text()
 
 
 @pytest.mark.parametrize("driver", ["cocotb", "OpenCL 3.0", "bare metal"])
