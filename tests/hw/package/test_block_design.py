@@ -113,7 +113,12 @@ def test_more_ports_than_the_processing_system_has_share():
     ("settings", "message"),
     [
         ({"progress": "50%"}, "no bitstream: route_design ERROR; the log is in block_project/impl_1"),
-        ({"slack": "-0.25"}, "paths are 0.25 ns too long for 150 MHz: ask for a slower clock"),
+        ({"slack": "-0.25"}, r"timing fails at 150 MHz: setup \(WNS -0.25 ns\); a slower clock helps"),
+        ({"hold_slack": "-0.02"}, r"timing fails at 150 MHz: hold \(WHS -0.02 ns\); "),
+        (
+            {"hold_slack": "-0.02", "pulse_slack": "-0.3"},
+            r"150 MHz: hold \(WHS -0.02 ns\), pulse width \(TPWS -0.3 ns\); ",
+        ),
         ({"board_parts": ""}, "Vivado knows 0 boards called zcu104, not 1: its board files come from"),
         ({"kernel_interfaces": "s_axi_control m_axi_gmem0"}, "no pin kernel/m_axi_gmem1"),
     ],

@@ -40,12 +40,16 @@ proc current_fileset {} { return sources_1 }
 # Of what is asked for: results of a run, whose numbers the caller may set; else the object's name.
 set progress 100%
 set slack 0.1
+set hold_slack 0.01
+set pulse_slack 0.0
 proc get_property {name object} {
-    global progress slack
+    global progress slack hold_slack pulse_slack
     switch $name {
         PROGRESS { return $progress }
         STATUS { return "route_design ERROR" }
         STATS.WNS { return $slack }
+        STATS.WHS { return $hold_slack }
+        STATS.TPWS { return $pulse_slack }
         DIRECTORY { return block_project/$object }
     }
     return $object
