@@ -285,6 +285,13 @@ def test_without_the_libraries_of_the_card(host):
     refuses(host, f"No module named '{library}': ", PYTHONPATH="")
 
 
+def test_the_script_tells_of_a_launch_that_holds_for_every_package():
+    """A board of a file of one's own has no name that the command takes; a configuration is no default."""
+    text = " ".join(render(make_design("u55c"))["host.py"].split())
+    assert "for this package's engine, board and configuration: its options --board and --config are" in text
+    assert "--board u55c" not in text
+
+
 def test_help_needs_no_library(host):
     run = host.run("--help", PYTHONPATH="")
     assert (run.returncode, run.stderr) == (0, "")
