@@ -31,6 +31,11 @@ def find_board(name: str) -> Path:
     return BOARDS / f"{name}.yaml"
 
 
+def boards_with_host_memory() -> str:
+    """Return the names of all boards with access to the host's memory, as errors list them."""
+    return ", ".join(name for name in board_names() if load_board(name).host is not None)
+
+
 def load_board(name: str) -> Board:
     """Load a board by name or path; see `find_board`.
 

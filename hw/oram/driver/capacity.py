@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from hw.board import Board, Memory
+from hw.board.files import boards_with_host_memory
 from hw.errors import InputError
 from hw.oram.config import BUCKET_BYTES, OramConfig
 
@@ -59,18 +60,28 @@ def hbm_bytes(config: OramConfig) -> int:
     return sum(structure.total_bytes for structure in hbm_structures(config))
 
 
+def host_memory(board: Board) -> Memory:
+    """Return the host's memory of a board.
+
+    Raises `InputError` with the names of the boards that have access to it.
+    """
+    if board.host is None:
+        legal = f"one with access to the host's memory, where pages lie: {boards_with_host_memory()}"
+        raise InputError("board", board.name, legal + ", or a path to a .yaml file of another")
+    return board.host
+
+
 def capacity_table(config: OramConfig, board: Board) -> list[tuple[str, str, int, int]]:
     """Return rows of memory, structure, bytes, and bytes of the fullest of its channels.
 
     Raises `InputError` when the board has no access to the host's memory.
     """
-    if board.host is None:
-        raise InputError("board", board.name, "one with access to the host's memory, where pages lie")
+    host = host_memory(board)
     return [
         (memory.name, structure.name, structure.total_bytes, structure.port_bytes)
         for memory, structures in (
             (board.memory, hbm_structures(config)),
-            (board.host, host_structures(config)),
+            (host, host_structures(config)),
         )
         for structure in structures
     ]

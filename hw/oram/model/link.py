@@ -4,8 +4,8 @@ import math
 
 from hw.board import Board
 from hw.board.memory_timing import HostTiming
-from hw.errors import InputError
 from hw.oram.config import BURST_BYTES
+from hw.oram.driver.capacity import host_memory
 
 #: From a write's address to its first beat, and from its answer to the next address.
 _HANDSHAKE_CYCLES = 3
@@ -26,9 +26,9 @@ class Link:
     """
 
     def __init__(self, board: Board, *, used_bytes: int) -> None:
-        if board.host is None or not isinstance(board.host.timing, HostTiming):
-            raise InputError("board", board.name, "one with access to the host's memory, where pages lie")
-        self.timing = timing = board.host.timing
+        timing = host_memory(board).timing
+        assert isinstance(timing, HostTiming)
+        self.timing = timing
         missed = max(0.0, 1 - timing.cached_bytes / used_bytes) if used_bytes else 0.0
         slow = min(timing.large_bytes_per_second, timing.bytes_per_second)
         second = board.clock_mhz * 1e6

@@ -26,7 +26,8 @@ def test_the_default_fits_or_the_board_is_refused_by_name(name):
 
 def test_one_line_says_that_the_host_s_memory_is_missing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    message = "board must be one with access to the host's memory, where pages lie, not 'zcu104'"
+    legal = "u250, u280, u50, u55c, or a path to a .yaml file of another"
+    message = f"board must be one with access to the host's memory, where pages lie: {legal}, not 'zcu104'"
     assert refused("verilog", "--engine", "oram", "--board", "zcu104") == message
     assert not any(tmp_path.iterdir())
 

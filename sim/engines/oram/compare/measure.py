@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.board import Board
-from hw.errors import InputError
 from hw.launch import Tensor
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code
-from hw.oram.driver.capacity import hbm_bytes
+from hw.oram.driver.capacity import hbm_bytes, host_memory
 from hw.oram.engine import OramEngine
 from hw.oram.kernel.arguments import PAGE_PORT
 from hw.oram.model.link import block_bursts
@@ -86,9 +85,8 @@ def measure(config: OramConfig, board: Board, seed: int, directory: Path) -> Map
     """
     from sim.run.run import run
 
-    if board.host is None:
-        raise InputError("board", board.name, "one with access to the host's memory, where pages lie")
-    traces = {memory.name: directory / f"{memory.name}.trace" for memory in (board.memory, board.host)}
+    host = host_memory(board)
+    traces = {memory.name: directory / f"{memory.name}.trace" for memory in (board.memory, host)}
     tensors = random_tensors(config, seed)
     result = run("oram", config, board, tensors, directory=directory, seed=seed, traces=traces)
     report = result.report
@@ -98,7 +96,7 @@ def measure(config: OramConfig, board: Board, seed: int, directory: Path) -> Map
     counted = OperationCost(
         cycles=(report.cycles.cycles_total - report.details["initialization_cycles"]) / OPERATIONS,
         hbm_bytes=_used_bytes(read_trace(traces[board.memory.name])),
-        **_pages(config, read_trace(traces[board.host.name]), host_ports.index(PAGE_PORT)),
+        **_pages(config, read_trace(traces[host.name]), host_ports.index(PAGE_PORT)),
     )
     for path in traces.values():
         path.unlink()
