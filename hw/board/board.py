@@ -156,7 +156,9 @@ class Board:
         check_whole("slrs", self.slrs, 1, MOST_SLRS)
         _positive("clock_mhz", self.clock_mhz)
         if self.clock_mhz > 1000:
-            raise InputError("clock_mhz", self.clock_mhz, "at most 1000, faster than any UltraScale+ fabric")
+            raise InputError(
+                "clock_mhz", self.clock_mhz, "at most 1000 MHz, faster than any UltraScale+ fabric"
+            )
         if self.path_budget_ps <= 0:
             raise InputError(
                 "clock_mhz", self.clock_mhz, "slow enough for uncertainty and skew of the budget"

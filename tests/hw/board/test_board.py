@@ -214,7 +214,7 @@ RATES = "one of the units B/s, kB/s, MB/s, GB/s, KiB/s, MiB/s, GiB/s"
         (
             "300 MHz",
             "3000 MHz",
-            "clock must be at most 1000, faster than any UltraScale+ fabric",
+            "clock must be at most 1000 MHz, faster than any UltraScale+ fabric",
         ),
         (
             "256 MiB",
