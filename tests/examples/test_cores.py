@@ -53,6 +53,15 @@ def test_the_page_names_every_public_name():
     assert set(re.findall(r"`(\w+)`", listed)) == set(hw.cores.__all__)
 
 
+def test_the_page_names_the_defaults_of_the_examples_makefile():
+    text = (ROOT / "examples" / "cores" / "Makefile").read_text()
+    defaults = dict(re.findall(r"^(\w+) +\?= (\S+)$", text, re.MULTILINE))
+    page = " ".join(PAGE.split())
+    for name in ("STALL", "RESET_AT", "SEED"):
+        (told,) = re.findall(rf"`{name}` (?:is|draws) [^:]*: ([\d.]+) by default", page)
+        assert told == defaults[name]
+
+
 def test_the_page_names_the_fields_that_a_core_does_not_have():
     for name, label in (("attention", "attention"), ("conv", "convolution")):
         assert (
