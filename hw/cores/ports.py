@@ -17,7 +17,10 @@ _HANDSHAKE = ("valid", "ready")
 
 @dataclass(frozen=True, kw_only=True)
 class Field:
-    """A field of a payload: ``count`` numbers of ``width`` bits each, the first at bit ``offset``."""
+    """A field of a payload: ``count`` numbers of ``width`` bits each, the first at bit ``offset``.
+
+    ``width`` is 0 for a number that is always 0 in this configuration.
+    """
 
     name: str  #: Path of names and indices, "" for the payload itself.
     offset: int
@@ -116,7 +119,7 @@ def _fields(shape: Any, name: str, offset: int, meaning: str) -> Iterator[Field]
                 yield from _fields(element, f"{name}[{n}]", place, meaning)
         else:
             yield _number(element, name, offset, meaning, shape.length)
-    elif name and Shape.cast(shape).width:
+    elif name:
         yield _number(shape, name, offset, meaning, 1)
 
 

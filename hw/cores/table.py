@@ -33,6 +33,7 @@ def ports_json(module: StandAlone) -> list[dict[str, Any]]:
                 {"name": part.name, "bit": part.offset, "width": part.width, "signed": part.signed}
                 | ({"count": part.count} if part.count > 1 else {})
                 for part in port.fields
+                if part.width
             ]
         found.append(entry | {"meaning": port.meaning})
     found += [
@@ -82,6 +83,10 @@ def _rows(fields: Iterable[Field], whole: str) -> list[str]:
     """Return a row for each field; its meaning only where it has its own."""
     rows = []
     for part in fields:
+        if not part.width:
+            # The meanings of other fields may name it.
+            rows.append(f"| `{part.name}` | none | 0 | No bits: always 0. |")
+            continue
         last = part.offset + part.width * part.count - 1
         sign = "signed" if part.signed else "unsigned"
         number = f"{sign}, {part.width}"

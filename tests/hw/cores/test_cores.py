@@ -19,6 +19,7 @@ from hw.cores.items import item_bits
 from hw.cores.kinds import CORES, find_core
 from hw.cores.ports import Field, core_ports
 from hw.cores.stand_alone import RESET_CYCLES, StandAlone
+from hw.cores.table import ports_json, ports_page
 from hw.errors import InputError
 from hw.lib import axi
 from hw.lib.dma.read import ReadDMA
@@ -186,6 +187,7 @@ def test_ports_have_flat_names_widths_and_fields():
     assert payload.fields == (
         Field(name="low", offset=0, width=3, signed=True, meaning="Bounds."),
         Field(name="high", offset=3, width=4, signed=False, meaning="Bounds."),
+        Field(name="nothing", offset=7, width=0, signed=False, meaning=payload.meaning),
         Field(name="lanes", offset=7, width=8, signed=True, count=2, meaning="Numbers."),
     )
     assert ports["i_0_ready"].is_handshake
@@ -210,6 +212,19 @@ def test_every_port_of_the_cores_has_a_meaning_and_fields_that_fill_it(tmp_path)
                 assert part.offset == at
                 at += part.width * part.count
             assert at in (0, port.width)
+
+
+@pytest.mark.parametrize("folds", [1, 2])
+def test_a_number_that_is_always_0_is_on_the_page_and_in_no_bits(folds, tmp_path):
+    kind, config = CORES["attention"], small("attention", tmp_path, folds=folds)
+    module = StandAlone(made(kind, config))
+    page, entries = ports_page("core", kind, config, module), ports_json(module)
+    (command,) = [entry for entry in entries if entry["name"] == "i_command_payload"]
+    parts = {"last_key_part", "last_value_part"}
+    assert {field["name"] for field in command["fields"]} & parts == (parts if folds > 1 else set())
+    for part in parts:
+        assert f"| `{part}` |" in page
+        assert (f"| `{part}` | none | 0 | No bits: always 0. |" in page) == (folds == 1)
 
 
 def test_items_have_the_bits_of_the_fields(tmp_path):
