@@ -46,8 +46,8 @@ OTHERS: dict[str, Callable[[OramConfig], OperationTraffic]] = {
     "hash table, insecure": lambda config: hash_table(config.log_n, config.value_bytes),
 }
 METHODS = (*OURS, *OTHERS)
-#: Operations that are predicted, in a row.
-_OPERATIONS = 100_000
+#: The launch of ours that is predicted, of a map that is in use already.
+LAUNCH = OramWorkload(operations=100_000, initialize=False)
 #: Bytes of the values whose times BOLT published.
 _BOLT_VALUE_BYTES = 8
 
@@ -96,9 +96,7 @@ def figures_of(config: OramConfig, board: Board, method: str) -> OramFigures:
     slots: int | None = None
     failure: float | None = None
     if method in OURS:
-        prediction = OramEngine().predict(
-            OramWorkload(operations=_OPERATIONS, initialize=False), config, board
-        )
+        prediction = OramEngine().predict(LAUNCH, config, board)
         traffic = our_traffic(config, prediction, method)
         source, cycles = "predicted", float(prediction.details["cycles_per_operation"])
         fits = with_enough_ports(config, board) is not None

@@ -11,6 +11,7 @@ from sim.compare.runner import Comparing
 from sim.engines.oram.compare.compare import (
     BOLT,
     COLUMNS,
+    LAUNCH,
     MEASURED_COLUMNS,
     METHODS,
     OURS,
@@ -39,11 +40,11 @@ out, which are the same for all. Open marks here and below: the board has too li
 little memory.
 """
 _ACCESSES = "Bursts to the host’s memory for these pages: none crosses a multiple of 1,024 bytes."
-_CYCLES = """
-Ours as predicted for 100,000 operations behind the board’s link to the host, commands and responses
-included. BOLT one operation after the other, as published. The others at their best, as if nothing but that
-link took time: its bytes in one direction, or its write bursts under way, of pages and of commands and
-responses like ours.
+_CYCLES = f"""
+Ours as predicted for {LAUNCH.operations:,} operations behind the board’s link to the host, with rings of
+{LAUNCH.ring_slots:,} slots each, commands and responses included. BOLT one operation after the other, as
+published. The others at their best, as if nothing but that link took time: its bytes in one direction, or
+its write bursts under way, of pages and of commands and responses like ours.
 """
 _HBM = "Everything the map keeps there; the hash table keeps nothing."
 _MEASURED = """
