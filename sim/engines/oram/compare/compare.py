@@ -247,14 +247,14 @@ MEASURED_COLUMNS: Columns[tuple[str, MapSimulation]] = (
 
 
 def oram_tables(comparison: OramComparison) -> tuple[Table, ...]:
-    """Return the tables for a terminal: the fewest and the most keys by size of values, and measurements."""
-    config, ends = comparison.config, (comparison.log_ns[0], comparison.log_ns[-1])
+    """Return the tables for a terminal: all maps by size of values, and measurements."""
+    config = comparison.config
     found = [
         table(
             f"An operation on values of {value_bytes} bytes, {percent(config.alpha, places=0)} of the labels "
             f"in HBM, {comparison.board.name}",
             COLUMNS,
-            [each for each in comparison.figures if each.value_bytes == value_bytes and each.log_n in ends],
+            [each for each in comparison.figures if each.value_bytes == value_bytes],
             style=lambda each: "green" if each.method in OURS else "",
             ends_section=lambda each: each.method == METHODS[-1],
         )

@@ -315,6 +315,7 @@ def test_names_and_numbers_that_cannot_be():
     ("words", "message"),
     [
         (["--log-n", "no"], "--log-n must be whole numbers with commas between"),
+        (["--log-n", "16", "--log-n", "18,16"], "--log-n must be given once, not '16'"),
         (["--log-n", "31"], "log_n must be from 8 to 30"),
         (["--values", "9"], "value_bytes must be 8, 16, 32 or a multiple of 64"),
         (["--measure", "all"], "measured name must be one of"),
@@ -336,3 +337,12 @@ def test_the_command_needs_no_simulator(tmp_path, monkeypatch):
     shown = call("compare", "oram", "--log-n", "16", "--values", "8", "--config", "c.yaml").stdout
     assert re.search(r"2\^16 +Loomwork, one, skip", shown)
     assert (Path("build") / "compare-oram" / "compare.html").is_file()
+
+
+def test_the_command_prints_every_size(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["--log-n", "12", "--log-n", "10,14", "--values", "8", "--values", "16"]
+    shown = call("compare", "oram", *words).stdout
+    found = re.findall(r"values of (\d+) bytes|2\^(\d+) +Loomwork, one, skip", shown)
+    sizes = ["10", "12", "14"]
+    assert [value or log_n for value, log_n in found] == ["8", *sizes, "16", *sizes]
