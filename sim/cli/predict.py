@@ -33,11 +33,20 @@ def _rows(found: Forecast) -> Iterator[tuple[str, str]]:
     cycles, work, traffic, roofline = found.cycles, found.work, found.traffic, found.roofline
     least, most = ("at least ", "at most ") if found.predicted_lower_bound else ("", "")
     yield "cycles, start to done", f"{least}{whole(cycles.cycles_total)}"
+    parts = _parts(found)
+    for part, count in parts.items():
+        yield f"of them {part}", whole(count)
     for cause, count in cycles.cycles_stall.items():
         if count:
             yield f"of them stalled: {cause.replace('_', ' ')}", whole(count)
     yield f"time at {cycles.clock_mhz:g} MHz, µs", f"{least}{cycles.kernel_microseconds:,.2f}"
     yield f"{found.rate.unit} a second", f"{most}{found.rate.items_per_second:,.1f}"
+    if parts:
+        seconds = (cycles.cycles_total - sum(parts.values())) / (cycles.clock_mhz * 1e6)
+        yield (
+            f"{found.rate.unit} a second, without {' and '.join(parts)}",
+            f"{found.rate.items / seconds:,.1f}",
+        )
     energy = found.energy
     ends = [1e-6 * end for end in (energy.energy_low_picojoules, energy.energy_high_picojoules)]
     yield "energy, µJ", f"{least}{1e-6 * energy.energy_total_picojoules:,.2f}"
@@ -66,3 +75,9 @@ def _rows(found: Forecast) -> Iterator[tuple[str, str]]:
     yield "bytes moved over compulsory", f"{least}{times(traffic.useful_over_compulsory_ratio)}"
     for name, count in cycles.job_cycles.items():
         yield f"cycles of {name}", whole(count)
+
+
+def _parts(found: Forecast) -> dict[str, int]:
+    """Return the cycles of a launch in which no item is worked on, where an engine states them."""
+    counts = {part: int(found.details.get(f"{part}_cycles", 0)) for part in ("initialization", "end")}
+    return {part: count for part, count in counts.items() if count}

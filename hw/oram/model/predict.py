@@ -27,6 +27,9 @@ def predict(workload: OramWorkload, config: OramConfig, board: Board) -> Predict
     It takes time proportional to the operations followed: all of them with known pages, else at most
     `_FOLLOWED`. Bytes of HBM are not predicted: they depend on secrets.
 
+    Details have the cycles of an operation twice: `cycles_per_operation` with the fixed end of a launch, and
+    `operating_cycles_per_operation` without it; both are without the initialization.
+
     Raises `InputError` when the workload's pages are those of another configuration, the board has no host
     memory, or lists may overflow.
     """
@@ -46,6 +49,7 @@ def predict(workload: OramWorkload, config: OramConfig, board: Board) -> Predict
     times = _times(config, board, used, workload)
     before = round(initialization_cycles(config, link)) if workload.initialize else 0
     after = finish_cycles(config) if workload.finish else 0
+    end = PathTiming(config).end
     waits = {name: round(getattr(times, name)) for name in ("page", "host", "credit")}
     busy = min(operations * config.items * config.item_cycles, round(times.total) - sum(waits.values()))
     read = {"pages": touched * config.page_bytes, "commands": operations * config.command_bytes}
@@ -69,6 +73,9 @@ def predict(workload: OramWorkload, config: OramConfig, board: Board) -> Predict
             "operations": operations,
             "page_touches": touched,
             "cycles_per_operation": times.total / operations,
+            "initialization_cycles": before,
+            "end_cycles": end + after,
+            "operating_cycles_per_operation": (round(times.total) - end) / operations,
             "hbm_bytes": hbm_bytes(config),
             "record_slots": config.record_slots,
             **failures(config),

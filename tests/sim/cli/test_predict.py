@@ -1,6 +1,7 @@
 """`loomwork predict`: the prediction that a report of a simulation has; it refuses as `sim` does."""
 
 import json
+import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -82,6 +83,16 @@ def test_the_figures_are_those_of_a_simulations_report(name, monkeypatch):
     assert f"{found.roofline.bound_by} bound, cycles, binds" in printed
     assert printed.count("binds") == 1
     assert found.config_hash == json.loads(Path("p.json").read_text())["config_hash"]
+
+
+def test_a_maps_rate_is_printed_with_and_without_initialization_and_end():
+    given = ("--config", EXAMPLES / "oram.yaml", "--ops", EXAMPLES / "ops.csv", "--report", "p.json")
+    printed = call("predict", "oram", *given).stdout
+    details = load(Path("p.json")).details
+    for part in ("initialization", "end"):
+        assert re.search(rf"of them {part} +{details[f'{part}_cycles']:,} ", printed)
+    (rate,) = re.findall(r"operations a second, without initialization and end +(\S+)", printed)
+    assert rate == f"{300e6 / details['operating_cycles_per_operation']:,.1f}"
 
 
 def test_energy_follows_the_activity_and_the_items():

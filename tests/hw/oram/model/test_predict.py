@@ -79,8 +79,16 @@ def test_bytes(config):
         assert found.cycles_total >= found.bound_cycles
     before = predict(first, config, BOARD).cycles_total - found.cycles_total
     assert before == round(initialization_cycles(config, Link(BOARD, used_bytes=0)))
-    after = predict(replace(first, finish=True), config, BOARD).cycles_total - before - found.cycles_total
-    assert after == finish_cycles(config)
+    finished = predict(replace(first, finish=True), config, BOARD)
+    assert finished.cycles_total - before - found.cycles_total == finish_cycles(config)
+    end = PathTiming(config).end
+    assert (found.details["initialization_cycles"], found.details["end_cycles"]) == (0, end)
+    assert finished.details["initialization_cycles"] == before
+    assert finished.details["end_cycles"] == end + finish_cycles(config)
+    for each in (found, finished):
+        parts = each.details["initialization_cycles"] + each.details["end_cycles"]
+        operating = operations * each.details["operating_cycles_per_operation"]
+        assert operating == pytest.approx(each.cycles_total - parts, rel=1e-12)
 
 
 def test_pages_that_are_not_known_are_as_likely_as_labels():
