@@ -5,6 +5,7 @@ import hashlib
 import inspect
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from pydantic import TypeAdapter
 
 from hw.board import Board
 from hw.board.resources import IN_PRINT
-from hw.edge import read_document, validate
+from hw.edge import Document, read_document, validate
 from hw.engine import Engine
 from hw.errors import InputError
 
@@ -29,6 +30,20 @@ def load_config(engine: Engine[Any, Any], path: Path | str | None, board: Board)
     document = read_document(Path(path))
     completed = dataclasses.replace(document, data={**config_dict(default), **document.data})
     return validate(completed, TypeAdapter(engine.config_type))
+
+
+def config_of(engine: Engine[Any, Any], given: Any, board: Board) -> Any:
+    """Return a configuration of ``engine`` unchanged, or the board's default with the fields of a mapping.
+
+    None is no field.  Raises `InputError` for an unknown field, a wrong type, or a value out of range.
+    """
+    if isinstance(given, engine.config_type):
+        return given
+    if not (given is None or isinstance(given, Mapping)):
+        legal = f"a {engine.config_type.__name__}, or a mapping of its fields"
+        raise InputError(f"configuration of {engine.name}", given, legal)
+    fields = {**config_dict(engine.default_config(board)), **(given or {})}
+    return validate(Document(path=Path("config"), data=fields), TypeAdapter(engine.config_type))
 
 
 def config_dict(config: Any) -> dict[str, Any]:

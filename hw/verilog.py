@@ -6,7 +6,7 @@ from importlib.metadata import version
 from typing import Any
 
 from hw.board import Board, Memory
-from hw.config import check_control_only, check_fits, config_dict, config_hash
+from hw.config import check_control_only, check_fits, config_dict, config_hash, config_of
 from hw.design import Design, MemoryPort
 from hw.engine import Engine
 from hw.errors import InputError
@@ -56,14 +56,16 @@ def generate(
     A pure function: equal input and equal versions of the generators make equal text, on every machine and
     whatever ``PYTHONHASHSEED`` is.
 
+    ``config``: of the engine's type, or a mapping of fields (`hw.config.config_of`).
     ``sources``: whether the text names the lines of Python it is from; see `hw.lib.convert.to_verilog`.
     ``control_only``: whether `Engine.data_cells` are left out, for a simulation of all else: no kernel to
     build. ``models``: whether models stand for multipliers (`hw.lib.convert.Models`), for a
     simulation, too.
 
-    Raises `InputError` when the engine is larger than the board, a port has no channel, or control cannot be
-    had alone.
+    Raises `InputError` when a field is wrong, the engine is larger than the board, a port has no channel, or
+    control cannot be had alone.
     """
+    config = config_of(engine, config, board)
     check_fits(engine, config, board)
     name = kernel_name(engine)
     table = engine.arguments(config, board)

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from hw.board import Board, load_board
-from hw.config import check_fits, config_dict
+from hw.config import check_fits, config_of
 from hw.edge import Document, validate
 from hw.energy import Energy
 from hw.energy import energy as energy_of
 from hw.energy.launch import predicted_activity
-from hw.engine import Engine
 from hw.launch import Tensors
 from hw.prediction import Prediction
 from hw.registry import find_engine
@@ -195,17 +194,6 @@ def _row(found: Prediction | Report | RunResult, clock_mhz: float) -> Mapping[st
     if isinstance(found, Prediction):
         return {**predicted_figures(found, clock_mhz), **found.cycles}
     return figures_of(found.report if isinstance(found, RunResult) else found)
-
-
-def config_of(engine: Engine[Any, Any], given: Fields, board: Board) -> Any:
-    """Return a configuration unchanged, or the board's default with the given fields.
-
-    >>> config_of(find_engine("attention"), {"rows": 16}, load_board("u55c")).rows
-    16
-    """
-    if isinstance(given, engine.config_type):
-        return given
-    return _made(engine.config_type, {**config_dict(engine.default_config(board)), **(given or {})}, "config")
 
 
 def _made(kind: type[Any], given: Fields, name: str) -> Any:

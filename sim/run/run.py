@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hw.board import Board
-from hw.config import check_control_only, check_fits, config_dict, config_hash
+from hw.config import check_control_only, check_fits, config_dict, config_hash, config_of
 from hw.energy import Activity
 from hw.energy.launch import predicted_activity
 from hw.engine import Engine
@@ -147,8 +147,12 @@ class Target:
 
     @classmethod
     def of(cls, engine_name: str, config: Any, board: Board) -> Target:
-        """Find the engine; raises `InputError` when it does not fit the board."""
+        """Find the engine; ``config`` may be a mapping of fields, see `hw.config.config_of`.
+
+        Raises `InputError` when a field is wrong, or the engine does not fit the board.
+        """
         engine = find_engine(engine_name)
+        config = config_of(engine, config, board)
         check_fits(engine, config, board)
         return cls(engine=engine, config=config, board=board)
 

@@ -20,7 +20,8 @@ from hw.attention.engine import AttentionEngine
 from hw.attention.model.pieces import PassAddresses
 from hw.attention.walk.job_setup import BITMAP_ROW_BYTES, PAGE_ENTRY_BYTES
 from hw.board import load_board
-from sim.api import config_of, simulate
+from hw.config import config_of
+from sim.api import simulate
 from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.engines.attention.cases import SMALL
 from sim.engines.attention.figures import BOARD, FIGURES, figures_of, measure

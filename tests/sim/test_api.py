@@ -1,21 +1,27 @@
 """What notebooks call: fields or dataclasses in, dataclasses and tables out, an error for what is wrong."""
 
+import dataclasses
 import doctest
 import inspect
+import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import sim.api
+from examples.vadd.engine import VaddConfig, VaddEngine
 from hw.attention.config import AttentionConfig
 from hw.attention.driver.workload import AttentionWorkload
 from hw.board import load_board
 from hw.errors import InputError
 from hw.registry import find_engine
+from hw.verilog import generate
 from sim.api import frame, predict
 from sim.build.simulator import OPTIMIZE_VARIABLE
+from sim.run.run import Target
 from sim.sweep.results import load_sweep
 from tests.support.pages.reports import synthetic
 from tests.support.sweeps import attention_sweep
@@ -38,6 +44,25 @@ def test_fields_and_dataclasses_are_one():
     assert predict("attention", AttentionWorkload(**SHAPE), config, board) == found
     assert engine.predict(AttentionWorkload(**SHAPE), config, board) == found
     assert predict("attention", SHAPE) == predict("attention", SHAPE, engine.default_config(board))
+
+
+def test_docs_python_generates_and_forecasts_with_fields():
+    """The page's ``config`` is a mapping; functions that it names take it, or the dataclass."""
+    page = (Path(__file__).parents[2] / "docs" / "python.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names = {}
+    exec(code, names)
+    engine, board, fields = names["engine"], names["board"], names["config"]
+    whole = dataclasses.replace(engine.default_config(board), **fields)
+    assert Target.of("attention", fields, board).config == whole
+    assert Target.of("attention", whole, board).config is whole
+    queues = {"fifo_beats": 64}
+    added = generate(VaddEngine(), queues, board)
+    assert added == generate(VaddEngine(), VaddConfig(**queues), board)
+    for call in (partial(Target.of, "attention"), partial(generate, engine)):
+        for given, message in (({"row": 8}, "row"), ("rows=8", "configuration of attention must be a Att")):
+            with pytest.raises(InputError, match=message):
+                call(given, board)
 
 
 @pytest.mark.parametrize(
