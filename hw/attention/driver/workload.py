@@ -1,6 +1,7 @@
 """An attention launch as plain values: shapes, modes and formats, no tensors."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,11 @@ from hw.errors import InputError, check_power_of_two, check_whole
 
 #: A bitmap in text: for each block of queries a ``0`` or ``1`` for each tile of keys.
 Bitmap = tuple[str, ...]
+
+
+def _as_tuple(value: Any) -> Any:
+    """Return lists, and those in them, as tuples; all else as it is."""
+    return tuple(map(_as_tuple, value)) if isinstance(value, list | tuple) else value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +56,9 @@ class AttentionWorkload:
     settings: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in ("queries", "keys", "bitmaps", "settings"):
+            # Fields are tuples, so that a workload has a hash.
+            object.__setattr__(self, name, _as_tuple(getattr(self, name)))
         check_whole("heads", self.heads, 1)
         check_whole("kv_heads", self.kv_heads, 0)
         if self.heads % (self.kv_heads or self.heads):

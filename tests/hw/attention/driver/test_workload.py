@@ -48,6 +48,16 @@ def test_refuses_what_no_engine_can_do(changes, complaint):
         AttentionWorkload(**PLAIN | changes)
 
 
+def test_lists_are_tuples():
+    tuples = PLAIN | {"settings": (0, 0, 1, 1), "bitmaps": ((), (("10", "11"),))}
+    lists = tuples | {"queries": [9, 20], "keys": [30, 40], "settings": [0, 0, 1, 1]}
+    found = AttentionWorkload(**lists | {"bitmaps": [[], [["10", "11"]]]})
+    assert found == AttentionWorkload(**tuples)
+    assert hash(found) == hash(AttentionWorkload(**tuples))
+    with pytest.raises(InputError, match="queries must be a list of the tokens of each sequence"):
+        AttentionWorkload(**PLAIN | {"queries": []})
+
+
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
