@@ -10,6 +10,7 @@ from hw.energy.coefficients import load_coefficients
 from hw.energy.published import FILE, fitted, load_designs
 from hw.errors import InputError
 
+PAGE = Path(__file__).parents[3] / "docs" / "energy.md"
 DESIGNS = {design.name: design for design in load_designs()}
 FITS = {name for name, design in DESIGNS.items() if design.fits}
 CHECKS = DESIGNS.keys() - FITS
@@ -37,6 +38,27 @@ def test_fitted_coefficients_are_those_of_the_fits():
     assert known.toggles.value == pytest.approx(found["toggles"], rel=0.01)
 
 
+def test_the_page_has_the_scale_that_is_printed_and_the_shares_of_the_file():
+    """The file's scale is the fit's, rounded as `python -m hw.energy.check` prints it."""
+    page, known = PAGE.read_text(), load_coefficients()
+    assert f"{known.scale.value:.3f}" == f"{fitted(DESIGNS.values(), known)['scale']:.3f}"
+    assert f"| scale of all cells | {known.scale.value:.3f} |" in page
+    for cell, part, decimals in (
+        ("dsp", "clock", "{:.1f} pJ a cycle | {:.2f} to {:.1f} |"),
+        ("ff", "clock", "{:.3f} pJ a cycle | {:.3f} to {:.3f} |"),
+    ):
+        span = known.part(cell, part)
+        assert f"| of it clock | {decimals.format(span.value, span.low, span.high)}" in page
+    for title, part, unit in (
+        ("of it access, whatever the bits", "access", "pJ"),
+        ("block RAM, UltraRAM, clock", "clock", "pJ a cycle"),
+    ):
+        block, ultra = (known.part(cell, part) for cell in ("bram36", "uram"))
+        values = f"{block.value:.1f} pJ, {ultra.value:.1f} {unit}"
+        ranges = f"{block.low:.1f} to {block.high:.1f}, {ultra.low:.1f} to {ultra.high:.1f}"
+        assert f"| {title} | {values} | {ranges} | estimate |" in page
+
+
 def test_checks_do_not_move_the_fit():
     only = [design for design in DESIGNS.values() if design.fits]
     assert fitted(only, load_coefficients()) == fitted(DESIGNS.values(), load_coefficients())
@@ -59,13 +81,12 @@ def test_a_design_of_thrice_the_power_would_be_seen(name):
 
 
 def test_the_table_is_printed():
-    page = Path(__file__).parents[3] / "docs" / "energy.md"
     printed = subprocess.run(
         [sys.executable, "-m", "hw.energy.check"], capture_output=True, text=True, check=True
     ).stdout.splitlines()
     assert len(printed) == 2 + len(DESIGNS) + 1
     assert all("| yes |" in line for line in printed[2:-1])
-    assert set(printed[:-1]) <= set(page.read_text().splitlines())
+    assert set(printed[:-1]) <= set(PAGE.read_text().splitlines())
 
 
 @pytest.mark.parametrize(
