@@ -21,6 +21,17 @@ def advantage(blocks):
     return f"2^{2 * math.log2(blocks) - 129:.1f}"
 
 
+def test_a_pipeline_is_as_large_as_the_map_counts_it():
+    """Two pipelines draw and permute with values of 8 bytes, one with values of 64."""
+    text = Path(__file__).parents[3].joinpath("docs", "oram.md").read_text()
+    (row,) = re.findall(r"\| permutation and draws \| (\S+) \|.*?\|.*?\| (\S+) \|", text)
+    two, one = (int(count.replace(",", "")) for count in row)
+    lanes = [OramConfig(value_bytes=value).front_lanes for value in (8, 64)]
+    assert two / lanes[0] == one / lanes[1]
+    assert f"AES pipelines of {one // lanes[1]:,} LUT" in PAGE
+    assert f"An AES pipeline takes {one // lanes[1]:,} LUT" in text
+
+
 @pytest.mark.parametrize("value", [8, 64, 384])
 def test_data_limits(value):
     config = OramConfig(log_n=16, value_bytes=value, list_slots=12, overflow_entries=256, record_ports=16)
