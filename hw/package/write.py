@@ -68,12 +68,24 @@ def _equal(fresh: Path, earlier: Path) -> bool:
     return earlier.is_file() and not earlier.is_symlink() and filecmp.cmp(fresh, earlier, shallow=False)
 
 
+def configuration_of(directory: Path) -> str:
+    """Return the hash of the configuration of a kernel's package in ``directory``; nothing without one."""
+    meta = _earlier_meta(directory)
+    return str(meta.get("config_hash", "")) if "kernel" in meta else ""
+
+
 def _earlier_files(directory: Path) -> set[str]:
     """Return the file names of an earlier package in ``directory``."""
-    try:
-        meta: Any = json.loads((directory / META).read_text(encoding="utf-8"))
-        names = {str(name) for name in meta["files"]} if "kernel" in meta or "core" in meta else set()
-    except (OSError, ValueError, KeyError, TypeError):
-        return set()
+    meta = _earlier_meta(directory)
+    listed = meta.get("files") if "kernel" in meta or "core" in meta else None
+    names = {str(name) for name in listed} if isinstance(listed, list) else set()
     # Names outside the directory are ignored.
     return {name for name in names if not Path(name).is_absolute() and ".." not in Path(name).parts}
+
+
+def _earlier_meta(directory: Path) -> dict[str, Any]:
+    try:
+        meta: Any = json.loads((directory / META).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return meta if isinstance(meta, dict) else {}

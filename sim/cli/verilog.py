@@ -19,12 +19,16 @@ def write_kernel(
     started = time.perf_counter()
     directory = output or _BUILD / f"{engine.name}-{board.name}"
     check_directory("--output", directory)
+    from hw.package.write import configuration_of
     from hw.verilog import write_package
     from sim.build.design import kernel_design
 
     design = kernel_design(engine, config, board)
+    earlier = configuration_of(directory)
     files = write_package(design, directory)
     print_files(f"{engine.name} for {board.title}", files, directory, time.perf_counter() - started)
+    if earlier not in ("", configuration_of(directory)):
+        print(f"It replaces the package of another configuration, {earlier}.")
     return not lint or _clean(directory / f"{design.top_name}.v")
 
 

@@ -227,6 +227,11 @@ class EngineAdapter(abc.ABC):
         """
         raise InputError("shape", "given", f"left out: the engine {self.name} takes workloads as files")
 
+    @property
+    def takes_layers(self) -> bool:
+        """Whether the engine takes layers of other tools one by one."""
+        return type(self).layer_shape is not EngineAdapter.layer_shape
+
     def layer_shape(self, layer: Layer) -> Mapping[str, Any]:
         """Return a layer of another tool as a workload's fields, as ``shape`` of a sweep's file has them.
 

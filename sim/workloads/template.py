@@ -44,13 +44,15 @@ def rendered(path: Path, text: str, variables: Mapping[str, int]) -> str:
     """
     environment = SandboxedEnvironment(undefined=jinja2.StrictUndefined, extensions=[_Assert])
     try:
-        used = meta.find_undeclared_variables(environment.parse(text)) - set(environment.globals)
+        parsed = environment.parse(text)
+        _check_no_include(path, parsed)
+        used = meta.find_undeclared_variables(parsed) - set(environment.globals)
         _check_names(path, variables, used)
         return environment.from_string(text).render(variables)
     except jinja2.TemplateSyntaxError as error:
         raise InputError("template", error.message, "one of Jinja", where=f"{path}:{error.lineno}") from error
     except jinja2.UndefinedError as error:
-        legal = "of variables with a value: give one with --dim NAME=VALUE; write out what is included"
+        legal = "of variables with a value: give one with --dim NAME=VALUE"
         raise InputError("template", error.message, legal, where=_where(path, error)) from error
     except _FailedError as error:
         raise InputError("variables", str(error), "such that its conditions hold", where=str(path)) from error
@@ -58,6 +60,16 @@ def rendered(path: Path, text: str, variables: Mapping[str, int]) -> str:
         raise
     except (jinja2.TemplateError, ArithmeticError, OverflowError, TypeError, ValueError) as error:
         raise InputError("template", str(error), "one that can be evaluated", where=str(path)) from error
+
+
+def _check_no_include(path: Path, template: nodes.Template) -> None:
+    """Refuse other files, by Jinja's statements or by AccelForge's function."""
+    for node in template.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends, nodes.Call)):
+        called = node.node if isinstance(node, nodes.Call) else nodes.Name("include", "load")
+        if not isinstance(called, nodes.Name) or called.name != "include":
+            continue
+        legal = "left out: a template reads no other file; write the included text in its place"
+        raise InputError("include", "given", legal, where=f"{path}:{node.lineno}")
 
 
 def _check_names(path: Path, variables: Mapping[str, int], used: Collection[str]) -> None:

@@ -138,6 +138,8 @@ def quantize(
     check_writable("--output", output)
     read = (("model", model), ("--calibration", calibration), ("--tokenizer", tokenizer), ("--judge", judge))
     check_distinct(*read, ("--output", output))
+    if not calibration.is_dir():
+        check_readable("--calibration", calibration)
     from hw.network.graph.transformer.reader import takes_tokens
 
     if takes_tokens(model):

@@ -29,6 +29,9 @@ def with_layers(spec: SweepSpec, variables: Mapping[str, int]) -> SweepSpec:
     taken = [*spec.workloads, *spec.engines]
     for name, engine in spec.engines.items():
         if engine.layers:
+            if not find_adapter(name).takes_layers:
+                legal = f"left out: {name} takes no layers; name its files in a sweep's .yaml (docs/sweep.md)"
+                raise InputError(f"layers of {name}", engine.layers, legal)
             found = read_workload(Path(engine.layers), variables)
             more, read[name] = _read(name, engine, found, spec, taken)
             engines[name] = dataclasses.replace(engine, workloads={**engine.workloads, **more}, layers="")

@@ -65,3 +65,8 @@ def test_calibration_that_does_not_fit(tmp_path, arrays, message):
 def test_operators_that_have_no_rule(tmp_path):
     assert "between (Sin:" in refused(*files(tmp_path, model("Sin")))
     assert not (tmp_path / "out.onnx").exists()
+
+
+def test_a_file_of_calibration_that_is_missing(tmp_path):
+    words = ["none.npz" if word == "samples.npz" else word for word in files(tmp_path)]
+    assert refused(*words) == "--calibration must be a file that exists, not 'none.npz'"

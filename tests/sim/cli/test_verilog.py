@@ -37,6 +37,15 @@ def test_help_names_every_core():
     assert f"One core alone: {', '.join([*CORES][:-1])} or {[*CORES][-1]}." in said
 
 
+def test_a_package_of_another_configuration_is_said_to_be_replaced():
+    says = "replaces the package of another configuration, "
+    words = ("verilog", "--engine", "scheduler", "-o", "p")
+    assert says not in call(*words).stdout
+    first = json.loads(Path("p/meta.json").read_text())["config_hash"]
+    assert says not in call(*words).stdout
+    assert says + first in call(*words, "--board", "u280").stdout
+
+
 def test_another_core_is_refused():
     legal = ", ".join(CORES)
     assert refused("verilog", "--core", "oram") == f"core must be one of {legal}, not 'oram'"

@@ -174,7 +174,7 @@ def test_a_sweeps_file_with_layers(folder):
         (("conv", "--workload", "none.csv"), "--workload must be a file that exists"),
         (
             ("oram", "--workload", "net.csv"),
-            "such that oram does one: layer must be left out: the engine oram",
+            "layers of oram must be left out: oram takes no layers; name its files",
         ),
         (("conv", "--workload", "net.csv", "--board", "u56c"), "boards.0 must be one of"),
         (
