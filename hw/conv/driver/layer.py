@@ -50,6 +50,9 @@ class ConvLayer:
     low: int = -128
     high: int = 127
     raw: bool = False  #: Bytes of sums instead of results.
+    #: Input channels of a group whose weights are 0 by construction, as in blocks of pixels: their products
+    #: are not useful.
+    idle_channels: int = 0
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -75,6 +78,9 @@ class ConvLayer:
                 raise InputError(name, value, f"a divisor of {self.channels} channels")
         if self.outputs % self.group:
             raise InputError("group", self.group, f"a divisor of {self.outputs} outputs")
+        most = self.channels // self.group - 1
+        if not isinstance(self.idle_channels, int) or not 0 <= self.idle_channels <= most:
+            raise InputError("idle_channels", self.idle_channels, f"from 0 to {most}")
         for axis in (0, 1):
             if self._reach(axis) > self._padded(axis):
                 legal = f"no larger than the padded map after dilation: {self._padded(axis)}"
@@ -130,6 +136,11 @@ class ConvLayer:
         return self.kernel[0] * self.kernel[1]
 
     @property
+    def useful_weights(self) -> int:
+        """Weights, but for those of idle channels."""
+        return self.outputs * (self.channels // self.group - self.idle_channels) * self.taps
+
+    @property
     def useful_macs(self) -> int:
-        """Multiply-accumulates: each tap of each input channel of each result."""
-        return math.prod(self.out_size) * self.outputs * (self.channels // self.group) * self.taps
+        """Multiply-accumulates of the results: each weight once for each pixel."""
+        return math.prod(self.out_size) * self.useful_weights

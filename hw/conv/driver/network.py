@@ -198,6 +198,7 @@ def row_layer(row: Row, offsets: Row | None = None, *, blocked: bool = False) ->
             rows=row.out_rows,
             columns=row.out_columns,
             outputs=row.outputs,
+            idle_channels=row.channels * (row.stride[0] ** 2 - row.kernel[0] * row.kernel[1]),
         )
     kind = Offsets.NONE
     if row.kind == "ddw":

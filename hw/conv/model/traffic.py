@@ -53,12 +53,10 @@ def compulsory_bytes(
     * ``channel_bytes``: bias and scale of an output channel.
     """
     layers = [layer for job in workload.jobs for layer in job.layers]
-    weights = sum(-(-_weights(layer) * weight_bits // 8) + channel_bytes * layer.outputs for layer in layers)
+    weights = sum(
+        -(-layer.useful_weights * weight_bits // 8) + channel_bytes * layer.outputs for layer in layers
+    )
     return weights + sum(_offset_bytes(layer, offset_bytes) for layer in layers) + _map_bytes(workload)
-
-
-def _weights(layer: ConvLayer) -> int:
-    return layer.outputs * (layer.channels // layer.group) * layer.taps
 
 
 def _offset_bytes(layer: ConvLayer, offset_bytes: int) -> int:

@@ -42,6 +42,8 @@ def test_kinds_and_sizes(changes, kind, size):
         ({"rows": 4095, "pads": (1, 0, 0, 0)}, "pads must be such that a side of the result is at most 4095"),
         ({"zero": 128}, "zero must be from -128 to 127"),
         ({"group": 5}, "group must be a divisor of 12 channels, not 5"),
+        ({"idle_channels": 12}, "idle_channels must be from 0 to 11, not 12"),
+        ({"group": 4, "idle_channels": 3}, "idle_channels must be from 0 to 2, not 3"),
         ({"group": 4, "outputs": 22}, "group must be a divisor of 22 outputs, not 4"),
         ({"offset_group": 5, "offsets": Offsets.FREE}, "offset_group must be a divisor of 12 channels"),
         ({"kernel": (5, 5), "dilations": (2, 3)}, "kernel must be no larger than the padded map"),

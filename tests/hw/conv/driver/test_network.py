@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+from hw.conv.config import ConvConfig
 from hw.conv.driver.blocked import blocked_map, blocked_weights
-from hw.conv.driver.network import build
+from hw.conv.driver.network import build, row_layer
 from hw.conv.driver.table import read_table
 from hw.errors import InputError
 from sim.engines.conv.cases import BLOCKS, SMALL
+from sim.engines.conv.compare.operations import network_rows
 
 HEAD = "name,kind,H,Cin,Cout,K,s,g,OH\n"
 
@@ -29,6 +31,15 @@ def test_blocks_become_jobs():
     [decoder] = [step for name, step in steps.items() if name.endswith("dc0.pw")]
     assert decoder.rearrangement.double
     assert any(tensors.dot is not None for step in program.steps for tensors in step.layers)
+
+
+@pytest.mark.parametrize("name", ["a", "c", "d"])
+def test_useful_products_are_those_of_the_table(name):
+    """Zeros of a first layer in blocks do not count, nor do layers that the generators compute."""
+    rows = network_rows(name)
+    counted = sum(row_layer(row).useful_macs for row in rows if not row.name.endswith(".off"))
+    jobs = build(rows, ConvConfig()).workload.jobs
+    assert sum(layer.useful_macs for job in jobs for layer in job.layers) == counted
 
 
 def test_a_job_waits_for_its_sources():
