@@ -19,6 +19,9 @@ from hw.oram.kernel.arguments import argument_table
 #: Cycles from the read of an unwritten command to the next.
 _POLL_CYCLES = 250
 _STOP_MS = 60_000
+_STATE = "ERT_CMD_STATE_"
+#: States of a launch that may still end; XRT says any other of one that it gave up.
+_UNDER_WAY = ("NEW", "QUEUED", "SUBMITTED", "RUNNING", "TIMEOUT")
 
 
 class CardRings:
@@ -108,8 +111,10 @@ class CardRings:
         """See `Transport`."""
         if self._call is None:
             return "no launch in this process"
-        ended = str(self._call.state()).endswith("COMPLETED")
-        return "the kernel ended; its status says why" if ended else ""
+        state = str(self._call.state()).rpartition(_STATE)[2]
+        if state in _UNDER_WAY:
+            return ""
+        return "the kernel ended; its status says why" if state == "COMPLETED" else f"XRT ended it: {state}"
 
     def stop(self) -> None:
         """End the map behind the last command: its buffers on the card are erased.

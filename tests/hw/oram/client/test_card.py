@@ -82,6 +82,15 @@ def test_a_card_in_the_clients_process(log, tmp_path):
     ]
 
 
+def test_a_launch_that_xrt_gave_up_is_a_lost_map(log, tmp_path):
+    rings = CardRings(CONFIG, tmp_path / "k.xclbin", slots=4)
+    with Client(Session(tmp_path / "map", CONFIG, transport=rings, **KEYS), timeout_s=20) as client:
+        client.load([(1, A), (2, A)])
+        rings._call.state = lambda: "ert_cmd_state.ERT_CMD_STATE_ABORT"
+        with pytest.raises(LostMapError, match="the map is lost: XRT ended it: ABORT"):
+            client.get(1)
+
+
 @pytest.mark.parametrize("stopped", [False, True])
 def test_a_card_in_the_hosts_process_outlives_its_client(stopped, log, tmp_path, monkeypatch):
     monkeypatch.setenv("FAKE_ANSWERS", "6" if stopped else "5")  # the stand-in counts a stop record
