@@ -9,6 +9,7 @@ from typing import Any
 from hw.board import Board, Memory
 from hw.board.dram_timing import DramTiming, map_fields
 from hw.energy.activity import Activity, MemoryActivity
+from hw.energy.model import energy
 from hw.engine import Engine
 from hw.prediction import Prediction
 
@@ -36,6 +37,13 @@ def predicted_activity(
         device_luts=board.device.lut,
         memories=tuple(memories),
     )
+
+
+def predicted_microjoules(
+    engine: Engine[Any, Any], config: Any, board: Board, prediction: Prediction
+) -> float:
+    """Predict the energy of a launch, of kernel, device and memories."""
+    return 1e-6 * energy(predicted_activity(engine, config, board, prediction)).total.value
 
 
 def measured_activity(

@@ -24,8 +24,7 @@ import sim.timing
 from hw.board import Board, load_board
 from hw.config import check_fits, config_dict
 from hw.edge import Document, accepted, validate
-from hw.energy import energy
-from hw.energy.launch import predicted_activity
+from hw.energy.launch import predicted_microjoules
 from hw.errors import LoomworkError
 from hw.launch import Tensors
 from hw.registry import find_engine
@@ -144,7 +143,7 @@ def _predict(task: Task, directory: Path) -> _Answer:
         return dict(engine.resources(config, board).items()), {"user": dict(board.user.items())}
     found = engine.predict(_workload(task, config), config, board)
     document = {name: dict(getattr(found, name)) for name in ("cycles", "read_bytes", "write_bytes")}
-    microjoules = 1e-6 * energy(predicted_activity(engine, config, board, found)).total.value
+    microjoules = predicted_microjoules(engine, config, board, found)
     return predicted_figures(found, board.clock_mhz) | {"microjoules": microjoules}, document
 
 

@@ -78,6 +78,7 @@ class Cost:
 
     cycles: float  #: Of the schedule, from its first operation to its last.
     moved_bytes: int  #: Off-chip bytes, read and written.
+    microjoules: float | None = None  #: Energy of kernel, device and memory; None of a formula.
 
     def utilization(self, work: Work, machine: Machine) -> float:
         """Return the share of multiplier slots that hold a multiplication of a score or a weighted value."""

@@ -11,7 +11,7 @@ from sim.compare.simulated import CO_SIMULATIONS, CoSimulation
 from sim.compare.table import STYLES, Column, Columns, table
 from sim.engines.attention.baselines import SCHEDULES
 from sim.engines.attention.baselines.work import Cost, Machine, Work, flash_law_bytes
-from sim.report.text import percent, signed_percent, sized, times, whole
+from sim.report.text import MISSING, percent, signed_percent, sized, times, whole
 
 #: The engine's name in the comparison.
 OURS = "Loomwork"
@@ -30,7 +30,8 @@ class AttentionRow:
         """The engine's cost, measured or else predicted."""
         if self.measured is None:
             return self.predicted
-        return Cost(cycles=self.measured.cycles, moved_bytes=self.measured.moved_bytes)
+        found = self.measured
+        return Cost(cycles=found.cycles, moved_bytes=found.moved_bytes, microjoules=found.microjoules)
 
 
 def prediction_error(row: AttentionRow, measured: CoSimulation) -> float:
@@ -78,6 +79,7 @@ class AttentionFigures:
     over_compulsory: float  #: Bytes over those of every input and result once.
     over_flash_law: float  #: Bytes over ``N^2 d^2 / M``; that law has no published constant.
     bytes_per_cycle: float  #: Bandwidth that the cycles ask for.
+    millijoules: float | None  #: Energy of kernel, device and memory; None of formulas.
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ class AttentionComparison:
             over_compulsory=cost.moved_bytes / work.compulsory_bytes,
             over_flash_law=cost.moved_bytes / flash_law_bytes(work, machine),
             bytes_per_cycle=cost.moved_bytes / cost.cycles,
+            millijoules=None if cost.microjoules is None else cost.microjoules / 1e3,
         )
 
     @cached_property
@@ -142,6 +145,7 @@ COLUMNS: Columns[AttentionFigures] = (
     Column("over compulsory", lambda figures: times(figures.over_compulsory, places=2)),
     Column("over N²d²/M", lambda figures: times(figures.over_flash_law, places=2)),
     Column("bytes a cycle", lambda figures: f"{figures.bytes_per_cycle:,.2f}"),
+    Column("mJ", lambda figures: MISSING if figures.millijoules is None else f"{figures.millijoules:,.2f}"),
 )
 
 #: A row that was simulated, beside its prediction.

@@ -56,6 +56,8 @@ product.
 
 All: operands and spilled matrices of a byte an element, results as wide as ours; square arrays are the
 power of two nearest to as many multipliers, counted in whole and part.
+
+<b>mJ</b>: ours, of kernel, device and memory by docs/energy.md, without the card.
 """
 
 

@@ -15,6 +15,7 @@ from hw.attention.driver.workload import AttentionWorkload
 from hw.attention.engine import AttentionEngine
 from hw.board import Board, load_board
 from hw.config import check_fits, config_dict, config_hash, load_config
+from hw.energy.launch import predicted_microjoules
 from hw.errors import InputError, check_range
 from hw.registry import find_engine
 from sim.compare.rows import RowTask
@@ -125,8 +126,13 @@ def _predicted(setting: AttentionSetting, config: AttentionConfig, board: Board,
         query_size=setting.size,
         value_size=setting.size,
     )
-    prediction = AttentionEngine().predict(workload, config, board)
-    return Cost(cycles=prediction.cycles_total, moved_bytes=prediction.moved_bytes)
+    engine = AttentionEngine()
+    prediction = engine.predict(workload, config, board)
+    return Cost(
+        cycles=prediction.cycles_total,
+        moved_bytes=prediction.moved_bytes,
+        microjoules=predicted_microjoules(engine, config, board, prediction),
+    )
 
 
 def _co_simulated(

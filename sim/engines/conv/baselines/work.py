@@ -20,6 +20,7 @@ class Cost:
     #: Useful multiply-accumulates, and the most in a cycle.
     useful_macs: int
     macs: int
+    microjoules: float | None = None  #: Energy of kernel, device and memory; None of a formula.
 
     @property
     def utilization(self) -> float:

@@ -16,6 +16,7 @@ from hw.conv.driver.network import build
 from hw.conv.driver.workload import ConvJob, ConvWorkload
 from hw.conv.engine import ConvEngine
 from hw.conv.model.traffic import compulsory_bytes
+from hw.energy.launch import predicted_microjoules
 from sim.compare.simulated import CO_SIMULATIONS, CoSimulation
 from sim.compare.table import STYLES, Column, Columns, table
 from sim.engines.conv.baselines.codenet import CLOCK_MHZ, PUBLISHED, codenet
@@ -75,6 +76,7 @@ class ConvFigures:
     utilization: float  #: Useful multiply-accumulates over all slots of all cycles.
     moved_bytes: int  #: Across the memory ports.
     over_compulsory: float  #: Bytes over those of `ConvRow.compulsory_bytes`.
+    millijoules: float | None  #: Energy of kernel, device and memory; None of formulas.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +134,7 @@ class ConvComparison:
             utilization=cost.utilization,
             moved_bytes=cost.moved_bytes,
             over_compulsory=cost.moved_bytes / row.compulsory_bytes,
+            millijoules=None if cost.microjoules is None else cost.microjoules / 1e3,
         )
 
     @cached_property
@@ -164,15 +167,16 @@ def predicted(work: Work, setting: ConvSetting) -> Mapping[str, Cost]:
     if work.outside:
         return {}
     engines = (OURS, ROUNDED, CHOSEN) if _rounds(work) else (OURS, CHOSEN)
-    found = {}
+    found, engine = {}, ConvEngine()
     for method in engines:
         config = setting.engine(method)
-        prediction = ConvEngine().predict(workload(work, config), config, setting.board)
+        prediction = engine.predict(workload(work, config), config, setting.board)
         found[method] = Cost(
             cycles=prediction.cycles_total,
             moved_bytes=prediction.moved_bytes,
             useful_macs=work.useful_macs,
             macs=prediction.mac_slots_per_cycle,
+            microjoules=predicted_microjoules(engine, config, setting.board, prediction),
         )
     return found
 
@@ -180,7 +184,11 @@ def predicted(work: Work, setting: ConvSetting) -> Mapping[str, Cost]:
 def _measured(work: Work, measured: CoSimulation) -> Cost:
     macs = ARRAY.inputs * ARRAY.outputs + ARRAY.lanes * ARRAY.taps
     return Cost(
-        cycles=measured.cycles, moved_bytes=measured.moved_bytes, useful_macs=work.useful_macs, macs=macs
+        cycles=measured.cycles,
+        moved_bytes=measured.moved_bytes,
+        useful_macs=work.useful_macs,
+        macs=macs,
+        microjoules=measured.microjoules,
     )
 
 
@@ -206,6 +214,7 @@ COLUMNS: Columns[ConvFigures] = (
     Column("useful", lambda figures: percent(figures.utilization, places=1)),
     Column("off-chip bytes", lambda figures: sized(figures.moved_bytes)),
     Column("over compulsory", lambda figures: times(figures.over_compulsory, places=2)),
+    Column("mJ", lambda figures: MISSING if figures.millijoules is None else f"{figures.millijoules:,.2f}"),
 )
 
 PUBLISHED_COLUMNS: Columns[Published] = (

@@ -38,7 +38,8 @@ Over all multiplier slots of all cycles. A bilinear sample of a full layer passe
 one useful multiplication in three.
 """
 _TRAFFIC = """
-1 is the map and the result of every layer once; layers that share a job keep the maps between them on chip.
+1 is the first map, the last one, weights and offsets once, in the narrowest form of any method; maps
+between the layers of a network count where a method writes them.
 """
 _NOTES = """
 <b>Gather, no buffer</b>: the arrays and ports of our 16 x 16 engine; every neighbour of every tap from
@@ -54,6 +55,8 @@ Its full 3 x 3 array of 8 x 8 x 9 is taken as a cycle for each tile of 8 x 8; wi
 it has no line buffer, and reads a pixel for each tap, one request after the other.
 
 The processor does its first layer, which counts neither as cycles nor as work there; ours does it.
+
+<b>mJ</b>: ours, of kernel, device and memory by docs/energy.md, without the card.
 """
 
 

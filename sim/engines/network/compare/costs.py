@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from hw.board import Board
-from hw.energy import energy
-from hw.energy.launch import predicted_activity
+from hw.energy.launch import predicted_microjoules
 from hw.network.compile.compile import Compiled
 from hw.network.config import NetworkConfig
 from hw.network.graph.network import Network
@@ -82,7 +81,7 @@ def network_row(
         launches += 1
         cycles += alone.cycles_total
         moved += alone.moved_bytes
-        microjoules += _microjoules(alone, config, board)
+        microjoules += predicted_microjoules(find_engine("network"), config, board, alone)
     return NetworkRow(
         name=network.name,
         tokens=tokens,
@@ -117,12 +116,8 @@ def _cost(found: Prediction, config: NetworkConfig, board: Board) -> Cost:
     return Cost(
         cycles=found.cycles_total,
         moved_bytes=found.moved_bytes,
-        microjoules=_microjoules(found, config, board),
+        microjoules=predicted_microjoules(find_engine("network"), config, board, found),
     )
-
-
-def _microjoules(found: Prediction, config: NetworkConfig, board: Board) -> float:
-    return 1e-6 * energy(predicted_activity(find_engine("network"), config, board, found)).total.value
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from hw.board import Board
 from hw.config import config_dict
+from hw.energy.launch import predicted_microjoules
 from hw.oram.config import OramConfig
 from hw.oram.driver.capacity import hbm_bytes, host_structures, with_enough_ports
 from hw.oram.driver.workload import OramWorkload
@@ -80,6 +81,7 @@ class OramFigures:
     #: that its lists overflow within 10^12 operations.
     record_slots: int | None = None
     overflow_failure_log2: float | None = None
+    microjoules: float | None = None  #: Of ours, energy of kernel, device and memories.
 
 
 def variant(config: OramConfig, method: str, log_n: int, value_bytes: int) -> OramConfig:
@@ -95,8 +97,11 @@ def figures_of(config: OramConfig, board: Board, method: str) -> OramFigures:
     """Return the figures of a map of the shape of ``config``."""
     slots: int | None = None
     failure: float | None = None
+    microjoules: float | None = None
     if method in OURS:
-        prediction = OramEngine().predict(LAUNCH, config, board)
+        engine = OramEngine()
+        prediction = engine.predict(LAUNCH, config, board)
+        microjoules = predicted_microjoules(engine, config, board, prediction) / LAUNCH.operations
         traffic = our_traffic(config, prediction, method)
         source, cycles = "predicted", float(prediction.details["cycles_per_operation"])
         fits = with_enough_ports(config, board) is not None
@@ -123,6 +128,7 @@ def figures_of(config: OramConfig, board: Board, method: str) -> OramFigures:
         fits=fits,
         record_slots=slots,
         overflow_failure_log2=failure,
+        microjoules=microjoules,
     )
 
 
@@ -227,6 +233,7 @@ COLUMNS: Columns[OramFigures] = (
     Column("fits", lambda figures: "yes" if figures.fits else "no", text=True),
     Column("list", lambda figures: _ours(figures.record_slots, "{}")),
     Column("overflows", lambda figures: _ours(figures.overflow_failure_log2, "2^{:.0f}")),
+    Column("µJ", lambda figures: _ours(figures.microjoules, "{:.2f}")),
 )
 
 #: A map that was simulated, beside the formulas.

@@ -69,6 +69,8 @@ the keys’ slots, and the position map in HBM as ours; <b>recursive</b>: the po
 
 <b>Hash table, insecure</b>: chained pages in the host’s memory, 75 % full, half of the operations write; it
 hides and seals nothing.
+
+<b>µJ</b>: ours, an operation’s share of kernel, device and memories by docs/energy.md, without the card.
 """
 
 

@@ -37,10 +37,10 @@ SETTING = make_setting(CONFIG, BOARD, 12)
 
 
 def row(tokens=1024, *, cycles=400_000, moved=3_932_160, exact=True, measured=True):
-    simulated = CoSimulation(cycles=cycles, moved_bytes=moved, exact=exact, seconds=9.5)
+    simulated = CoSimulation(cycles=cycles, moved_bytes=moved, exact=exact, seconds=9.5, microjoules=31_250)
     return AttentionRow(
         tokens=tokens,
-        predicted=Cost(cycles=394_000, moved_bytes=3_932_160),
+        predicted=Cost(cycles=394_000, moved_bytes=3_932_160, microjoules=30_000),
         measured=simulated if measured else None,
     )
 
@@ -98,9 +98,11 @@ def test_terminal_tables(comparison):
         for table in attention_tables(comparison):
             out.print(table)
     text = capture.get()
-    assert re.search(r"1,024 +Loomwork +measured +400,000 +1\.333 +98\.30 % +3\.75 MiB +1\.00 x", text)
-    assert re.search(r"65,536 +Loomwork +predicted", text)
-    assert re.search(r"1,024 +ITA +formula +393,217", text)
+    assert re.search(
+        r"1,024 +Loomwork +measured +400,000 +1\.333 +98\.30 % +3\.75 MiB +1\.00 x.* 31\.25 *\n", text
+    )
+    assert re.search(r"65,536 +Loomwork +predicted.* 30\.00 *\n", text)
+    assert re.search(r"1,024 +ITA +formula +393,217.* – *\n", text)
     assert re.search(r"1,024 +400,000 +394,000 +-1\.50 % +3,932,160 +3,932,160 +yes +9\.5", text)
     assert len(attention_tables(AttentionComparison(SETTING, (row(measured=False),)))) == 1
 
@@ -113,7 +115,7 @@ def test_files_hold_every_figure(comparison, tmp_path):
     lines = list(csv.DictReader(table.read_text().splitlines()))
     assert len(lines) == len(document["figures"]) == 2 * len(METHODS)
     for line, figures in zip(lines, document["figures"], strict=True):
-        assert line == {name: str(value) for name, value in figures.items()}
+        assert line == {name: "" if value is None else str(value) for name, value in figures.items()}
     before, after = page.read_text().split(get_plotlyjs())
     own = before + after
     assert not re.search(r"""(src|href)=["']|@import|url\(""", own)

@@ -11,6 +11,7 @@ from plotly.offline import get_plotlyjs
 from hw import registry
 from hw.board import load_board
 from hw.conv.engine import ConvEngine
+from hw.energy.launch import predicted_microjoules
 from hw.errors import InputError
 from sim.compare.simulated import CoSimulation
 from sim.engines.conv.adapter import ADAPTER
@@ -40,7 +41,7 @@ from tests.support.pages.browser import drawn_page
 BOARD = load_board("u55c")
 CONFIG = ConvEngine().default_config(BOARD)
 WORKS = {work.name: work for work in works()}
-EXACT = CoSimulation(cycles=1_000_000, moved_bytes=40_000_000, exact=True, seconds=9.5)
+EXACT = CoSimulation(cycles=1_000_000, moved_bytes=40_000_000, exact=True, seconds=9.5, microjoules=31_250)
 
 
 @pytest.fixture(autouse=True)
@@ -71,6 +72,7 @@ def test_figures_are_the_formulas_and_predictions(comparison):
     work = WORKS["depthwise, square"]
     gathered = comparison.of(work.name, GATHER)
     assert gathered.cycles == gather(work, ARRAY, BOARD).cycles
+    assert gathered.millijoules is None
     assert comparison.of(work.name, SCHEDULE).cycles == codenet(work, BOARD).cycles
     assert comparison.of(work.name, GAPLESS).cycles == codenet(work, BOARD, loop_cycles=0).cycles
     for method, config in ((OURS, ARRAY), (CHOSEN, CONFIG)):
@@ -81,6 +83,8 @@ def test_figures_are_the_formulas_and_predictions(comparison):
         slots = prediction.cycles_total * prediction.mac_slots_per_cycle
         assert ours.utilization == pytest.approx(64 * 64 * 256 * 9 / slots)
         assert ours.milliseconds == pytest.approx(prediction.cycles_total / 300e3)
+        microjoules = predicted_microjoules(ConvEngine(), config, BOARD, prediction)
+        assert ours.millijoules == pytest.approx(microjoules / 1000)
     assert comparison.of(work.name, ROUNDED) is None
     full = [comparison.of("full, bounded", method).cycles for method in (OURS, ROUNDED)]
     assert full[0] == pytest.approx(3 * full[1], rel=0.01)  # a bilinear sample has three digits
@@ -89,6 +93,7 @@ def test_figures_are_the_formulas_and_predictions(comparison):
 def test_gathering_of_ours_is_measured_or_not_there(comparison):
     ours = comparison.of(OUTSIDE, OURS)
     assert (ours.source, ours.cycles, ours.moved_bytes) == ("measured", 1_000_000, 40_000_000)
+    assert ours.millijoules == 31.25
     assert comparison.of(OUTSIDE, CHOSEN) is None
     bare = ConvComparison(comparison.setting, (ConvRow(work=WORKS[OUTSIDE], predicted={}),))
     assert bare.of(OUTSIDE, OURS) is None

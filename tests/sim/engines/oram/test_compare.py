@@ -11,6 +11,7 @@ import pytest
 from plotly.offline import get_plotlyjs
 
 from hw.board import load_board
+from hw.energy.launch import predicted_microjoules
 from hw.errors import InputError
 from hw.oram.config import OramConfig
 from hw.oram.driver.capacity import hbm_bytes
@@ -80,6 +81,8 @@ def test_ours_are_the_bars_formula_and_the_prediction(comparison, value_bytes):
         prediction = OramEngine().predict(workload, config, BOARD)
         assert (found.source, found.cycles) == ("predicted", prediction.details["cycles_per_operation"])
         assert found.operations_per_second == pytest.approx(300e6 / found.cycles)
+        launch = predicted_microjoules(OramEngine(), config, BOARD, prediction)
+        assert found.microjoules == pytest.approx(launch / 100_000)
 
 
 def test_the_bar_in_slots():
