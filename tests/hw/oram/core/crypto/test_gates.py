@@ -60,8 +60,8 @@ UNITS = {
     "page_seal": (lambda placer: PageSeal(PAGE, placer), 49550, 1831),
     "record_open": (lambda placer: PageOpen(RECORD, placer), 13762, 1720),
     "record_seal": (lambda placer: PageSeal(RECORD, placer), 13811, 1720),
-    "front_4": (front(4), 14662, 1518),
-    "front_5": (front(5), 8891, 1518),
+    "front_4": (front(4), 14677, 1518),
+    "front_5": (front(5), 8906, 1518),
 }
 
 
