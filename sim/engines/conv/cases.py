@@ -33,7 +33,7 @@ _KINDS = ("depthwise", "deformable", "square", "pointwise", "plain", "dense", "s
 
 
 #: Random launches of `make test`, beside those of `tests.regression.test_conv_sequences`, and of the soak.
-_IN_TEST, _IN_SOAK = 2, 200
+_IN_TEST, _IN_SOAK = 2, 100
 #: Most rows and columns of a map in `make test`: the line buffer holds all of it, whatever the offsets. Half
 #: of the soak's maps have up to twice as many.
 _SIDE = 10
