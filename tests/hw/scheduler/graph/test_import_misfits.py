@@ -250,6 +250,13 @@ def test_queries_keys_and_values_that_do_not_fit(change, words):
     assert words in text
 
 
+def test_a_mask_of_one_dimension_is_legal_from_operator_set_25_on():
+    operands = QKV | {"m": (9,)}
+    content = model([node("Attention", *operands, outputs=["y"])], operands, outputs=["y"], opset=25)
+    graph = import_onnx(content)
+    assert {tensor.name: tensor.shape for tensor in graph.tensors}["y"] == (1, 2, 6, 4)
+
+
 def test_every_operator_has_a_rule():
     plain = {stand_in.op for stand_in in STAND_INS.values()}
     assert {*OPERATORS, *PRODUCTS, *VIEWS, *plain} <= RULES.keys()

@@ -44,8 +44,9 @@ def attention(call: NodeCall) -> list[Shape]:
     call.expect(5, (*value[:2], past, value[3]), why=": batch, heads and columns of V, as long as past_key")
     length = past + key[2]
     mask = call.shape(3) if call.has(3) else (1, 1)
-    if not 2 <= len(mask) <= 4:
-        raise Misfit(f"shape of {call.label(3)}", mask, "of 2 to 4 dimensions")
+    least = 1 if call.opset >= 25 else 2
+    if not least <= len(mask) <= 4:
+        raise Misfit(f"shape of {call.label(3)}", mask, f"of {least} to 4 dimensions")
     # A shorter mask hides the keys behind its end.
     short = call.opset >= 24 and 1 < mask[-1] < length
     fits_into(call, 3, (*query[:3], mask[-1] if short else length))
