@@ -48,9 +48,9 @@ def test_the_page_has_the_scale_that_is_printed_and_the_shares_of_the_file():
         ("ff", "clock", "{:.3f} pJ a cycle | {:.3f} to {:.3f} |"),
     ):
         span = known.part(cell, part)
-        assert f"| of it clock | {decimals.format(span.value, span.low, span.high)}" in page
+        assert f"| its clock | {decimals.format(span.value, span.low, span.high)}" in page
     for title, part, unit in (
-        ("of it access, whatever the bits", "access", "pJ"),
+        ("its access, whatever the bits", "access", "pJ"),
         ("block RAM, UltraRAM, clock", "clock", "pJ a cycle"),
     ):
         block, ultra = (known.part(cell, part) for cell in ("bram36", "uram"))
