@@ -18,7 +18,7 @@ from tests.support.networks.sentences import small
 #: The engine of which `make test` has launches: of its first configuration, the first and some random ones.
 TESTED, IN_TEST = "attention", 3
 #: Most launches of a configuration in the soak.
-IN_SOAK = 60
+IN_SOAK = 15
 #: Sentences for the small network kernel.
 SENTENCES = {
     "input_ids": [[3, 1, 4, 1, 5, 9], [2, 6, 5, 0, 0, 0]],
