@@ -16,7 +16,7 @@ PYTHON     ?= python3
 BOARD      ?= u55c
 ENGINE     ?= attention
 CONFIG     ?=
-WORKERS    ?= 2
+WORKERS    ?= 3
 SIM        ?= icarus
 WAVES      ?= 0
 

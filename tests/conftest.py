@@ -34,8 +34,13 @@ _FIRST = (
     "tests/sim/memory/",
     "tests/hw/scheduler/program/",
 )
-#: Each of its tests builds a simulator for minutes: they are spread over all workers.
-_APART = "tests/regression/test_engines.py"
+#: Each test of these files builds a simulator, or runs it, for minutes: they are spread over all workers.
+_APART = (
+    "tests/regression/test_engines.py",
+    "tests/regression/test_control_only.py",
+    "tests/regression/test_metrics.py",
+    "tests/regression/test_oram_million.py",
+)
 
 
 def _place(nodeid: str) -> int:

@@ -122,9 +122,9 @@ RUNS = {
     "conv_narrow": ("conv", CONV, "network", lambda path: path.write_text(NETWORK + UNITS_BEHIND)),
 }
 SUFFIXES = {"input": ".npz", "network": ".csv", "plan": ".json", "ops": ".csv", "model": ".onnx"}
-#: In `make test`: a short launch of convolution and scheduler, beside the one of attention in
-#: `test_cocotb`; the others take Icarus longer.
-QUICK = {(name, "x") for name in ("conv", "scheduler")}
+#: In `make test`: a short launch of convolution, beside the one of attention in `test_cocotb`. The others
+#: take Icarus longer.
+QUICK = {("conv", "x")}
 
 
 def with_contents(verilog):

@@ -315,6 +315,7 @@ def test_traffic_menu_shows_one_run_at_a_time():
     assert not charts.channel_traffic(shown[:1]).layout.updatemenus
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("width", [1280, 400])
 def test_a_browser_draws_every_chart(tmp_path, width):
     reports = [

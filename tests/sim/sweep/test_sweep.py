@@ -125,6 +125,7 @@ def test_what_failed_is_asked_again_on_demand(tmp_path):
     assert {(task.fidelity, task.config["rows"]) for task in again.asked} == {("control", 2)}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["random", "nsga2", "tpe"])
 def test_strategies_repeat_themselves(tmp_path, name):
     if name != "random":

@@ -65,7 +65,7 @@ def plans():
     return documents()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.integers(min_value=0, max_value=2**32))
 def test_right_plans_are_accepted(seed):
     plan = document(random_plan(seed))

@@ -71,6 +71,7 @@ def broken(request, tmp_path, monkeypatch):
     return said
 
 
+@pytest.mark.sample(1)
 def test_addresses_are_found_without_cpsat(broken, monkeypatch):
     # Searches that would find or refute a packing before CP-SAT is asked are left out.
     monkeypatch.setattr(address, "SEARCHES", 0)

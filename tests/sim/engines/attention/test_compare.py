@@ -157,6 +157,7 @@ def test_names_cannot_break_the_page(tmp_path):
     assert evil not in page.read_text().replace(get_plotlyjs(), "")
 
 
+@pytest.mark.soak
 def test_a_browser_draws_every_chart(comparison, tmp_path):
     COMPARISON.write(comparison, tmp_path, {})
     drawn = drawn_page(tmp_path / "compare.html", tmp_path / "profile")

@@ -299,6 +299,7 @@ def test_lines_of_the_page(comparison):
     assert line.y0 == line.y1 == BOARD.memory.total_bytes
 
 
+@pytest.mark.soak
 def test_a_browser_draws_every_chart(comparison, tmp_path):
     *_, page = COMPARISON.write(comparison, tmp_path, {})
     assert drawn_page(page, tmp_path / "profile").count('class="main-svg"') >= 4
