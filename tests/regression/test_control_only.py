@@ -15,7 +15,7 @@ from sim.run.adapter import SATURATED
 from sim.run.run import find_adapter, run
 from tests.support.networks.sentences import small
 
-#: The engine of which `make test` has launches: of its first configuration, the first and some random ones.
+#: The engine of which `make test` has launches: of its first configuration, the first and a random one.
 TESTED, IN_TEST = "attention", 1
 #: Most launches of a configuration in the soak.
 IN_SOAK = 15
